@@ -80,8 +80,10 @@ part_sanitized() {
 part_all_dev() {
   must "build of preset dev" compiled dev pipeweaver pipeweaver_tests && ctest_of dev pipeweaver_tests
 }
+# The tests in their full forms, and the command line on 6,000 mutated inputs.
 part_all_asan() {
-  must "build of preset asan" compiled asan pipeweaver_tests && PIPEWEAVER_FULL=1 ctest_of asan pipeweaver_tests
+  must "build of preset asan" compiled asan pipeweaver pipeweaver_tests && PIPEWEAVER_FULL=1 ctest_of asan pipeweaver_tests &&
+    check "sanitized command line on mutated inputs" python3 tests/fuzz/mutated_inputs.py --slow 10 --program build/asan/bin/pipeweaver
 }
 part_all_tidy() {
   must "build of preset dev" compiled dev pipeweaver pipeweaver_tests &&
@@ -94,8 +96,12 @@ part_all_fuzz() {
     must "build of preset fuzz" compiled fuzz fuzz_request &&
     check "fuzzer of requests" python3 tools/fuzz.py --minutes 3 request
 }
-# The server under the load of many clients, for a minute.
-part_all_tsan() { check "server under the thread sanitizer" python3 tools/tsan_service.py --seconds 60; }
+# The server under the load of many clients, for a minute; 200 solves and plans; 50 submits of a Python process.
+part_all_tsan() {
+  await_python_packages || return
+  check "server under the thread sanitizer" python3 tools/tsan_service.py --seconds 60
+  check "runs under the thread sanitizer" .venv/bin/python tools/tsan_runs.py
+}
 part_all_studies() {
   await_python_packages || return
   must "build of the studies" cmake --preset check -DPIPEWEAVER_BUILD_STUDIES=ON || return
@@ -180,7 +186,7 @@ packages=("${release_packages[@]}" "${test_packages[@]}")
 must "Debian packages" install_packages "${packages[@]}" || close
 use_ccache "$PWD"
 mkdir -p "$results"
-[[ " ${parts[*]} " != *python* && " ${parts[*]} " != *types* && " ${parts[*]} " != *studies* ]] || begin_python_packages
+[[ ! " ${parts[*]} " =~ python|types|studies|tsan ]] || begin_python_packages
 for part in "${parts[@]}"; do run_part "$part"; done
 [ -z "$python_packages" ] || wait "$python_packages"
 close

@@ -24,19 +24,6 @@ namespace {
 using launch::Checked;
 using launch::Dialect;
 
-// "TP=4,PP=8"
-launch::Variables variables_of(const std::string& text) {
-    launch::Variables variables;
-    for (const std::string& one : parts_of(text)) {
-        if (one.empty()) continue;
-        const std::size_t equals = one.find('=');
-        if (equals == std::string::npos || equals == 0)
-            fail(ErrorKind::input, "--set: is '{}', allowed is NAME=VALUE", one);
-        variables[one.substr(0, equals)] = one.substr(equals + 1);
-    }
-    return variables;
-}
-
 nlohmann::ordered_json fit_json(const launch::Fit& fit) {
     nlohmann::ordered_json json{{"device", fit.device},
                                 {"usable_bytes", fit.usable.count},
@@ -148,10 +135,9 @@ std::string check_text(const Checked& checked) {
 struct Check {
     explicit Check(CLI::App& app) : options(app) {
         console.add_to(app);
-        add_operand(
-            app, "file", file, "FILE",
-            "a launch script (bash), or a TOML configuration of torchtitan; of a script the command that launches "
-            "counts");
+        add_operand(app, "file", file, "FILE",
+                    "a launch script (bash), a configuration of Megatron-Bridge (YAML, JSON), or one of torchtitan "
+                    "(TOML); of a script the command that launches counts");
         options.group("The launch");
         options.text("megatron-args", megatron, "ARGS", "Megatron-LM's arguments in one text, in place of FILE");
         options.text("bridge-overrides", bridge, "OVERRIDES",
@@ -169,6 +155,7 @@ struct Check {
             "say (torchtitan: required)");
         options.text("dataset", asked.dataset, "DATASET",
                      "of `pipeweaver list datasets` (default: text of the launch's sequence length)");
+        options.text("batch", asked.batch, "FILE", "the samples of a step (.jsonl), in place of a data set");
         options.text("recipe", asked.recipe, "RECIPE",
                      "how the framework trains, of `pipeweaver list recipes` (default: megatron-core, torch-fsdp2)");
         options.integer("seed", asked.seed, 0, 9'007'199'254'740'991, "of the samples that are drawn (default 1)");
@@ -180,12 +167,17 @@ struct Check {
         options.apply();
         if (asked.cluster.empty())
             fail(ErrorKind::input, "--cluster: is missing; `pipeweaver list clusters` names the known ones");
+        if (!asked.batch.empty() && !asked.dataset.empty())
+            fail(ErrorKind::input, "--batch, --dataset: allowed is one of the two");
         asked.said = said();
         asked.fits = !rules_only;
         Limits limits;
         limits.threads = threads;
         const Checked checked = launch::check(asked, limits.executor());
-        fmt::print("{}", console.json ? check_json(checked).dump() + "\n" : check_text(checked));
+        if (console.json)
+            print_json(check_json(checked));
+        else
+            print_text("{}", check_text(checked));
         if (!checked.all_right()) fail(ErrorKind::limit, "{}", verdict(checked));
     }
 
@@ -207,7 +199,7 @@ private:
             fail(ErrorKind::input,
                  "FILE, --megatron-args, --bridge-overrides, --torchtitan-args: exactly one of them is needed");
         if (!set.empty() && file.empty()) fail(ErrorKind::input, "--set: goes with FILE, a script");
-        return found ? std::move(*found) : launch::read_launch(file, std::nullopt, variables_of(set));
+        return found ? std::move(*found) : launch::read_launch(file, std::nullopt, launch::parse_variables(set));
     }
 
     static std::string verdict(const Checked& checked) {

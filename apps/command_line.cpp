@@ -4,6 +4,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/base/utf8.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -247,6 +248,13 @@ const CLI::App& command_named(const CLI::App& program) {
     return *command;
 }
 
+// Names are held against each other without their dashes, which all have.
+std::string unknown_option(const std::string& flag, const std::vector<std::string>& names, const CLI::App& command) {
+    if (const auto near = nearest(flag.substr(2), names))
+        return fmt::format("unknown option '{}'; did you mean '--{}'?", flag, *near);
+    return fmt::format("unknown option '{}'; `{} --help` names the known ones", flag, full_name(command));
+}
+
 // What CLI11 says of the arguments, with the nearest known word where one is unknown.
 std::string message_of(const CLI::ParseError& error, const CLI::App& program, int argc, char** argv) {
     const CLI::App& command = command_named(program);
@@ -254,14 +262,14 @@ std::string message_of(const CLI::ParseError& error, const CLI::App& program, in
     for (const CLI::App* sub : command.get_subcommands([](const CLI::App*) { return true; }))
         commands.push_back(sub->get_name());
     for (const CLI::Option* option : command.get_options())
-        for (const auto& name : option->get_lnames()) flags.push_back("--" + name);
+        for (const auto& name : option->get_lnames()) flags.push_back(name);
     for (int i = 1; i < argc; ++i) {
         const std::string word(argv[i]);
         const std::string flag = word.substr(0, word.find('='));
-        const bool known_flag = std::find(flags.begin(), flags.end(), flag) != flags.end();
-        if (flag.starts_with("--") && !known_flag &&
+        const bool is_flag = flag.size() > 2 && flag.starts_with("--");
+        if (is_flag && std::find(flags.begin(), flags.end(), flag.substr(2)) == flags.end() &&
             error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError))
-            return unknown("option", flag, flags);
+            return unknown_option(flag, flags, command);
         const bool named = fmt::format(" {} ", full_name(command)).find(" " + word + " ") != std::string::npos;
         if (!commands.empty() && !word.starts_with("-") && !named) return unknown("command", word, commands);
     }
@@ -277,6 +285,13 @@ void require_values(int argc, char** argv) {
     }
 }
 
+// Names of files and all other words go into JSON.
+void require_utf8(int argc, char** argv) {
+    for (int k = 1; k < argc; ++k)
+        if (!is_utf8(argv[k]))
+            fail(ErrorKind::input, "argument {}: is '{}', allowed is text in UTF-8", k, std::string_view(argv[k]));
+}
+
 void run_program(const Program& program, int argc, char** argv) {
     CLI::App app{program.about, program.name};
     says_what_there_is(app);
@@ -284,6 +299,7 @@ void run_program(const Program& program, int argc, char** argv) {
     app.set_version_flag("--version", program.name + " " + program.version, "print the version and exit");
     describe(app, program.manual);
     for (const auto add : program.commands) add(app);
+    require_utf8(argc, argv);
     require_values(argc, argv);
     try {
         app.parse(argc, argv);
@@ -315,8 +331,8 @@ bool stdout_is_written() {
 
 int run_to_exit_status(const Program& program, int argc, char** argv) {
     hold_standard_streams();
-    const auto complain = [&program](std::string message, int status) {
-        print_on_stderr(fmt::format("{}: {}\n", program.name, as_line(std::move(message))));
+    const auto complain = [&program](std::string_view message, int status) {
+        print_on_stderr(as_line(fmt::format("{}: {}", program.name, message)) + '\n');
         return status;
     };
     const auto lost = [&] { return complain("stdout cannot be written", static_cast<int>(ErrorKind::io)); };

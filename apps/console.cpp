@@ -16,6 +16,32 @@
 
 namespace pipeweaver::apps {
 
+namespace {
+
+// Each line as printable() has it.
+std::string printable_lines(std::string_view text) {
+    std::string all;
+    while (!text.empty()) {
+        const std::size_t end = std::min(text.find('\n'), text.size());
+        all += printable(text.substr(0, end));
+        if (end == text.size()) break;
+        all += '\n';
+        text.remove_prefix(end + 1);
+    }
+    return all;
+}
+
+}  // namespace
+
+void print_on_stdout(std::string_view text) {
+    const std::string all = printable_lines(text);
+    static_cast<void>(std::fwrite(all.data(), 1, all.size(), stdout));  // what is lost is known at the end
+}
+
+void print_json(const nlohmann::ordered_json& answer) {
+    fmt::print("{}\n", answer.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+}
+
 void print_on_stderr(std::string_view text) { static_cast<void>(std::fwrite(text.data(), 1, text.size(), stderr)); }
 
 void Console::add_to(CLI::App& app) {
@@ -25,11 +51,7 @@ void Console::add_to(CLI::App& app) {
 
 void Console::say(std::string_view line) const {
     if (quiet) return;
-    for (std::size_t begin = 0; begin <= line.size();) {
-        const std::size_t end = std::min(line.find('\n', begin), line.size());
-        print_on_stderr(printable(line.substr(begin, end - begin)) + "\n");
-        begin = end + 1;
-    }
+    print_on_stderr(printable_lines(line) + "\n");
 }
 
 void Console::show(const planner::Doing& doing) const {
@@ -72,6 +94,13 @@ planner::Time time_of(std::optional<Duration> whole, const Stopwatch& start) {
 
 Executor Limits::executor() const { return on_threads(thread_count()); }
 
+void Limits::say_if_fewer_threads(const Console& console) const {
+    const int used = thread_count();
+    if (used == wanted_threads()) return;
+    console.say(
+        fmt::format("{} of {} threads: the limits of processes or memory here allow no more", used, wanted_threads()));
+}
+
 search::Options Limits::search_options(const std::string& strategy) const {
     search::Options asked;
     if (!strategy.empty()) asked.strategy = strategy;
@@ -81,6 +110,7 @@ search::Options Limits::search_options(const std::string& strategy) const {
 }
 
 planner::Time Limits::begin(const Console& console) const {
+    say_if_fewer_threads(console);
     const auto ask = [&console](const search::Progress& progress) {
         if (progress.best > Duration{}) console.show({"search", 0, 0, progress});
         return interrupted();

@@ -8,12 +8,14 @@
 #include "pipeweaver/planner/time.hpp"
 #include "pipeweaver/search/options.hpp"
 
+#include <fmt/format.h>
 #include <nlohmann/json_fwd.hpp>
 
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace CLI {
@@ -24,6 +26,17 @@ namespace pipeweaver::apps {
 
 /// Prints as far as it can be printed: what is lost there is no reason to end.
 void print_on_stderr(std::string_view text);
+
+/// Prints on stdout what is for people, each line as printable() has it.
+void print_on_stdout(std::string_view text);
+
+template <class... Arguments>
+void print_text(fmt::format_string<Arguments...> text, Arguments&&... arguments) {
+    print_on_stdout(fmt::format(text, std::forward<Arguments>(arguments)...));
+}
+
+/// Prints an answer on stdout, on one line. Bytes that are no UTF-8, of a file or its name, become U+FFFD.
+void print_json(const nlohmann::ordered_json& answer);
 
 /// --json and --quiet.
 struct Console {
@@ -61,6 +74,9 @@ void say_if_interrupted(const Console& console, const std::vector<std::string>& 
 /// The limits of searches, with a clock.
 struct Limits : planner::SearchLimits {
     Executor executor() const;
+
+    /// Says that the machine's cores are not all used, where limits of processes or memory allow no more threads.
+    void say_if_fewer_threads(const Console& console) const;
 
     /// What a search by the strategy is asked for; empty: the default one.
     search::Options search_options(const std::string& strategy) const;

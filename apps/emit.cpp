@@ -1,6 +1,7 @@
 // pipeweaver emit: a plan, or a problem with its solution, as a framework's files.
 #include "apps/command_line.hpp"
 #include "apps/commands.hpp"
+#include "apps/console.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/text.hpp"
@@ -26,7 +27,7 @@ struct Emit {
             if (value->empty()) fail(ErrorKind::input, "{}: is missing", name);
         const auto files = emit::emit(plan, target, out);
         write_files(files);
-        for (const auto& file : files) fmt::print("{}\n", file.path.string());
+        for (const auto& file : files) print_text("{}\n", file.path.string());
     }
 
     Options options;

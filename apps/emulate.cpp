@@ -75,9 +75,9 @@ struct Emulate {
         if (console.json) {
             json["run"] = run;
             json["reuse"] = reuse;
-            fmt::print("{}\n", json.dump());
+            print_json(json);
         } else {
-            fmt::print("{}", emit::emulation_table(request, emulation, base ? &*base : nullptr));
+            print_text("{}", emit::emulation_table(request, emulation, base ? &*base : nullptr));
         }
     }
 

@@ -75,7 +75,10 @@ struct Layers {
         options.apply();
         const auto request = workload.request(static_cast<std::uint64_t>(limits.seed), limits.executor());
         const auto layers = layers_of(request.job, request.batch);
-        fmt::print("{}", console.json ? as_json(layers).dump() + "\n" : table(request.job, request.batch, layers));
+        if (console.json)
+            print_json(as_json(layers));
+        else
+            print_text("{}", table(request.job, request.batch, layers));
     }
 
     Options options;

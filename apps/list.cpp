@@ -2,6 +2,7 @@
 #include "apps/command_line.hpp"
 #include "apps/commands.hpp"
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/json.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/targets.hpp"
 #include "pipeweaver/emulator/recipe.hpp"
@@ -18,6 +19,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <filesystem>
 
 namespace pipeweaver::apps {
 
@@ -155,7 +157,7 @@ void print(const Rows& rows, bool json) {
     if (json) {
         auto list = nlohmann::ordered_json::array();
         for (const Row& row : rows) list.push_back({{"name", row.name}, {"about", row.about}});
-        fmt::print("{}\n", list.dump());
+        print_json(list);
         return;
     }
     std::size_t width = 0;
@@ -163,8 +165,22 @@ void print(const Rows& rows, bool json) {
     for (const Row& row : rows) fmt::print("{:<{}}  {}\n", row.name, width, row.about);
 }
 
+// A model's file; a Hugging Face configuration is one without the prefix, too.
+std::string shown_file(const std::string& name) {
+    const JsonDocument document = JsonDocument::read(name);
+    const Json root = document.root();
+    const bool configuration =
+        root.is_object() && !root.find("format") && (root.find("model_type") || root.find("_class_name"));
+    return to_json(configuration ? workloads::find_model("hf:" + name) : workloads::parse_model(document));
+}
+
 std::string shown(const std::string& name) {
     if (name.starts_with("hf:")) return to_json(workloads::find_model(name));
+    std::error_code none;
+    if (std::filesystem::exists(std::filesystem::path(name) / "config.json", none) ||
+        std::filesystem::exists(std::filesystem::path(name) / "transformer" / "config.json", none))
+        return to_json(workloads::find_model("hf:" + name));
+    if (names_a_document(name)) return shown_file(name);
     const auto models = workloads::model_names();
     if (std::find(models.begin(), models.end(), name) != models.end()) return to_json(workloads::model(name));
     std::vector<std::string> known = models;
@@ -198,7 +214,8 @@ struct List {
 
 struct Show {
     explicit Show(CLI::App& app) {
-        add_required_operand(app, "name", name, "NAME", "a model, hf:CONFIG.json, a cluster, a network, or a recipe");
+        add_required_operand(app, "name", name, "NAME",
+                             "a model, a file or folder of one (hf:CONFIG.json), a cluster, a network, or a recipe");
     }
 
     void run() const { fmt::print("{}", shown(name)); }

@@ -171,11 +171,11 @@ void OwnRunOptions::run(const Console& console) const {
     const auto report = validation::own_run(request, emulation, {*measured, memory, memory_kind_called(memory_kind)});
     const auto assumed = assumed_in(*request.job.setup);
     if (console.json) {
-        fmt::print("{}\n", own_json(report, assumed).dump());
+        print_json(own_json(report, assumed));
         return;
     }
-    fmt::print("{}{}{}{}", own_figures(report), own_parts(report), own_memory(report), own_support(report));
-    for (const std::string& sentence : assumed) fmt::print("assumed: {}\n", sentence);
+    print_text("{}{}{}{}", own_figures(report), own_parts(report), own_memory(report), own_support(report));
+    for (const std::string& sentence : assumed) print_text("assumed: {}\n", sentence);
 }
 
 }  // namespace pipeweaver::apps

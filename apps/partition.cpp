@@ -51,9 +51,9 @@ struct PartitionCommand {
         if (!picture.empty()) files.push_back({picture, emit::partition_picture(request.job, request.batch, choice)});
         write_files(files);
         if (console.json)
-            fmt::print("{}\n", emit::partition_answer(request.job, request.batch, choice).dump());
+            print_json(emit::partition_answer(request.job, request.batch, choice));
         else
-            fmt::print("{}", emit::partition_table(request.job, request.batch, choice));
+            print_text("{}", emit::partition_table(request.job, request.batch, choice));
         std::vector<std::string> left_out;
         if (choice.cut_short) left_out.emplace_back("not all of the best candidates were searched");
         say_if_interrupted(console, left_out);

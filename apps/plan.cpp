@@ -11,6 +11,7 @@
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/emit/plan_folder.hpp"
+#include "pipeweaver/launch/today.hpp"
 #include "pipeweaver/planner/ladder.hpp"
 #include "pipeweaver/planner/record.hpp"
 #include "pipeweaver/planner/tuning.hpp"
@@ -67,9 +68,26 @@ struct Plan {
         options.apply();
         if (asked.out.empty()) fail(ErrorKind::input, "--out: is missing, a folder for the plan is needed");
         require_apart_from_folder();
-        if (served.empty() && server.url.empty()) return plan_here(start);
+        if (served.empty() && server.url.empty()) {
+            take_script();
+            return plan_here(start);
+        }
         const OutputFolder folder(asked.out);
         served.empty() ? plan_there() : plan_served(start);
+    }
+
+    void take_script() {
+        if (!launch::is_script(asked.now)) {
+            if (!asked.set.empty()) fail(ErrorKind::input, "--set: goes with --now FILE, a script");
+            return;
+        }
+        script = launch::take_script(asked);
+        for (const std::string& one : script.notes) console.say(fmt::format("{}: {}", script.file, one));
+    }
+
+    void say_not_taken(const planner::Batch& batch) const {
+        const std::string one = launch::not_taken_by(batch, script);
+        if (!one.empty()) console.say(fmt::format("{}: {}", script.file, one));
     }
 
     // A file that the plan would write over or remove is not read. A partition is written again as it is.
@@ -96,9 +114,11 @@ struct Plan {
         const std::string& out = asked.out;
         const Interrupt interrupt;
         const OutputFolder folder(out);
+        limits.say_if_fewer_threads(console);
         asked.workload.layout_time = time_of(limits.budget, start).fraction(planner::fractions.layouts);
         auto packings = asked.plans_all() ? asked.packings(limits, limits.executor())
                                           : std::vector{asked.request(limits, limits.executor())};
+        say_not_taken(packings.front().batch);
         planner::Wanted wanted = asked.wanted(packings.front().job);
         limits.usual = planner::usual_budget(planner::passes_of(packings.front(), wanted));
         // What the choice of a layout took is not the plan's, unless a budget was given for both.
@@ -124,9 +144,9 @@ struct Plan {
         if (console.json) {
             auto answer = emit::plan_json(request.job, request.batch, plan);
             answer["run"] = measured;
-            fmt::print("{}\n", answer.dump());
+            print_json(answer);
         } else {
-            fmt::print("{}", emit::plan_text(request.job, request.batch, plan, verbose));
+            print_text("{}", emit::plan_text(request.job, request.batch, plan, verbose));
             std::fflush(stdout);  // the remark on stderr comes after the table, also in a file
             console.say(next_steps(files, out, made_for(request.job, plan)));
         }
@@ -139,6 +159,7 @@ struct Plan {
         if (!wanted.opponents) return {.request = std::move(packings.front())};
         planner::NowWanted now = planner::parse_now(asked.now, asked.layers);
         now.cp = asked.workload.kept_cp();
+        if (asked.workload.packing.empty()) now.remark = launch::packing_remark(packings.front().batch, script);
         return planner::begin_ladder(std::move(packings), own, now,
                                      planner::told(limits.executor(), wanted.on_doing, "known schedules"),
                                      time.fraction(planner::fractions.opponents));
@@ -150,9 +171,9 @@ struct Plan {
         const auto files = emit::write_plan_folder(again.job, again.batch, again.plan, asked.out, limits.run(start),
                                                    limits.executor());
         if (console.json)
-            fmt::print("{}\n", emit::plan_json(again.job, again.batch, again.plan).dump());
+            print_json(emit::plan_json(again.job, again.batch, again.plan));
         else
-            fmt::print("{}", emit::plan_table(again.job, again.batch, again.plan));
+            print_text("{}", emit::plan_table(again.job, again.batch, again.plan));
         std::fflush(stdout);
         console.say(next_steps(files, asked.out, made_for(again.job, again.plan)));
     }
@@ -160,7 +181,10 @@ struct Plan {
     void plan_there() const {
         const auto request = asked.request(limits, limits.executor());
         const auto there = plan_on_server(server, options.given(), request.batch, limits.time(), asked.out);
-        fmt::print("{}\n", console.json ? there.answer.dump() : text_of(there.answer));
+        if (console.json)
+            print_json(there.answer);
+        else
+            print_text("{}\n", text_of(there.answer));
         std::fflush(stdout);
         console.say(next_steps(there.files, asked.out));
     }
@@ -183,6 +207,7 @@ struct Plan {
     Limits limits;
     ServerOptions server;
     std::string served;
+    launch::TakenScript script;
     bool verbose = false;
 };
 

@@ -80,9 +80,9 @@ struct ReplaySchedule {
         const auto planned = measured::planned_of(solved, problem, replica);
         const auto comparison = measured::compare(planned, measured::read_run(planned, measured));
         if (console.json)
-            fmt::print("{}\n", measured::comparison_json(planned, comparison).dump());
+            print_json(measured::comparison_json(planned, comparison));
         else
-            fmt::print("{}", measured::comparison_text(planned, comparison));
+            print_text("{}", measured::comparison_text(planned, comparison));
     }
 
     void tell(const schedule::Replayer& replayer, const schedule::Schedule& schedule,
@@ -98,16 +98,16 @@ struct ReplaySchedule {
                                           {"peak_bytes", nlohmann::ordered_json::array()},
                                           {"signature", signature(schedule, replay.makespan)}};
             for (const Bytes peak : replay.peak) answer["peak_bytes"].push_back(peak.count);
-            fmt::print("{}\n", answer.dump());
+            print_json(answer);
             return;
         }
-        fmt::print("{}: makespan {}   bound {} ({})   gap {:.1f} %\n", of.name, human(replay.makespan),
+        print_text("{}: makespan {}   bound {} ({})   gap {:.1f} %\n", of.name, human(replay.makespan),
                    human(bound.value), bound.name, 100 * gap);
         for (std::size_t r = 0; r < replay.peak.size(); ++r) {
             const auto& capacity = of.ranks[r].capacity;
-            fmt::print("rank {:<3} peak {}{}\n", r, human(replay.peak[r]), capacity ? " of " + human(*capacity) : "");
+            print_text("rank {:<3} peak {}{}\n", r, human(replay.peak[r]), capacity ? " of " + human(*capacity) : "");
         }
-        fmt::print("{}", emit::picture(replayer, schedule, replay));
+        print_text("{}", emit::picture(replayer, schedule, replay));
     }
 
     Options options;

@@ -81,9 +81,9 @@ struct Solve {
         if (console.json) {
             auto answer = emit::solution_answer(file.problem, found);
             answer["run"] = limits.run(start);
-            fmt::print("{}\n", answer.dump());
+            print_json(answer);
         } else {
-            fmt::print("{}", emit::solution_table(file.problem, found));
+            print_text("{}", emit::solution_table(file.problem, found));
         }
         say_if_interrupted(console, left_out_by(found));
     }

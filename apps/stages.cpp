@@ -73,9 +73,9 @@ void StageOptions::solve(const StagesWanted& wanted, const Limits& limits, const
     if (console.json) {
         auto answer = emit::stage_json(plan);
         answer["run"] = measured;
-        fmt::print("{}\n", answer.dump());
+        print_json(answer);
     } else {
-        fmt::print("{}", emit::stage_table(plan));
+        print_text("{}", emit::stage_table(plan));
         std::fflush(stdout);  // the remark on stderr comes after the table, also in a file
         console.say(next_steps(files, wanted.out, {wanted.target, static_cast<std::size_t>(*microbatches)}));
     }

@@ -76,15 +76,15 @@ std::string figures(const Errors& errors) {
 }
 
 void print_kind(const PredictedRows& kind, std::string_view source) {
-    fmt::print("{:<20} {:<9} {}  {}\n", kind_of(kind), "time", figures(kind.step_time), source);
+    print_text("{:<20} {:<9} {}  {}\n", kind_of(kind), "time", figures(kind.step_time), source);
     for (std::size_t i = 0; i < kind.memory_of.size(); ++i)
         if (kind.memory_of[i].rows > 0)
-            fmt::print("{:<20} {:<9} {}  {}\n", kind_of(kind), name_of(static_cast<MemoryKind>(i)),
+            print_text("{:<20} {:<9} {}  {}\n", kind_of(kind), name_of(static_cast<MemoryKind>(i)),
                        figures(kind.memory_of[i]), source);
 }
 
 void print_errors(const std::vector<SourceErrors>& sources, const std::vector<PredictedRows>& together) {
-    fmt::print("{:<20} {:<9} {:>5} {:>7} {:>7} {:>7} {:>7} {:>7}  {}\n", "|error| in percent", "", "n", "MAPE",
+    print_text("{:<20} {:<9} {:>5} {:>7} {:>7} {:>7} {:>7} {:>7}  {}\n", "|error| in percent", "", "n", "MAPE",
                "median", "p90", "max", "bias", "source");
     for (const SourceErrors& source : sources)
         for (const PredictedRows& kind : source.predicted) print_kind(kind, name_of(source));
@@ -98,11 +98,11 @@ void print_refused(const std::vector<SourceErrors>& sources) {
         rows += source.rows;
         refused += source.refused_rows();
     }
-    fmt::print("\n{} of {} rows refused\n", refused, rows);
+    print_text("\n{} of {} rows refused\n", refused, rows);
     for (const SourceErrors& source : sources) {
         if (source.refused.empty()) continue;
-        fmt::print("{:>5}  {}\n", source.refused_rows(), name_of(source));
-        for (const auto& one : source.refused) fmt::print("{:>12}  {}\n", one.rows, one.reason);
+        print_text("{:>5}  {}\n", source.refused_rows(), name_of(source));
+        for (const auto& one : source.refused) print_text("{:>12}  {}\n", one.rows, one.reason);
     }
 }
 
@@ -113,10 +113,10 @@ void print_ratios(const std::vector<StepRatio>& ratios) {
     std::vector<double> relative;
     relative.reserve(ratios.size());
     std::size_t same = 0;
-    fmt::print("\n{:<44} {:>9} {:>9}\n", "step over another row's, less 1", "measured", "predicted");
+    print_text("\n{:<44} {:>9} {:>9}\n", "step over another row's, less 1", "measured", "predicted");
     for (const StepRatio& one : ratios) {
         const auto predicted = one.predicted ? fmt::format("{:+.1f} %", percent(*one.predicted)) : "refused";
-        fmt::print("{:<44} {:>9} {:>9}{}\n", one.id + " / " + one.against,
+        print_text("{:<44} {:>9} {:>9}{}\n", one.id + " / " + one.against,
                    fmt::format("{:+.1f} %", percent(one.measured)), predicted,
                    !one.predicted || one.same_sign() ? "" : "  other sign");
         if (!one.predicted) continue;
@@ -124,7 +124,7 @@ void print_ratios(const std::vector<StepRatio>& ratios) {
         relative.push_back(*one.predicted / one.measured - 1);
     }
     const std::size_t asked = relative.size();
-    fmt::print("{} of {} have the measured sign; the ratios are {:.1f} % off on average\n", same, asked,
+    print_text("{} of {} have the measured sign; the ratios are {:.1f} % off on average\n", same, asked,
                validation::errors_of(std::move(relative)).mean_percent);
 }
 
@@ -222,7 +222,7 @@ private:
         const auto together = validation::errors_of_all(runs, predictions);
         const auto ratios = validation::ratios_of(runs, predictions);
         if (console.json) {
-            fmt::print("{}\n", to_json(sources, together, ratios).dump());
+            print_json(to_json(sources, together, ratios));
         } else {
             print_errors(sources, together);
             print_refused(sources);

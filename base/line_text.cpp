@@ -1,5 +1,6 @@
 // Text of unknown origin as one printable line.
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/base/utf8.hpp"
 
 #include <fmt/format.h>
 
@@ -80,6 +81,15 @@ std::string shortened(std::string_view line) {
 }
 
 }  // namespace
+
+bool is_utf8(std::string_view text) {
+    for (std::size_t at = 0; at < text.size();) {
+        const std::size_t size = character(text.substr(at));
+        if (size == 0) return false;
+        at += size;
+    }
+    return true;
+}
 
 std::string printable(std::string_view text) {
     std::string all;

@@ -95,7 +95,23 @@ Bandwidth parse_bandwidth(std::string_view text) {
     return speed;
 }
 
+namespace {
+
+// The longest candidate that `name` goes on from behind a dash: "qwen2.5-vl-7b" of "qwen2.5-vl-7b-instruct".
+std::optional<std::string> begun_by(std::string_view name, std::span<const std::string> candidates) {
+    std::optional<std::string> longest;
+    for (const auto& candidate : candidates) {
+        const std::size_t end = candidate.size();
+        if (end == 0 || end >= name.size() || !name.starts_with(candidate)) continue;
+        if ((name[end] == '-' || name[end] == '_') && (!longest || longest->size() < end)) longest = candidate;
+    }
+    return longest;
+}
+
+}  // namespace
+
 std::optional<std::string> nearest(std::string_view name, std::span<const std::string> candidates) {
+    constexpr std::size_t misspelled = 2;  // letters at most
     std::optional<std::string> best;
     std::size_t best_distance = 0;
     for (const auto& candidate : candidates) {
@@ -105,6 +121,8 @@ std::optional<std::string> nearest(std::string_view name, std::span<const std::s
         best = candidate;
         best_distance = distance;
     }
+    if (best && best_distance <= misspelled) return best;
+    if (auto begin = begun_by(name, candidates)) return begin;
     return best;
 }
 

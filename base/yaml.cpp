@@ -1,6 +1,7 @@
 #include "base/yaml.hpp"
 
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/utf8.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -261,11 +262,7 @@ void check_characters(const std::string& name, std::string_view text) {
         indentation = c == '\n' || (indentation && c == ' ');
         line += c == '\n' ? 1 : 0;
     }
-    try {
-        static_cast<void>(json(text).dump());
-    } catch (const json::type_error&) {
-        fail(ErrorKind::input, "{}: is not UTF-8", name);
-    }
+    if (!is_utf8(text)) fail(ErrorKind::input, "{}: is not UTF-8", name);
 }
 
 }  // namespace

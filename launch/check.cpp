@@ -53,6 +53,7 @@ bool is_misspelled(const std::string& name, const std::string& known) {
 
 // Of unread settings: those that look like a known one misspelled.
 void add_misspelled(const SaidLaunch& said, Checked& checked) {
+    if (said.is_dump) return;
     std::vector<std::string> known;
     if (said.dialect == Dialect::titan_settings) {
         known = titan_names();
@@ -72,9 +73,19 @@ const std::string& device_of(const CheckAsked& asked) {
     return workloads::device(workloads::find_cluster(asked.cluster).device).name;
 }
 
+// What goes into a recipe says neither a sequence nor layers.
+void require_whole(const SaidLaunch& said, const MegatronLaunch& l) {
+    if (!said.is_dump || l.seq_length || l.layers) return;
+    fail(ErrorKind::input,
+         "{}: is a part of a configuration, without {} and {}: it goes into a recipe; check the run_config.yaml that "
+         "the recipe writes, or these keys with the recipe's own as --bridge-overrides",
+         said.from, written(l.dialect, "num-layers"), written(l.dialect, "seq-length"));
+}
+
 // The launch with where it runs.
 MegatronLaunch read_megatron_on(const CheckAsked& asked) {
     MegatronLaunch launch = read_megatron(asked.said);
+    require_whole(asked.said, launch);
     const auto found = asked.said.variables.find("CUDA_DEVICE_MAX_CONNECTIONS");
     if (found != asked.said.variables.end()) launch.max_connections = found->second;
     launch.before_blackwell = is_before_blackwell(device_of(asked));
@@ -98,13 +109,13 @@ HazardAsked hazard_asked(const CheckAsked& asked, const Checked& checked, const 
     of.gpus = checked.gpus;
     of.device = device_of(asked);
     of.model = model;
-    of.varied = !asked.dataset.empty() && !asked.dataset.starts_with("constant-");
+    of.varied = !asked.batch.empty() || (!asked.dataset.empty() && !asked.dataset.starts_with("constant-"));
     of.from_toml = asked.said.is_toml;
     return of;
 }
 
 FitAsked fit_asked(const CheckAsked& asked, const Checked& checked, workloads::Model model) {
-    return {asked.cluster, checked.gpus, std::move(model), asked.dataset, asked.recipe, asked.seed};
+    return {asked.cluster, checked.gpus, std::move(model), asked.dataset, asked.recipe, asked.seed, asked.batch};
 }
 
 template <class Launch>

@@ -104,8 +104,10 @@ Launch launch_of(const planner::Rung& rung) {
                   .makespan = way.makespan,
                   .peak = way.peak,
                   .usable = way.usable};
-    for (const workloads::Module& module : setup.model.modules)
+    for (const workloads::Module& module : setup.model.modules) {
+        launch.kinds.emplace(module.name, name_of(module.architecture.kind));
         if (!module.trains()) launch.frozen.push_back(module.name);
+    }
     for (const std::size_t m : phase_modules(way.partition)) launch.dealt.push_back(setup.model.modules[m].name);
     for (const Recompute one : way.by_rank) launch.recompute_of_ranks.push_back(name_of(one));
     return launch;

@@ -56,10 +56,11 @@ Writer modules_json(const Launch& launch) {
     Writer all = Writer::array();
     const auto add = [&](const std::string& module, std::string_view role, const std::vector<std::int64_t>& layers) {
         const auto& frozen = launch.frozen;
-        all.push_back({{"module", module},
-                       {"role", role},
-                       {"trains", std::find(frozen.begin(), frozen.end(), module) == frozen.end()},
-                       {"layers", layers}});
+        Writer json{{"module", module}, {"role", role}};
+        if (const auto kind = launch.kinds.find(module); kind != launch.kinds.end()) json["kind"] = kind->second;
+        json["trains"] = std::find(frozen.begin(), frozen.end(), module) == frozen.end();
+        json["layers"] = layers;
+        all.push_back(std::move(json));
     };
     for (const ModuleLayers& one : launch.split.encoders) add(one.module, "encoder", one.layers);
     for (const std::string& dealt : launch.dealt) add(dealt, "dealt", {});
@@ -121,8 +122,10 @@ public:
 
 private:
     void read_module(const Json& json) {
-        json.only_keys({"module", "role", "trains", "layers"});
+        json.only_keys({"module", "role", "kind", "trains", "layers"});
         const std::string name = json.at("module").text();
+        if (const auto kind = json.find("kind"))
+            launch_.kinds[name] = kind->one_of({"llm", "vit", "audio_encoder", "text_encoder", "dit", "head"});
         const std::string role = json.at("role").one_of({"encoder", "dealt", "language", "generator"});
         const auto layers = integers(json.at("layers"), 0, most_stage_layers);
         if (!json.at("trains").boolean()) launch_.frozen.push_back(name);

@@ -26,7 +26,10 @@ std::optional<std::string> why_no_order(const Launch& launch) {
 std::optional<std::string> why_no_groups(const Launch& launch) {
     const auto& counts = launch.microbatches;
     if (std::any_of(counts.begin(), counts.end(), [&](std::int64_t one) { return one != counts.front(); }))
-        return fmt::format("replicas have {} microbatches; Megatron gives all equally many", fmt::join(counts, ", "));
+        return fmt::format(
+            "replicas have {} microbatches; Megatron gives all equally many: --equal-microbatches or --packing "
+            "balanced does, where each replica has samples enough",
+            fmt::join(counts, ", "));
     if (!is_interleaved(launch)) return std::nullopt;
     const std::int64_t all = counts.front(), group = launch.degrees.pp;
     if (all < group)

@@ -210,6 +210,7 @@ private:
         Emulation sum;
         sum.partition = partition_;
         sum.policy = policy_;
+        sum.assigned = shared_.shares;
         if (!is_given() && !by_rank()) sum.recompute = menus_.front().front();
         const std::size_t replicas = shared_.microbatches.size();
         sum.replicas.resize(replicas);

@@ -19,6 +19,7 @@ struct EngineTuning {
     std::size_t stagger_slots = 2;              ///< twice as many for several models
     std::uint64_t first_starts_work = 500'000;  ///< tasks times initial schedules of round 0,
     std::uint64_t starts_work = 40'000;         ///< and of each round after it, until all were tried
+    std::uint32_t less_memory_tasks = 2'500;    ///< of more, list policies are not tried under less memory
     /// The group search ends after so many rounds without a better one, of one model or several; in problems of more
     /// tasks after fewer in proportion.
     std::uint64_t group_patience = 5, group_patience_of_several = 25;

@@ -178,13 +178,18 @@ def streams_of(port):
     return [path for path, get in gets.items() if "text/event-stream" in get["responses"]["200"].get("content", {})]
 
 
-def begin(program, state, threads, reports, log):
+def sanitizer_options(reports):
+    """TSAN_OPTIONS with which reports go into files of that folder."""
     options = {"log_path": f"{reports}/report", "exitcode": 66, "history_size": 4, "second_deadlock_stack": 1,
                "suppressions": ROOT / "tools/tsan.supp"}
-    told = " ".join(f"{name}={value}" for name, value in options.items())
+    return " ".join(f"{name}={value}" for name, value in options.items())
+
+
+def begin(program, state, threads, reports, log):
     command = [program, "serve", "--http", "127.0.0.1:0", "--threads", str(threads), "--state", state]
     with open(log, "a", encoding="utf-8") as there:
-        process = subprocess.Popen(command, stderr=there, env={**os.environ, "TSAN_OPTIONS": told})
+        environment = {**os.environ, "TSAN_OPTIONS": sanitizer_options(reports)}
+        process = subprocess.Popen(command, stderr=there, env=environment)
     end = time.monotonic() + 120
     while time.monotonic() < end and process.poll() is None:
         for line in reversed(pathlib.Path(log).read_text(encoding="utf-8").splitlines()):

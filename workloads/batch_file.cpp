@@ -8,7 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <filesystem>
 #include <numeric>
+#include <system_error>
 
 namespace pipeweaver::workloads {
 
@@ -45,15 +47,19 @@ Item image_item(const Json& json, const ItemRules& rules) {
 // Clips are scaled to the model's size; their own must make sense all the same.
 Item video_item(const Json& json, const ItemRules& rules) {
     json.only_keys({"frames", "seconds", "width", "height", "fps", "role"});
-    for (const std::string_view side : {"width", "height"})
-        if (const auto given = json.find(side)) static_cast<void>(given->integer(1, most_pixels));
+    Clip clip;
+    clip.width = integer_or(json, "width", 0, 1, most_pixels);
+    clip.height = integer_or(json, "height", 0, 1, most_pixels);
     const auto seconds = json.find("seconds"), rate = json.find("fps");
     if (seconds && json.find("frames")) json.fail("has frames and seconds, allowed is one of the two");
-    std::optional<double> fps;
-    if (rate) fps = rate->number(1e-3, most_fps);
-    if (seconds) return rules.video(seconds->number(least_seconds, most_seconds), is_target(json), fps);
-    const auto frames = static_cast<double>(json.at("frames").integer(1, most_frames));
-    return rules.video(frames / json.at("fps").number(1e-3, most_fps), is_target(json), fps);
+    if (rate) clip.fps = rate->number(1e-3, most_fps);
+    if (seconds) {
+        clip.seconds = seconds->number(least_seconds, most_seconds);
+    } else {
+        const auto frames = static_cast<double>(json.at("frames").integer(1, most_frames));
+        clip.seconds = frames / json.at("fps").number(1e-3, most_fps);
+    }
+    return rules.video(clip, is_target(json));
 }
 
 Item audio_item(const Json& json, const ItemRules& rules) {
@@ -170,6 +176,11 @@ void read_samples(const std::string& name, Next next, const Model& model, std::s
 }  // namespace
 
 std::vector<Sample> read_batch(const std::filesystem::path& path, const Model& model, std::size_t most_samples) {
+    std::error_code none;
+    if (std::filesystem::is_directory(path, none))
+        fail(ErrorKind::io,
+             "{0}: is a folder, a file is needed; `python -m pipeweaver.data.convert {0} --out batch.jsonl` writes one",
+             path.string());
     std::vector<Sample> samples;
     samples.reserve(count_lines(path, most_samples));
     LineReader lines(path);

@@ -273,7 +273,7 @@ DIP_VIDEO = {"width": 256, "height": 448, "spatial": 16, "frames_in": 17, "frame
              "max_seconds": 16}
 CAUSAL_VAE = {"width": 256, "height": 448, "spatial": 16, "frames_in": 4, "frames_out": 1, "first_frame_alone": True,
               "fps": 16, "max_seconds": 16}
-VIDEO_SIZE = "clips of 256 x 448 pixels"
+VIDEO_SIZE = "clips are scaled to the width and height under video: the source says none"
 QWEN_25_IMAGE = {"patch": 14, "merge": 2, "min_tokens": 256, "max_tokens": 1280}
 LARGE = 131072  # positions of a microbatch where patches, not text tokens, are packed
 PADDED = "the vision encoder's 25 heads are padded to 32, as Megatron-LM does for 8 tensor-parallel GPUs"
@@ -310,7 +310,8 @@ def alone(e):
         if e["image_size"]:
             rule["fixed_pixels"] = e["image_size"]
         return {"name": name, "modules": [module("vit", e, "microbatch", ["image"])], "image": rule,
-                "microbatch_tokens": LARGE, **origin(e), "assumed": ["microbatches of 131072 patches"]}
+                "microbatch_tokens": LARGE, **origin(e),
+                "assumed": ["microbatch_tokens, of patches: the source says none"]}
     if e["kind"] != "dit":
         return None
     video = name.startswith(("step-video", "hunyuan", "wan", "dip-"))
@@ -319,9 +320,9 @@ def alone(e):
         out["video"] = CAUSAL_VAE if name.startswith(("hunyuan", "wan")) else DIP_VIDEO
     else:
         out["image"] = {"patch": 16, "merge": 1}
-    out["microbatch_tokens"] = LARGE
     out.update(origin(e))
-    out["assumed"] = ["microbatches of 131072 latent patches"] + ([VIDEO_SIZE] if video else [])
+    latents = "latent patches of a microbatch: no source says how many (--microbatch-tokens)"
+    out["assumed"] = [latents] + ([VIDEO_SIZE] if video else [])
     return out
 
 
@@ -390,7 +391,8 @@ def joined(e, network):
         llm = network(roles["backbone"])
         return vision_language(e, network(roles["encoder"]), llm, {**QWEN_25_IMAGE, "patch": 16},
                                projector(4608, llm["hidden"], 4608),
-                               ["videos are not read", "images take 256 to 1280 tokens",
+                               ["videos are not read",
+                                "image.min_tokens and image.max_tokens are what the model card recommends",
                                 "the layer that predicts a second token is not trained"])
     if name.startswith("internvl"):
         llm = network(roles["backbone"])
@@ -430,7 +432,7 @@ def joined(e, network):
                 "modules": [module("llm", llm, "microbatch", ["text"]), module("head", head, "items", ["image"])],
                 "edges": [{"from": "llm", "to": "head"}],
                 "image": {"patch": 16, "merge": 1, "fixed_pixels": 256}, **origin(e),
-                "assumed": ["images of 256 x 256 pixels", "latents are made beforehand (no VAE)"]}
+                "assumed": ["image.fixed_pixels: the source says none", "latents are made beforehand (no VAE)"]}
     raise KeyError(name)
 
 

@@ -124,12 +124,15 @@ Sample sample_of(const Dataset& dataset, const ItemRules& rules, Random& random)
     Sample sample;
     if (dataset.images) {
         const std::int64_t count = dataset.images->count_at(random.uniform());
-        const Item image = rules.image(assumed_side, assumed_side, as_target(rules, Modality::image));
+        Item image = rules.image(assumed_side, assumed_side, as_target(rules, Modality::image));
+        image.own = 0;  // the data set does not say it
         sample.items.assign(static_cast<std::size_t>(count), image);
     }
-    if (dataset.video_seconds)
-        sample.items.push_back(
-            rules.video(dataset.video_seconds->at(random.uniform()), as_target(rules, Modality::video)));
+    if (dataset.video_seconds) {
+        Item clip = rules.video({dataset.video_seconds->at(random.uniform())}, as_target(rules, Modality::video));
+        clip.own = 0;  // nor its size and frames
+        sample.items.push_back(clip);
+    }
     if (dataset.audio_seconds)
         sample.items.push_back(
             rules.audio(dataset.audio_seconds->at(random.uniform()), as_target(rules, Modality::audio)));
@@ -178,7 +181,7 @@ struct Range {
 struct SaidSizes {
     Range text, side;
     std::int64_t images = 0;
-    double seconds = 0;  // of the clip; 0: none
+    double seconds = 0, most_seconds = 0;  // of the clip; 0: none
     std::optional<double> fps;
     double audio_seconds = 0;
 };
@@ -205,19 +208,31 @@ bool take_range(std::string_view& text, Range& range, bool ranges) {
 
 constexpr double least_said_seconds = 1e-3, most_said_seconds = 1e6, most_said_fps = 1e4;
 
-// "+5.8s" or "+5.8s@2fps"; false where it says what cannot be.
-bool take_clip(std::string_view& text, SaidSizes& sizes) {
+// "+5.8s" or "+5.8s@2fps", with ranges "+2..8s"; false where it says what cannot be.
+bool take_clip(std::string_view& text, SaidSizes& sizes, bool ranges) {
     std::string_view rest = text;
     double seconds = 0, fps = 0;
-    if (!take(rest, "+") || !take_number(rest, seconds) || !take(rest, "s") || rest.starts_with("-audio")) return true;
+    if (!take(rest, "+")) return true;
+    const std::size_t dots = ranges ? rest.find("..") : std::string_view::npos;
+    std::string_view first = rest.substr(0, dots);  // "2..8" would be read as "2." and the rest
+    if (!take_number(first, seconds)) return true;
+    double last = seconds;
+    if (dots != std::string_view::npos) {
+        if (!first.empty()) return true;
+        first = rest.substr(dots + 2);
+        if (!take_number(first, last)) return true;
+    }
+    rest = first;
+    if (!take(rest, "s") || rest.starts_with("-audio")) return true;
     if (std::string_view rate = rest; take(rate, "@") && take_number(rate, fps) && take(rate, "fps")) {
         rest = rate;
         sizes.fps = fps;
     }
     text = rest;
     sizes.seconds = seconds;
+    sizes.most_seconds = last;
     const bool possible_rate = !sizes.fps || (fps >= 1e-3 && fps <= most_said_fps);
-    return seconds >= least_said_seconds && seconds <= most_said_seconds && possible_rate;
+    return seconds >= least_said_seconds && last >= seconds && last <= most_said_seconds && possible_rate;
 }
 
 // "+12s-audio"
@@ -245,7 +260,7 @@ std::optional<SaidSizes> sizes_in(std::string_view text, bool ranges) {
     } else {
         sizes.images = 0;
     }
-    possible = take_clip(text, sizes) && possible;
+    possible = take_clip(text, sizes, ranges) && possible;
     possible = take_audio(text, sizes) && possible;
     const bool something = sizes.text.first > 0 || sizes.images > 0 || sizes.seconds > 0 || sizes.audio_seconds > 0;
     return text.empty() && something && possible ? std::optional(sizes) : std::nullopt;
@@ -259,8 +274,9 @@ SaidSizes said_sizes(std::string_view name) {
             ErrorKind::input,
             "data set '{}': allowed are constant-4096 (tokens of text), constant-40+1x336px (and images of so many "
             "pixels a side), constant-0+5.8s or constant-0+5.8s@2fps (and a clip of so many seconds, of so many frames "
-            "a second), constant-40+12s-audio (and audio), uniform-100..400+1x448..1000px (any number from the first "
-            "to the last)",
+            "a second), constant-40+12s-audio (and audio), uniform-100..400+1x448..1000px or uniform-0+2..8s (any "
+            "number "
+            "from the first to the last)",
             name);
     return *sizes;
 }
@@ -283,7 +299,11 @@ std::optional<Sample> said_sample(std::string_view name, const Model& model, std
         const std::int64_t side = sizes.side.drawn(random);
         sample.items.push_back(rules.image(side, side, check_taken(Modality::image)));
     }
-    if (sizes.seconds > 0) sample.items.push_back(rules.video(sizes.seconds, check_taken(Modality::video), sizes.fps));
+    if (sizes.seconds > 0) {
+        const double more = sizes.most_seconds - sizes.seconds;  // one alone takes no random number
+        const double seconds = sizes.seconds + (more > 0 ? more * random.uniform() : 0);
+        sample.items.push_back(rules.video({seconds, sizes.fps}, check_taken(Modality::video)));
+    }
     if (sizes.audio_seconds > 0) sample.items.push_back(rules.audio(sizes.audio_seconds, check_taken(Modality::audio)));
     if (model.too_long == TooLong::usual && sample.tokens() > model.microbatch_tokens)
         fail(ErrorKind::input, "data set '{}': a sample has {} tokens, allowed are at most {}: a microbatch of '{}'",
@@ -307,7 +327,7 @@ std::vector<std::string> assumed_sizes(std::string_view dataset, const std::vect
                                [&](const Item& item) { return item.modality == modality; });
         });
     };
-    std::vector<std::string> assumed;
+    std::vector<std::string> assumed = resized(samples, model);
     if (any(Modality::image) && counts_images(dataset, model))
         assumed.push_back(fmt::format("images of {} have {} x {} pixels: it gives their number alone", dataset,
                                       assumed_side, assumed_side));
@@ -334,7 +354,7 @@ std::vector<DatasetInfo> datasets() {
          false});
     all.push_back({"uniform-RANGES",
                    "sizes drawn evenly: uniform-100..400+1x448..1000px has 100 to 400 tokens of text and an image of "
-                   "448 to 1000 pixels a side",
+                   "448 to 1000 pixels a side, uniform-0+2..8s@16fps a clip of 2 to 8 seconds; audio has one length",
                    false});
     return all;
 }

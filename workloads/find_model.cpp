@@ -3,7 +3,9 @@
 #include "pipeweaver/base/json.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
 #include "workloads/hf_config.hpp"
+#include "workloads/items.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <iterator>
 
@@ -34,6 +36,13 @@ Model find_model(const std::string& name) {
     if (configuration) return read_hf_model(file);
     if (names_a_document(name)) return read_model(name);
     return model(name);
+}
+
+std::int64_t usual_latents(const Model& model) {
+    constexpr std::int64_t usual = 16'384;
+    const ItemRules rules(model);
+    if (!rules.takes(Modality::video, false)) return usual;
+    return std::max(usual, rules.video({model.video.max_seconds}, false).tokens);
 }
 
 }  // namespace pipeweaver::workloads

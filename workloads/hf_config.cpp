@@ -39,18 +39,18 @@ std::string_view sister_of(const std::string& type) {
     return joined ? joined->start_from : hf::find_decoder(*near)->start_from;
 }
 
-Model model_of_type(const hf::Part& root, const Json& type) {
+Model model_of_type(const hf::Part& root, const Json& type, const hf::Processors& processors) {
     const std::string name = type.text();
     const hf::DecoderRow* decoder = hf::find_decoder(name);
     const hf::JoinedRow* joined = hf::find_joined(name);
-    if (joined && (!decoder || given(root, vision_part))) return joined_model(root, *joined);
+    if (joined && (!decoder || given(root, vision_part))) return joined_model(root, *joined, processors);
     if (decoder) return text_model(language_model(root, root, *decoder));
     root.reading->start_from = sister_of(name);
     refuse(type, *root.reading, unknown("model type", name, known_types()));
 }
 
-Model convert(const hf::Part& root) {
-    if (const auto type = given(root, model_type)) return model_of_type(root, *type);
+Model convert(const hf::Part& root, const hf::Processors& processors) {
+    if (const auto type = given(root, model_type)) return model_of_type(root, *type, processors);
     const auto name = given(root, class_name);
     if (!name) refuse(root, "the key 'model_type' is missing, and '_class_name' of diffusers as well");
     const hf::DiffusersRow* row = hf::find_diffusers(name->text());
@@ -76,6 +76,14 @@ std::string parameters_of(const Model& model) {
     return fmt::format("{} parameters: {}, projectors {}", billions(all + projectors), parts, billions(projectors));
 }
 
+// "; images by preprocessor_config.json".
+std::string files_of(const std::vector<JsonDocument>& processors) {
+    std::string names;
+    for (const JsonDocument& document : processors)
+        names += (names.empty() ? "; images by " : ", ") + std::filesystem::path(document.name()).filename().string();
+    return names;
+}
+
 // config.json, or that of the transformer in a folder of a diffusers pipeline.
 std::filesystem::path file_of(const std::filesystem::path& path) {
     if (!std::filesystem::is_directory(path)) return path;
@@ -87,16 +95,18 @@ std::filesystem::path file_of(const std::filesystem::path& path) {
 
 }  // namespace
 
-Model parse_hf_model(const JsonDocument& document, const std::string& name) {
+Model parse_hf_model(const JsonDocument& document, const std::string& name,
+                     const std::vector<JsonDocument>& processors) {
     const Json json = document.root();
     hf::Reading reading{{}, "qwen2.5-vl-7b"};
     const hf::Part root{json, &reading, "the file"};
-    Model model = convert(root);
+    Model model = convert(root, hf::processors_of(processors, reading));
     model.name = name;
     model.assumed = reading.assumed;
     const auto type = given(root, model_type);
     model.source = fmt::format("Hugging Face configuration of type {}; {}",
                                type ? type->text() : json.at("_class_name").text(), parameters_of(model));
+    if (model.modules.size() > 1) model.source += files_of(processors);
     for (Module& module : model.modules)
         module.architecture.name = model.modules.size() == 1 ? name : fmt::format("{}-{}", name, module.name);
     // What our own model files must hold, these must as well.
@@ -112,7 +122,7 @@ Model read_hf_model(const std::filesystem::path& path) {
         if (folder.filename() == "transformer" && folder.has_parent_path()) folder = folder.parent_path();
         if (!folder.filename().empty()) name = folder.filename();
     }
-    return parse_hf_model(JsonDocument::read(file), name.string());
+    return parse_hf_model(JsonDocument::read(file), name.string(), hf::read_processors(file));
 }
 
 }  // namespace pipeweaver::workloads

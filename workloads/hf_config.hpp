@@ -6,8 +6,9 @@
 //              transformers' own configuration class has a default that nested parts leave out, it is taken, and said
 //              in Model::assumed.
 // Lenient      about all else: these are files of others, with keys for inference, generation and training.
-// Not in them  how images become tokens (that is in the preprocessor's file), and what a model file cannot say: what is
-//              taken is said in Model::assumed, the parameters in Model::source.
+// Processors   how images become tokens is in the files of image processors beside a config.json (hf/processors.hpp).
+// Not in them  what these do not say, and what a model file cannot say: what is taken is said in Model::assumed, the
+//              parameters in Model::source.
 // Source       configuration_*.py of huggingface/transformers; configuration_internvl_chat.py of OpenGVLab/InternVL;
 //              the constructors in src/diffusers/models/transformers of huggingface/diffusers.
 #pragma once
@@ -16,6 +17,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace pipeweaver::workloads {
 
@@ -24,7 +26,8 @@ namespace pipeweaver::workloads {
 /// is named with what to start from instead), Error{io}.
 [[nodiscard]] Model read_hf_model(const std::filesystem::path& path);
 
-/// The same from a document already read.
-[[nodiscard]] Model parse_hf_model(const JsonDocument& document, const std::string& name);
+/// The same from a document already read, and those of the processors beside it.
+[[nodiscard]] Model parse_hf_model(const JsonDocument& document, const std::string& name,
+                                   const std::vector<JsonDocument>& processors = {});
 
 }  // namespace pipeweaver::workloads

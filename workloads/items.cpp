@@ -58,6 +58,15 @@ struct ImageSize {
     std::int64_t tokens = 0, patches = 0;
 };
 
+// Without the rule's square or limits.
+std::int64_t own_tokens(const ImageRule& rule, std::int64_t width, std::int64_t height) {
+    if (rule.fixed_pixels == width && width == height) return 0;
+    const Grid grid = native_grid({.patch = rule.patch, .merge = rule.merge}, width, height);
+    const std::int64_t count = grid.width * grid.height;
+    const bool kept = count >= rule.min_tokens && (rule.max_tokens == 0 || count <= rule.max_tokens);
+    return rule.fixed_pixels == 0 && kept ? 0 : count;
+}
+
 ImageSize image_size(const ImageRule& rule, std::int64_t width, std::int64_t height) {
     if (rule.fixed_pixels > 0) {
         const std::int64_t patches = rule.fixed_pixels / rule.patch;
@@ -72,9 +81,19 @@ ImageSize image_size(const ImageRule& rule, std::int64_t width, std::int64_t hei
 // Latent frames of a clip; one shorter than a latent unit is padded to it.
 std::int64_t latent_frames(const VideoRule& rule, double seconds, double fps) {
     constexpr double rounding = 1e-6;  // 0.1 s at 10 frames a second is one frame
-    const auto frames = static_cast<std::int64_t>(std::min(seconds, rule.max_seconds) * fps + rounding);
+    const auto frames = static_cast<std::int64_t>(seconds * fps + rounding);
     if (rule.first_frame_alone) return 1 + std::max<std::int64_t>(frames - 1, 0) / rule.frames_in * rule.frames_out;
     return std::max<std::int64_t>(frames / rule.frames_in, 1) * rule.frames_out;
+}
+
+// At the clip's own length, frames and size; no more than can be summed.
+std::int64_t own_patches(const VideoRule& rule, const Clip& clip) {
+    const auto side = [&](std::int64_t own, std::int64_t of_rule) {
+        return static_cast<double>(std::max<std::int64_t>(1, (own == 0 ? of_rule : own) / rule.spatial));
+    };
+    const auto frames = static_cast<double>(latent_frames(rule, clip.seconds, clip.fps.value_or(rule.fps)));
+    return static_cast<std::int64_t>(
+        std::min(1e12, frames * side(clip.width, rule.width) * side(clip.height, rule.height)));
 }
 
 }  // namespace
@@ -132,19 +151,24 @@ Item ItemRules::sized(const Way& way, Modality modality, bool target, std::int64
 Item ItemRules::image(std::int64_t width, std::int64_t height, bool target) const {
     PIPEWEAVER_ASSERT(takes(Modality::image, target));
     const Way& found = *way(Modality::image, target);
-    const ImageSize size = image_size(model_->image, width, height);
-    return sized(found, Modality::image, target, size.tokens, size.patches);
+    const ImageRule& rule = model_->image;
+    const ImageSize size = image_size(rule, width, height);
+    Item item = sized(found, Modality::image, target, size.tokens, size.patches);
+    item.own = own_tokens(rule, width, height) * (found.kind == Way::direct ? 1 : rule.merge * rule.merge);
+    return item;
 }
 
-Item ItemRules::video(double seconds, bool target, std::optional<double> fps) const {
+Item ItemRules::video(const Clip& clip, bool target) const {
     PIPEWEAVER_ASSERT(takes(Modality::video, target));
     const Way& found = *way(Modality::video, target);
     const VideoRule& rule = model_->video;
-    const double read = std::min(rule.fps, fps.value_or(rule.fps));
-    const std::int64_t patches =
-        latent_frames(rule, seconds, read) * (rule.width / rule.spatial) * (rule.height / rule.spatial);
+    const double read = std::min(rule.fps, clip.fps.value_or(rule.fps));
+    const std::int64_t patches = latent_frames(rule, std::min(clip.seconds, rule.max_seconds), read) *
+                                 (rule.width / rule.spatial) * (rule.height / rule.spatial);
     Item item = sized(found, Modality::video, target, divide_up(patches, found.reduction), patches);
-    item.seconds = std::min(seconds, rule.max_seconds);
+    item.seconds = std::min(clip.seconds, rule.max_seconds);
+    const std::int64_t own = own_patches(rule, clip);
+    if (own != patches) item.own = found.kind == Way::direct ? divide_up(own, found.reduction) : own;
     return item;
 }
 

@@ -8,6 +8,13 @@
 
 namespace pipeweaver::workloads {
 
+/// A clip as it is. What is not known is taken as the model reads it.
+struct Clip {
+    double seconds = 0;
+    std::optional<double> fps = {};
+    std::int64_t width = 0, height = 0;  ///< 0: not known
+};
+
 /// A model's rules, looked up once for many items.
 class ItemRules {
 public:
@@ -25,7 +32,7 @@ public:
     /// The item of that size. Pre: takes(), sizes > 0.
     Item image(std::int64_t width, std::int64_t height, bool target) const;
     /// A clip of `fps` frames a second has no more than these; none: as many as the model reads.
-    Item video(double seconds, bool target, std::optional<double> fps = {}) const;
+    Item video(const Clip& clip, bool target) const;
     Item audio(double seconds, bool target) const;
 
 private:

@@ -202,10 +202,17 @@ std::optional<Json> rule_for(const Json& json, const Model& model, Modality moda
     return takes(model, modality) ? json.at(name_of(modality)) : rule;
 }
 
+constexpr std::int64_t most_latents = 131'072;  // of a microbatch, where a file does not say it
+
 void parse_rules(const Json& json, Model& model) {
     if (const auto image = rule_for(json, model, Modality::image)) model.image = parse_image(*image);
     if (const auto video = rule_for(json, model, Modality::video)) model.video = parse_video(*video);
     if (const auto audio = rule_for(json, model, Modality::audio)) model.audio = parse_audio(*audio);
+    if (model.modules[model.backbone()].architecture.kind == ModuleKind::diffusion_transformer &&
+        !json.find("microbatch_tokens")) {
+        model.microbatch_tokens = most_latents;
+        model.microbatch_tokens_of_file = 0;
+    }
     model.microbatch_tokens = integer_or(json, "microbatch_tokens", model.microbatch_tokens, 1, most_tokens);
     model.most_items = integer_or(json, "most_items", 0, 1, most_tokens);
     model.most_video_seconds = number_or(json, "most_video_seconds", 0, 0.001, 1e9);
@@ -235,6 +242,27 @@ void check_encoder_edge(const Json& json, const Model& model, const ModelEdge& e
                         ratio, from.name, edge.token_reduction));
 }
 
+// A projector begins with what one module hands over, of a token's patches together or fewer, and ends at another's
+// width; a head is conditioned on what it follows.
+void check_widths(const Json& json, const Model& model, const ModelEdge& edge) {
+    const Architecture &from = model.modules[edge.from].architecture, &to = model.modules[edge.to].architecture;
+    const auto joins = fmt::format("'{}' to '{}'", model.modules[edge.from].name, model.modules[edge.to].name);
+    if (edge.projector_in == 0) {
+        if (to.kind == ModuleKind::head && to.condition_dim > 0 && to.condition_dim != from.hidden)
+            json.at("edges").fail(fmt::format("{}: condition_dim of the head is {}, needed is the width of '{}', {}",
+                                              joins, to.condition_dim, model.modules[edge.from].name, from.hidden));
+        return;
+    }
+    const std::int64_t widest = from.hidden * edge.token_reduction;
+    if (edge.projector_in < from.hidden || edge.projector_in > widest)
+        json.at("edges").fail(fmt::format(
+            "{}: in of the projector is {}, allowed are {} (hidden of '{}') to {} (that of token_reduction patches)",
+            joins, edge.projector_in, from.hidden, model.modules[edge.from].name, widest));
+    if (edge.projector_out != to.hidden)
+        json.at("edges").fail(fmt::format("{}: out of the projector is {}, needed is {} (hidden of '{}')", joins,
+                                          edge.projector_out, to.hidden, model.modules[edge.to].name));
+}
+
 void check_agreement(const Json& json, const Model& model) {
     const std::size_t backbone = model.backbone();
     for (std::size_t i = 0; i < model.modules.size(); ++i) {
@@ -248,7 +276,10 @@ void check_agreement(const Json& json, const Model& model) {
             json.at("image").fail(fmt::format("patch is {}, but the patches of '{}' have {} pixels", model.image.patch,
                                               module.name, module.architecture.patch_size));
     }
-    for (const auto& edge : model.edges) check_encoder_edge(json, model, edge);
+    for (const auto& edge : model.edges) {
+        check_encoder_edge(json, model, edge);
+        check_widths(json, model, edge);
+    }
 }
 
 }  // namespace

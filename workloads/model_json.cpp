@@ -86,7 +86,8 @@ std::string to_json(const Model& model) {
     json["edges"] = Object::array();
     for (const auto& edge : model.edges) json["edges"].push_back(edge_json(model, edge));
     put_rules(json, model);
-    json["microbatch_tokens"] = model.microbatch_tokens_of_file.value_or(model.microbatch_tokens);
+    const std::int64_t tokens = model.microbatch_tokens_of_file.value_or(model.microbatch_tokens);
+    if (tokens > 0) json["microbatch_tokens"] = tokens;
     if (model.most_items > 0) json["most_items"] = model.most_items;
     if (model.most_video_seconds > 0) json["most_video_seconds"] = model.most_video_seconds;
     if (model.tp > 0) json["layout"] = {{"tp", model.tp}, {"pp", model.pp}, {"dp", model.dp}};

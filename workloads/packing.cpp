@@ -202,7 +202,8 @@ Bins bins_of_sorted(const Wanted& wanted, const std::vector<Sample>& samples, co
     if (wanted.packing == Packing::first_fit_decreasing) return fewest;
     std::size_t count = balanced_count(fewest.size(), wanted.pipelines);
     if (wanted.drawn) {
-        count = *wanted.drawn;
+        const auto replicas = static_cast<std::size_t>(wanted.pipelines.replicas);
+        count = wanted.pipelines.equal ? rounded_up(*wanted.drawn, replicas) : *wanted.drawn;
         if (fewest.size() > count) fewest = renumbered(bins_in_order(loads, limit), order);
     }
     Works works = work_of_modules(samples, order, model);
@@ -228,7 +229,9 @@ std::vector<Microbatch> pack_as(const Wanted& wanted, const std::vector<Sample>&
         loads.push_back(load_of(sample));
         if (model.too_long != TooLong::own) require_fit(sample, loads.back(), model);
     }
-    const Bins bins = bins_by(wanted, samples, loads, model);
+    Bins bins = bins_by(wanted, samples, loads, model);
+    if (wanted.pipelines.equal)
+        bins = parted(bins, loads, rounded_up(bins.size(), static_cast<std::size_t>(wanted.pipelines.replicas)));
     std::vector<Microbatch> microbatches;
     for (const auto& bin : bins) microbatches.push_back(microbatch_of(bin, samples, attends_by_item(model)));
     return microbatches;
@@ -274,13 +277,13 @@ Microbatch microbatch_of(const std::vector<std::size_t>& members, const std::vec
 }
 
 std::vector<Microbatch> pack(const std::vector<Sample>& samples, const Model& model, Packing packing,
-                             const Pipelines& pipelines) {
+                             const Pipelines& pipelines, std::optional<std::size_t> drawn) {
     PIPEWEAVER_ASSERT(pipelines.replicas >= 1 && pipelines.ranks >= 1);
-    return pack_as({packing, pipelines, {}}, samples, model);
+    return pack_as({packing, pipelines, drawn}, samples, model);
 }
 
 DrawnBatch draw_batch(std::string_view dataset, const Model& model, std::uint64_t seed, std::int64_t microbatches,
-                      Packing packing) {
+                      Packing packing, const Pipelines& pipelines) {
     PIPEWEAVER_ASSERT(microbatches >= 1);
     const Load limit = limit_of(model);
     DrawnBatch batch;
@@ -296,19 +299,19 @@ DrawnBatch draw_batch(std::string_view dataset, const Model& model, std::uint64_
         batch.samples.push_back(std::move(sample));
         return true;
     });
-    batch.microbatches = pack_as({packing, {}, static_cast<std::size_t>(opened)}, batch.samples, model);
+    batch.microbatches = pack(batch.samples, model, packing, pipelines, static_cast<std::size_t>(opened));
     return batch;
 }
 
 DrawnBatch draw_samples(std::string_view dataset, const Model& model, std::uint64_t seed, std::int64_t samples,
-                        Packing packing) {
+                        Packing packing, const Pipelines& pipelines) {
     PIPEWEAVER_ASSERT(samples >= 1);
     DrawnBatch batch;
     batch.dropped = draw_until(dataset, model, seed, [&](Sample sample, const Load&) {
         batch.samples.push_back(std::move(sample));
         return static_cast<std::int64_t>(batch.samples.size()) < samples;
     });
-    batch.microbatches = pack(batch.samples, model, packing);
+    batch.microbatches = pack(batch.samples, model, packing, pipelines);
     return batch;
 }
 

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <numeric>
+#include <queue>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -148,6 +150,79 @@ private:
     std::vector<std::set<std::pair<double, std::size_t>>> open_;  // by their largest sum; or by each of them
 };
 
+// Samples of a bin that stay together.
+struct Part {
+    std::int64_t tokens = 0;
+    std::size_t bin = 0, first = 0, end = 0;
+};
+
+// Bins of which the fullest are parted.
+class Parting {
+public:
+    Parting(const Bins& bins, const std::vector<Load>& loads) : bins_(bins), loads_(loads) {
+        for (std::size_t b = 0; b < bins.size(); ++b) add({tokens_of(b, 0, bins[b].size()), b, 0, bins[b].size()});
+    }
+
+    Bins run(std::size_t count) {
+        while (parts_.size() + open_.size() < count) {
+            if (open_.empty()) return bins_;
+            const Part whole = open_.top();
+            open_.pop();
+            const auto [first, second] = halves(whole);
+            add(first);
+            add(second);
+        }
+        for (; !open_.empty(); open_.pop()) parts_.push_back(open_.top());
+        std::sort(parts_.begin(), parts_.end(),
+                  [](const Part& a, const Part& b) { return std::tie(a.bin, a.first) < std::tie(b.bin, b.first); });
+        Bins all;
+        all.reserve(parts_.size());
+        for (const Part& part : parts_) all.emplace_back(at(part.bin, part.first), at(part.bin, part.end));
+        return all;
+    }
+
+private:
+    // The most tokens first, of equal ones the earlier.
+    struct IsLess {
+        bool operator()(const Part& a, const Part& b) const {
+            return std::tie(a.tokens, b.bin, b.first) < std::tie(b.tokens, a.bin, a.first);
+        }
+    };
+
+    Bins::value_type::const_iterator at(std::size_t bin, std::size_t place) const {
+        return bins_[bin].begin() + static_cast<std::ptrdiff_t>(place);
+    }
+
+    std::int64_t tokens_of(std::size_t bin, std::size_t first, std::size_t end) const {
+        return std::accumulate(at(bin, first), at(bin, end), std::int64_t{0},
+                               [&](std::int64_t sum, std::size_t sample) { return sum + loads_[sample].tokens; });
+    }
+
+    void add(const Part& part) {
+        if (part.end - part.first > 1)
+            open_.push(part);
+        else
+            parts_.push_back(part);
+    }
+
+    std::pair<Part, Part> halves(const Part& whole) const {
+        std::size_t cut = whole.first + 1;
+        std::int64_t before = tokens_of(whole.bin, whole.first, cut);
+        while (cut + 1 < whole.end) {
+            const std::int64_t next = loads_[bins_[whole.bin][cut]].tokens;
+            if (std::abs(whole.tokens - 2 * (before + next)) >= std::abs(whole.tokens - 2 * before)) break;
+            before += next;
+            ++cut;
+        }
+        return {{before, whole.bin, whole.first, cut}, {whole.tokens - before, whole.bin, cut, whole.end}};
+    }
+
+    const Bins& bins_;
+    const std::vector<Load>& loads_;
+    std::priority_queue<Part, std::vector<Part>, IsLess> open_;  // of several samples
+    std::vector<Part> parts_;                                    // that stay as they are
+};
+
 }  // namespace
 
 Load load_of(const Sample& sample) {
@@ -203,6 +278,10 @@ Bins bins_first_fit_decreasing(const std::vector<Load>& loads, const Load& limit
         open.put(bin, loads[i]);
     }
     return in_sample_order(std::move(bins));
+}
+
+Bins parted(const Bins& bins, const std::vector<Load>& loads, std::size_t count) {
+    return Parting(bins, loads).run(count);
 }
 
 void normalise(Works& works, std::size_t count) {

@@ -45,6 +45,11 @@ using Bins = std::vector<std::vector<std::size_t>>;
 /// no load is above the limit.
 [[nodiscard]] Bins bins_first_fit_decreasing(const std::vector<Load>& loads, const Load& limit);
 
+/// The bins, of which those with the most tokens are parted in two, each where its halves differ least, until there are
+/// `count`; as they are where they have too few samples for that. Samples and halves keep their order. Time
+/// O(samples + bins * log bins). Pre: count >= bins.
+[[nodiscard]] Bins parted(const Bins& bins, const std::vector<Load>& loads, std::size_t count);
+
 /// What a sample adds to each of several sums that are to be even over the bins: `kinds` numbers a sample.
 struct Works {
     std::size_t kinds = 0;

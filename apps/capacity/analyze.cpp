@@ -73,9 +73,9 @@ struct Analyze {
         for (const std::string& one : parts_of(context)) contexts.push_back(parse_context(one));
         choose_devices();
         if (console.json) {
-            fmt::print("{}\n", as_json(found, language_model).dump());
+            print_json(as_json(found, language_model));
         } else {
-            fmt::print("{}", work_table(found, language_model) + cost_table(language_model) +
+            print_text("{}", work_table(found, language_model) + cost_table(language_model) +
                                  (latency ? split_table(language_model) : ""));
         }
     }

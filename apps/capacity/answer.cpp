@@ -65,9 +65,10 @@ void give_answer(const capacity::Study& study, const std::vector<capacity::CellR
     if (console.json) {
         auto answer = capacity::answer_json(study, results, ranking);
         answer["run"] = run;
-        fmt::print("{}\n", answer.dump());
+        print_json(answer);
     } else {
-        fmt::print("{}", capacity::answer_text(study, results, ranking));
+        print_text("{}", capacity::answer_text(study, results, ranking));
+        for (const std::string& remark : wanted.remarks) print_text("{}\n", remark);
     }
     std::fflush(stdout);
     if (wanted.judging && wanted.judging->points > 0)

@@ -42,6 +42,7 @@ struct AnswerWanted {
     const Stopwatch* start = nullptr;
     planner::Time time{};
     std::optional<Judging> judging{};
+    std::vector<std::string> remarks{};  ///< lines under what is printed for a person
 };
 
 /// Ranks, plans the best rows, prints and writes.

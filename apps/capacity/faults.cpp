@@ -104,7 +104,10 @@ struct Faults {
             for (const std::string& size : parts_of(tp)) rows.push_back(row_of(one, size));
         const bool none_fits = std::all_of(rows.begin(), rows.end(), [](const FaultRow& row) { return row.why_not; });
         if (none_fits) fail(ErrorKind::input, "--tp: {}", *rows.back().why_not);
-        fmt::print("{}", console.json ? as_json().dump() + "\n" : table() + arithmetic());
+        if (console.json)
+            print_json(as_json());
+        else
+            print_text("{}", table() + arithmetic());
     }
 
 private:

@@ -10,9 +10,12 @@
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/capacity/run.hpp"
 #include "pipeweaver/planner/workload_options.hpp"
+#include "pipeweaver/workloads/batch.hpp"
+#include "pipeweaver/workloads/catalogue.hpp"
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace pipeweaver::apps {
 
@@ -53,6 +56,7 @@ struct Recommend {
             "how many: a range, tried at doublings, and half-way between them up to 512; or counts (default: 64-2048)");
         options.text("prices", asked.prices, "CLUSTER=USD,...",
                      "of a GPU-hour, like h100-sxm=2.5,b200-sxm=5 (default: the clusters', where they have one)");
+        options.text("cp", asked.cp, "N,...", "context parallel degrees to try, like 1 or 1,2,4 (default: all)");
         options.text("faulty", asked.faulty, "PERCENT",
                      "of nodes that are down, like 2%: GPUs that are left for tensor parallel groups, and spares");
         options.group("The answer");
@@ -75,11 +79,21 @@ struct Recommend {
                                            [&](const capacity::RunProgress& now) { shown(now); });
         console.clear();
         require_all(results, time, "nothing is recommended");
-        const AnswerWanted wanted{.out = out, .start = &start, .time = time};
+        const AnswerWanted wanted{.out = out, .start = &start, .time = time, .remarks = sizes()};
         give_answer(study, capacity::whole(std::move(results)), console, limits, wanted);
     }
 
 private:
+    // What the model's rule makes of a batch's sizes.
+    std::vector<std::string> sizes() const {
+        if (batch.empty() || console.json) return {};
+        workloads::Model of = workloads::find_model(model);
+        of.too_long = workloads::TooLong::own;  // each cell has said what becomes of those
+        auto lines = workloads::resized(workloads::read_batch(batch, of), of);
+        for (std::string& line : lines) line.insert(0, "sizes: ");
+        return lines;
+    }
+
     void take_options() {
         const auto set = [&](std::string_view name, const std::string& text) {
             if (!text.empty()) asked.plan.set(name, text);
@@ -99,7 +113,10 @@ private:
         if (dataset.empty() == batch.empty())
             fail(ErrorKind::input, "--batch, --dataset: exactly one of the two is needed");
         if (!batch.empty() && !global_batch.empty())
-            fail(ErrorKind::input, "--global-batch: goes with --dataset; a batch file is the global batch as it is");
+            fail(ErrorKind::input,
+                 "--global-batch: goes with --dataset; a batch file is the global batch as it is: leave --global-batch "
+                 "out, "
+                 "or write a file of as many samples");
         if (batch.empty()) asked.plan.set("global-batch", global_batch.empty() ? "1024" : global_batch);
         asked.plan.set("seed", std::to_string(limits.seed));
         if (limits.max_rounds) asked.plan.set("max-rounds", std::to_string(*limits.max_rounds));

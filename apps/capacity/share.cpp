@@ -48,9 +48,9 @@ struct Share {
         for (const QueuePolicy policy : asked) found.queues.push_back(capacity::play_queue(cluster, policy, restart));
         if (!out.empty()) write(found);
         if (console.json)
-            fmt::print("{}\n", shares_json(found).dump());
+            print_json(shares_json(found));
         else
-            fmt::print("{}", share_table(found) + queue_table(found));
+            print_text("{}", share_table(found) + queue_table(found));
     }
 
 private:

@@ -29,6 +29,7 @@ struct SupportCommand {
                      "fewest that fit, doubling)");
         options.text("dataset", asked.dataset, "DATASET",
                      "of `pipeweaver list datasets` (default: one that has what the model takes)");
+        options.text("batch", asked.batch, "FILE", "the samples of a step (.jsonl), in place of a data set");
         options.text("recipe", asked.recipe, "RECIPE", "how the framework trains (default: megatron-core)");
         planner_costs();
         options.integer("threads", threads, 1, 1024, "threads (default: as many as the machine has)");
@@ -43,7 +44,10 @@ struct SupportCommand {
         Limits limits;
         limits.threads = threads.value_or(0);
         const auto support = capacity::support_of(asked, limits.executor());
-        fmt::print("{}\n", console.json ? as_json(support).dump() : text(support));
+        if (console.json)
+            print_json(as_json(support));
+        else
+            print_text("{}\n", text(support));
     }
 
 private:
@@ -56,9 +60,9 @@ private:
         const auto percent = [](double part) { return fmt::format("{:.1f} %", 100 * part); };
         const BasisShares& all = support.shares.front();
         std::string text =
-            fmt::format("yes: {} on {} GPUs of {}, {} zero {}, data set {}\n\n", asked.model, support.gpus,
+            fmt::format("yes: {} on {} GPUs of {}, {} zero {}, {} {}\n\n", asked.model, support.gpus,
                         asked.cluster.substr(0, asked.cluster.rfind(':')), emulator::name_of(support.point.as.layout),
-                        support.point.as.zero, support.dataset);
+                        support.point.as.zero, asked.batch.empty() ? "data set" : "batch", support.dataset);
         text += fmt::format("{:<12} {:>8} {:>9} {:>12} {:>9}\n", "kernels", "of time", "measured", "transferred",
                             "modelled");
         for (const BasisShares& row : support.shares)

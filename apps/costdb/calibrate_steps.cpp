@@ -1,5 +1,6 @@
 #include "apps/costdb/calibrate_steps.hpp"
 
+#include "apps/console.hpp"
 #include "pipeweaver/costdb/in_situ_fit.hpp"
 #include "pipeweaver/costdb/transfer.hpp"
 #include "pipeweaver/emulator/in_situ.hpp"
@@ -21,7 +22,7 @@ double mean(const std::vector<double>& values) {
 void print_errors(const char* what, std::vector<double> errors) {
     const double average = mean(errors);
     const auto worst = *std::max_element(errors.begin(), errors.end());
-    fmt::print("  {:<34} mean {:5.1f} %  worst {:5.1f} %\n", what, average, worst);
+    print_text("  {:<34} mean {:5.1f} %  worst {:5.1f} %\n", what, average, worst);
 }
 
 std::int64_t ppm(double factor) { return std::llround(1e6 * factor); }
@@ -43,13 +44,13 @@ void calibrate_steps(const std::string& steps, const std::string& device, const 
     points.in_situ = costdb::InSitu{ppm(factors.compute), ppm(factors.tp_exposed),
                                     fmt::format("fitted to {} measured steps", measured.size())};
     costdb::write_database(out, points);
-    fmt::print(
+    print_text(
         "{}: kernels in a step over kernels alone {:.3f} (was {:.3f}), tensor-parallel communication not hidden "
         "{:.3f} (was {:.3f})\n",
         costs.device(), factors.compute, known.factors.products, factors.tp_exposed, known.factors.traffic);
     print_errors("before", before);
     print_errors("after, each step left out", costdb::left_out_errors(measured));
-    fmt::print("-> {}\n", out);
+    print_text("-> {}\n", out);
 }
 
 }  // namespace pipeweaver::apps

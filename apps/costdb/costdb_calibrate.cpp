@@ -69,7 +69,7 @@ struct Calibrate {
             needs.empty() ? costdb::big_gemms(from, device) : costdb::needed_gemms(CsvTable::read(needs));
         const auto shapes = costdb::shapes_to_measure(from, wanted, static_cast<std::size_t>(points));
         write_files({{out_shapes, costdb::shapes_csv(shapes)}});
-        fmt::print("{} of {} shapes -> {}\nmeasure them on {}, add latency_us, and give them to --measured\n",
+        print_text("{} of {} shapes -> {}\nmeasure them on {}, add latency_us, and give them to --measured\n",
                    shapes.size(), wanted.size(), out_shapes, device);
     }
 
@@ -84,14 +84,14 @@ struct Calibrate {
         }
         costdb::write_database(out, transferred.points);
         for (const auto& r : transferred.reports)
-            fmt::print(
+            print_text(
                 "GEMM {}: {} measured, {} carried over from {}\n"
                 "  by the ratio of the peaks         median {:5.1f} %  p90 {:5.1f} %\n"
                 "  transferred, each point left out  median {:5.1f} %  p90 {:5.1f} %\n"
                 "  printed error of what was not measured: {:.1f} %\n",
                 name_of(r.dtype), r.measured, r.transferred, from.device(), r.by_peak.median, r.by_peak.p90,
                 r.left_out.median, r.left_out.p90, r.error_percent);
-        fmt::print("-> {}\n", out);
+        print_text("-> {}\n", out);
     }
 
     Options options;

@@ -44,13 +44,13 @@ OrderedJson row_json(const std::string& device, const EvaluationRow& row) {
 }
 
 void print_row(const std::string& device, const EvaluationRow& row) {
-    fmt::print("{:<10} {:<10} {:<26} {:<7} {:<5} {:<12} {:>7} {:>7.1f} {:>7.1f} {:>8.1f} {:>7.1f}\n", device, row.op,
+    print_text("{:<10} {:<10} {:<26} {:<7} {:<5} {:<12} {:>7} {:>7.1f} {:>7.1f} {:>8.1f} {:>7.1f}\n", device, row.op,
                row.kind, row.left_out, row.size, row.basis, row.points, row.error.median, row.error.p90,
                100 * row.within, row.printed);
 }
 
 void print_header() {
-    fmt::print("{:<10} {:<10} {:<26} {:<7} {:<5} {:<12} {:>7} {:>7} {:>7} {:>8} {:>7}\n", "device", "op", "kind",
+    print_text("{:<10} {:<10} {:<26} {:<7} {:<5} {:<12} {:>7} {:>7} {:>7} {:>8} {:>7}\n", "device", "op", "kind",
                "left", "size", "basis", "points", "median", "p90", "within %", "printed");
 }
 
@@ -101,7 +101,7 @@ struct Evaluate {
         }
         if (!console.json) return;
         answer["run"] = {{"seconds", start.seconds()}, {"threads", limits.thread_count()}};
-        fmt::print("{}\n", answer.dump());
+        print_json(answer);
     }
 
     CostDatabase opened(const std::string& name) const {
@@ -158,17 +158,17 @@ struct Evaluate {
 
     static void print(const costdb::TransferTrial& trial, const std::string& donor, const std::string& served) {
         for (const auto& report : trial.reports)
-            fmt::print(
+            print_text(
                 "{} -> {} {}: {} shapes measured, the others hidden; each of the measured left out: median "
                 "{:.1f} %, p90 {:.1f} %\n",
                 donor, served, name_of(report.dtype), report.measured, report.left_out.median, report.left_out.p90);
-        fmt::print("hidden points, by the transfer:\n");
+        print_text("hidden points, by the transfer:\n");
         print_header();
         for (const auto& row : trial.rows) print_row(served, row);
-        fmt::print("the same by {}'s times and the ratio of the peaks:\n", donor);
+        print_text("the same by {}'s times and the ratio of the peaks:\n", donor);
         for (const auto& row : trial.by_peak)
             if (row.basis == "any")
-                fmt::print("{:<10} {:<10} {:<26} {:<7} {:<5} {:<12} {:>7} {:>7.1f} {:>7.1f}\n", served, row.op,
+                print_text("{:<10} {:<10} {:<26} {:<7} {:<5} {:<12} {:>7} {:>7.1f} {:>7.1f}\n", served, row.op,
                            row.kind, row.left_out, row.size, row.basis, row.points, row.error.median, row.error.p90);
     }
 

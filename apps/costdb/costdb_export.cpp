@@ -30,7 +30,7 @@ struct Export {
             database.empty() ? costdb::CostDatabase::embedded(device) : costdb::CostDatabase::read(database, device);
         const auto exported = costdb::export_table(costs.measurements(), table);
         write_files({{out, exported.csv}});
-        fmt::print("{} points -> {}\n", exported.points, out);
+        print_text("{} points -> {}\n", exported.points, out);
         if (exported.left_out > 0)
             print_on_stderr(
                 fmt::format("left out: {} points that were carried over from another device\n", exported.left_out));

@@ -58,10 +58,10 @@ void print(const costdb::Imported& done, const ImportAsked& asked) {
         print_on_stderr(fmt::format("kept, but looks wrong: {}\n", done.outliers[i]));
     if (done.outliers.size() > most_outliers)
         print_on_stderr(fmt::format("kept, but look wrong: {} more\n", done.outliers.size() - most_outliers));
-    fmt::print("{} tables, {} points, {} duplicates merged, {} outliers kept", done.tables, done.points,
+    print_text("{} tables, {} points, {} duplicates merged, {} outliers kept", done.tables, done.points,
                done.duplicates, done.outliers.size());
-    if (!asked.into.empty()) fmt::print(", {} tables replaced, {} unchanged", done.replaced, done.unchanged);
-    fmt::print(" -> {}\n", asked.into.empty() ? asked.output : asked.into);
+    if (!asked.into.empty()) print_text(", {} tables replaced, {} unchanged", done.replaced, done.unchanged);
+    print_text(" -> {}\n", asked.into.empty() ? asked.output : asked.into);
 }
 
 void store(const std::vector<costdb::TableFile>& tables, const ImportAsked& asked) {
@@ -77,7 +77,7 @@ void import_trace(const ImportAsked& asked) {
     if (stores && costdb::has_points(report.points))
         store({{asked.trace, asked.device, asked.origin, asked.licence, &report}}, asked);
     else if (stores)
-        fmt::print("no points: nothing is written\n");
+        print_text("no points: nothing is written\n");
     if (!asked.json.empty()) write_files({{asked.json, trace_report_json(report)}});
 }
 
@@ -85,16 +85,16 @@ void import_measured(const ImportAsked& asked, const Executor& execute) {
     const auto done = measured::import_run(
         {asked.plan, asked.files, asked.replica, asked.model, asked.cluster, asked.batch, asked.output, asked.into},
         execute);
-    fmt::print("{} on {}, {} steps: passes beside the plan, and beside the tables from now on\n", done.model,
+    print_text("{} on {}, {} steps: passes beside the plan, and beside the tables from now on\n", done.model,
                done.device, done.steps);
-    fmt::print("{:<22}{:<10}{:>14}{:>12}{:>12}\n", "module", "direction", "planned", "measured", "factor");
+    print_text("{:<22}{:<10}{:>14}{:>12}{:>12}\n", "module", "direction", "planned", "measured", "factor");
     for (const auto& one : done.factors)
-        fmt::print("{:<22}{:<10}{:>14}{:>12}{:>12}\n", one.module, one.backward ? "backward" : "forward",
+        print_text("{:<22}{:<10}{:>14}{:>12}{:>12}\n", one.module, one.backward ? "backward" : "forward",
                    human(one.planned), fmt::format("x{:.3f}", one.fitted), fmt::format("{:.3f}", one.factor));
     for (const auto& [rank, factor] : done.slow_ranks)
-        fmt::print("slow: rank {} takes {:.3f} times what its peers take; its times count without that\n", rank,
+        print_text("slow: rank {} takes {:.3f} times what its peers take; its times count without that\n", rank,
                    factor);
-    fmt::print("-> {}\n", done.output);
+    print_text("-> {}\n", done.output);
 }
 
 void import(const ImportAsked& asked, const Executor& execute) {

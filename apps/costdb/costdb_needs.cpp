@@ -28,7 +28,7 @@ struct CostdbNeeds {
         job.fill(request.job, workload);
         const auto needs = planner::needs(request.job, request.batch, limits.executor());
         write_files(emit::needs_files(needs, out));
-        fmt::print("{} operators of {} on {} x {}: {}\n", needs.size(), request.job.setup->model.name,
+        print_text("{} operators of {} on {} x {}: {}\n", needs.size(), request.job.setup->model.name,
                    request.job.setup->cluster.gpus, request.job.setup->cluster.device, shares(needs));
     }
 

@@ -27,7 +27,7 @@ void print(const std::string& device, const costdb::StatsRow& row) {
         axes.push_back(axis.low == axis.high
                            ? fmt::format("{} {}", axis.name, axis.low)
                            : fmt::format("{} {}..{} ({})", axis.name, axis.low, axis.high, axis.values));
-    fmt::print("{:<10} {:<11} {:<26} {:>6}  {}\n", device, row.op, row.kind, row.points, fmt::join(axes, ", "));
+    print_text("{:<10} {:<11} {:<26} {:>6}  {}\n", device, row.op, row.kind, row.points, fmt::join(axes, ", "));
 }
 
 struct Stats {
@@ -63,14 +63,14 @@ struct Stats {
             console.say(fmt::format("{}: {} points loaded in {:.3f} s", costs.device(), points, seconds));
         }
         answer["run"] = std::move(run);
-        if (console.json) fmt::print("{}\n", answer.dump());
+        if (console.json) print_json(answer);
     }
 
     static void print_sources(const costdb::Measurements& measurements) {
         for (const auto& origin : measurements.origins)
-            fmt::print("{:<10} from {}: {} ({})\n", measurements.device, origin.file, origin.origin, origin.licence);
+            print_text("{:<10} from {}: {} ({})\n", measurements.device, origin.file, origin.origin, origin.licence);
         if (const auto& factors = measurements.in_situ)
-            fmt::print("{:<10} in a step: compute {:.3f}, tensor-parallel communication {:.3f}, {}\n",
+            print_text("{:<10} in a step: compute {:.3f}, tensor-parallel communication {:.3f}, {}\n",
                        measurements.device, static_cast<double>(factors->compute_ppm) / 1e6,
                        static_cast<double>(factors->tp_exposed_ppm) / 1e6, factors->note);
     }

@@ -1,5 +1,7 @@
 #include "apps/costdb/trace_report.hpp"
 
+#include "apps/console.hpp"
+
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
@@ -38,16 +40,16 @@ nlohmann::ordered_json row_json(const costdb::KernelRow& row) {
 }  // namespace
 
 void print_trace_report(const costdb::TraceReport& report) {
-    fmt::print("{:>12} {:>9}  {:<12}  {:<6}  {}\n", "total ms", "count", "operator", "mapped", "kernel");
+    print_text("{:>12} {:>9}  {:<12}  {:<6}  {}\n", "total ms", "count", "operator", "mapped", "kernel");
     for (const auto& row : report.rows) {
-        fmt::print("{:>12.3f} {:>9}  {:<12}  {:<6}  {}\n", milliseconds(row.total_ns), row.count, name_of(row.which),
+        print_text("{:>12.3f} {:>9}  {:<12}  {:<6}  {}\n", milliseconds(row.total_ns), row.count, name_of(row.which),
                    row.why_not.empty() ? "yes" : "no", cut(row.name, 90));
-        if (!row.why_not.empty()) fmt::print("{:>46}{}\n", "", row.why_not);
+        if (!row.why_not.empty()) print_text("{:>46}{}\n", "", row.why_not);
     }
-    fmt::print("\n{:>12.3f} {:>9}  kernels\n{:>12.3f} {:>9}  copies\n{:>12.3f} {:>9}  of these mapped, to {} points\n",
+    print_text("\n{:>12.3f} {:>9}  kernels\n{:>12.3f} {:>9}  copies\n{:>12.3f} {:>9}  of these mapped, to {} points\n",
                milliseconds(report.kernels_ns), report.kernels, milliseconds(report.copies_ns), report.copies,
                milliseconds(report.mapped_ns), report.mapped, points_of(report));
-    fmt::print("{} events on '{}', the file read {} times\n", report.events,
+    print_text("{} events on '{}', the file read {} times\n", report.events,
                report.product.empty() ? "(no device stated)" : report.product, report.readings);
 }
 

@@ -255,6 +255,10 @@ std::vector<std::string> files_of(const OptionValues& asked) {
         if (name == "model" && path.starts_with("hf:")) {
             path.erase(0, 3);
             if (std::filesystem::is_directory(path)) path = (std::filesystem::path(path) / "config.json").string();
+            for (const std::string_view beside : {"preprocessor_config.json", "processor_config.json"})
+                if (const auto file = std::filesystem::path(path).parent_path() / beside;
+                    path.ends_with("config.json") && std::filesystem::is_regular_file(file))
+                    files.push_back(file.string());
         }
         if (name == "cluster") path.erase(path.rfind(':'));
         std::error_code none;

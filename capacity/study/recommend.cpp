@@ -65,6 +65,9 @@ Study study_of(const RecommendAsked& asked) {
     if (model == nullptr) fail(ErrorKind::input, "--model: is missing; `pipeweaver list models` names the known ones");
     study["axes"] = {{"model", model->text}, {"cluster", parts_of(asked.clusters)}, {"gpus", gpu_counts(asked.gpus)}};
     if (!asked.prices.empty()) study["prices"] = prices_of(asked.prices);
+    if (!asked.cp.empty())
+        for (const std::string& part : parts_of(asked.cp))
+            study["layouts"]["cp"].push_back(parse_integer("--cp", part, 1, 65'536));
     if (!asked.faulty.empty()) study["faulty"] = asked.faulty;
     if (asked.days) study["constraints"]["days"] = *asked.days;
     if (asked.budget_usd) study["constraints"]["budget-usd"] = *asked.budget_usd;

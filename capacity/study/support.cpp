@@ -35,7 +35,10 @@ Study study_of(const SupportAsked& asked, const std::string& dataset, const std:
     // Enough for every layout to have a pipeline's microbatches, few enough to be quick.
     constexpr std::int64_t least_samples = 64;
     nlohmann::json study{{"format", "pipeweaver-study/1"}, {"name", "support"}, {"shown", 1}, {"planned", 0}};
-    study["plan"] = {{"dataset", dataset}, {"global-batch", std::to_string(std::max(least_samples, 4 * gpus))}};
+    if (asked.batch.empty())
+        study["plan"] = {{"dataset", dataset}, {"global-batch", std::to_string(std::max(least_samples, 4 * gpus))}};
+    else
+        study["plan"] = {{"batch", asked.batch}};
     if (!asked.recipe.empty()) study["plan"]["recipe"] = asked.recipe;
     if (!asked.costs.empty()) study["plan"]["costs"] = asked.costs;
     study["axes"] = {{"model", asked.model}, {"cluster", cluster}, {"gpus", gpus}};
@@ -118,7 +121,9 @@ std::vector<BasisShares> shares_of(const emulator::TimeShares& shares) {
 Support support_of(const SupportAsked& asked, const Executor& execute) {
     const auto model = workloads::find_model(asked.model);
     Support support;
-    support.dataset = asked.dataset.empty() ? usual_dataset(model) : asked.dataset;
+    if (!asked.batch.empty() && !asked.dataset.empty())
+        fail(ErrorKind::input, "--batch, --dataset: allowed is one of the two");
+    support.dataset = !asked.batch.empty() ? asked.batch : asked.dataset.empty() ? usual_dataset(model) : asked.dataset;
     const Found found = fitting(asked, support.dataset, execute);
     const auto emulation = emulated(found, execute);
     const auto cluster = found.study.cells.front().machine;

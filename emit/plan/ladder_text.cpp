@@ -4,6 +4,7 @@
 #include "emit/report/report_parts.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
+#include "pipeweaver/planner/launched_way.hpp"
 #include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/planner/training_cost.hpp"
 #include "pipeweaver/schedule/gap.hpp"
@@ -11,6 +12,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <set>
 
 namespace pipeweaver::emit {
@@ -112,18 +115,6 @@ std::string step_text(Duration time) { return fmt::format("{:.3f} s", static_cas
 
 double gib(Bytes bytes) { return static_cast<double>(bytes.count) / (1024.0 * 1024 * 1024); }
 
-std::string row(const Ladder& ladder, std::string_view name, const Rung& rung, std::int64_t gpus) {
-    if (!rung.why_nothing.empty()) return fmt::format("{:<9} nothing: {}\n", name, rung.why_nothing);
-    constexpr std::size_t columns = 42;
-    const std::size_t end = rung.way.size() <= columns ? rung.way.size() : rung.way.rfind(' ', columns);
-    auto text =
-        fmt::format("{:<9} {:<42.42} {:>9} {:>8} {:>9.0f}  {:>4.1f} of {:.1f} GiB\n", name, rung.way.substr(0, end),
-                    step_text(rung.step), fmt::format("{:.3f}x", over(ladder.now().step, rung.step)),
-                    tokens_per_second(rung) / static_cast<double>(gpus), gib(rung.peak), gib(rung.usable));
-    if (end < rung.way.size()) text += fmt::format("{:<9} {}\n", "", rung.way.substr(end + 1));
-    return text;
-}
-
 // Behind a name, in lines of at most 100 columns.
 std::string wrapped(std::string_view name, const std::string& text) {
     constexpr std::size_t columns = 90;
@@ -144,6 +135,44 @@ std::string wrapped(std::string_view name, const std::string& text) {
     return all;
 }
 
+// "llm layers of each rank: 5,23x3", where other modules share the first rank of a pipeline or its last; else nothing.
+std::string layers_of_ranks(const Rung& rung) {
+    if (!rung.launched || !rung.launched->has_pipeline || rung.launched->partition.chains.size() != 1) return {};
+    const auto& stages = rung.launched->partition.chains.front().stages;
+    const auto& model = rung.launched->setup->model;
+    std::map<RankId, std::int64_t> layers;
+    bool is_shared = false;
+    for (const auto& stage : stages)
+        for (const auto& part : stage.parts) {
+            layers[stage.rank] += part.module == model.backbone() ? part.count : 0;
+            is_shared = is_shared || (part.module != model.backbone() && part.count > 0);
+        }
+    if (!is_shared || layers.size() < 2) return {};
+    std::string text;
+    for (auto one = layers.begin(); one != layers.end();) {
+        const auto next =
+            std::find_if(one, layers.end(), [&](const auto& other) { return other.second != one->second; });
+        const auto ranks = std::distance(one, next);
+        text += fmt::format("{}{}{}", text.empty() ? "" : ",", one->second, ranks > 1 ? fmt::format("x{}", ranks) : "");
+        one = next;
+    }
+    return fmt::format("{} layers of each rank: {}", model.modules[model.backbone()].name, text);
+}
+
+std::string row(const Ladder& ladder, std::string_view name, const Rung& rung, std::int64_t gpus) {
+    if (!rung.why_nothing.empty()) return fmt::format("{:<9} nothing: {}\n", name, rung.why_nothing);
+    constexpr std::size_t columns = 42;
+    const std::size_t end = rung.way.size() <= columns ? rung.way.size() : rung.way.rfind(' ', columns);
+    auto text =
+        fmt::format("{:<9} {:<42.42} {:>9} {:>8} {:>9.0f}  {:>4.1f} of {:.1f} GiB\n", name, rung.way.substr(0, end),
+                    step_text(rung.step), fmt::format("{:.3f}x", over(ladder.now().step, rung.step)),
+                    tokens_per_second(rung) / static_cast<double>(gpus), gib(rung.peak), gib(rung.usable));
+    if (end < rung.way.size()) text += fmt::format("{:<9} {}\n", "", rung.way.substr(end + 1));
+    for (const std::string& more : {layers_of_ranks(rung), rung.remark})
+        if (!more.empty()) text += wrapped("", more);
+    return text;
+}
+
 std::string training_of(const Job& job, const Ladder& ladder) {
     std::string text;
     for (const std::string& line : training_lines(job, ladder)) text += wrapped(text.empty() ? "training" : "", line);
@@ -162,7 +191,9 @@ std::string ladder_text(const Job& job, const Batch& batch, const Plan& plan) {
     for (const Rung& rung : ladder.rungs) text += row(ladder, rung.name, rung, gpus);
     for (const Rung& rung : ladder.beyond) text += row(ladder, "beyond", rung, gpus);
     const Rung& best = ladder.best();
-    if (best.name != "now") text += wrapped("do", fmt::format("{}: {}", best.name, what_to_do(job, ladder, best)));
+    text += wrapped("do", best.name != "now" ? fmt::format("{}: {}", best.name, what_to_do(job, ladder, best))
+                                             : "now: keep what you run, no other rung is shorter");
+    for (const std::string& line : workloads::resized(batch.samples, job.setup->model)) text += wrapped("sizes", line);
     text += training_of(job, ladder);
     const bool is_plans = best.name == "schedule";
     text += wrapped("trust", (is_plans ? "" : "of the searched plan: ") + trust_text(job, plan));

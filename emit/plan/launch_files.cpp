@@ -1,8 +1,10 @@
 #include "emit/plan/launch_files.hpp"
 
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/emit/targets.hpp"
 #include "pipeweaver/launch/launch.hpp"
+#include "pipeweaver/planner/layout_choice.hpp"
 
 #include <fmt/format.h>
 
@@ -24,11 +26,19 @@ bool is_launched(const Ladder& ladder, const Rung& rung) { return ladder.launche
 
 }  // namespace
 
+bool is_in_another_layout(const Job& job, const Rung& rung) {
+    if (!rung.launched) return false;
+    const emulator::Setup& own = *rung.launched->setup;
+    return !are_equal({own.layout, own.recipe.zero}, {job.setup->layout, job.setup->recipe.zero});
+}
+
 std::vector<FileToWrite> launch_files(const Job& job, const Plan& plan, const fs::path& folder) {
     const Rung* rung = plan.ladder.launched();
     if (rung == nullptr) return {};
     const launch::Launch launch = launch::launch_of(*rung);
     std::vector<FileToWrite> files{{folder / launch::launch_file, launch::to_json(launch)}};
+    if (is_in_another_layout(job, *rung))
+        files.push_back({folder / launched_assignment_file, assignment_json(*rung->launched)});
     for_rows(job.target, [&](const emit::Target& row) {
         if (row.check_launch(launch)) return;
         for (FileToWrite& file : row.write_launch(launch, folder / row.folder)) files.push_back(std::move(file));
@@ -38,6 +48,10 @@ std::vector<FileToWrite> launch_files(const Job& job, const Plan& plan, const fs
 
 std::vector<std::string> files_of_rung(const Job& job, const Ladder& ladder, const Rung& rung) {
     std::vector<std::string> files = rung.files;
+    if (is_in_another_layout(job, rung)) {
+        std::erase(files, assignment_file);
+        if (is_launched(ladder, rung)) files.emplace(files.begin(), launched_assignment_file);
+    }
     if (!is_launched(ladder, rung)) return files;
     const launch::Launch launch = launch::launch_of(rung);
     for_rows(job.target, [&](const emit::Target& row) {
@@ -59,7 +73,7 @@ std::vector<std::string> refused_of_rung(const Job& job, const Ladder& ladder, c
 }
 
 void remove_older_launches(const fs::path& folder, const std::vector<fs::path>& written) {
-    remove_files(folder, {launch::launch_file}, written);
+    remove_files(folder, {launch::launch_file, std::string(launched_assignment_file)}, written);
     for (const emit::Target& row : targets())
         if (row.is_launched()) remove_files(folder / row.folder, row.files, written);
 }

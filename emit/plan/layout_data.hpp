@@ -14,6 +14,12 @@ namespace pipeweaver::emit {
                                                           const partition::Partition& partition, std::size_t chain,
                                                           const emulator::Unit& unit);
 
+/// What each microbatch's loss counts in the step: its loss tokens over all, or where there are none its positions in
+/// the last chain. `units` of each microbatch and chain.
+[[nodiscard]] std::vector<double> microbatch_weights(
+    const partition::Partition& partition, const planner::Batch& batch,
+    const std::vector<std::vector<std::vector<emulator::Unit>>>& units);
+
 /// The pieces of a share, one behind the other.
 [[nodiscard]] std::vector<emulator::Piece> pieces_of(const emulator::Share& share);
 

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
 #include <tuple>
 
@@ -50,6 +51,7 @@ Writer request_json(const Job& job, const Batch& batch) {
     json["microbatches"] = batch.microbatches.size();
     json["samples"] = batch.samples.size();
     json["packing"] = name_of(job.packing);
+    if (job.equal_microbatches) json["equal_microbatches"] = true;
     add_microbatch_rule(json, job.setup->model);
     if (!batch.dropped.empty()) json["dropped"] = batch.dropped.size();
     if (job.defer) json["deferred"] = batch.deferred.size();
@@ -224,6 +226,7 @@ Writer rung_json(const Job& job, const Ladder& ladder, const Rung& rung) {
                 {"files", files_of_rung(job, ladder, rung)},
                 {"command", rung.command.empty() ? Writer(nullptr) : Writer(rung.command)}};
     if (!rung.why_nothing.empty()) json["why_nothing"] = rung.why_nothing;
+    if (!rung.remark.empty()) json["remark"] = rung.remark;
     if (job.training_tokens > 0) json["training"] = training_json(job, rung.step, rung.tokens);
     return json;
 }
@@ -351,18 +354,24 @@ GpuOfItem gpus_of(const StepProblem& step) {
 
 namespace {
 
-Writer microbatch_json(const Job& job, const Batch& batch, const ReplicaPlan& replica, std::size_t m,
-                       const GpuOfItem& gpus, const LossTotals& losses) {
-    const auto& partition = replica.cut.partition;
-    const auto& of_chains = replica.cut.units[m];
-    const auto& microbatch = batch.microbatches[replica.microbatches[m]];
-    Writer samples = Writer::array(), units = Writer::array();
+// What every microbatch has.
+Writer sample_rows(const Batch& batch, const workloads::Microbatch& microbatch) {
+    Writer samples = Writer::array();
     std::int64_t row = 0;
     for (std::size_t s = 0; s < microbatch.samples.size(); ++s) {
         samples.push_back(
             {{"id", batch.samples[microbatch.samples[s]].id}, {"rows", {row, row + microbatch.lengths[s]}}});
         row += microbatch.lengths[s];
     }
+    return samples;
+}
+
+Writer microbatch_json(const Job& job, const Batch& batch, const ReplicaPlan& replica, std::size_t m,
+                       const GpuOfItem& gpus, const LossTotals& losses) {
+    const auto& partition = replica.cut.partition;
+    const auto& of_chains = replica.cut.units[m];
+    const auto& microbatch = batch.microbatches[replica.microbatches[m]];
+    Writer units = Writer::array();
     for (std::size_t c = 0; c < partition.chains.size(); ++c)
         for (std::size_t u = 0; u < of_chains[c].size(); ++u) {
             units.push_back(unit_json(batch, microbatch, partition.chains[c].name, of_chains[c][u], u));
@@ -381,7 +390,7 @@ Writer microbatch_json(const Job& job, const Batch& batch, const ReplicaPlan& re
             {"tokens", microbatch.tokens},
             {"loss_tokens", microbatch.loss_tokens},
             {"loss_weight", microbatch_weight(batch, replica, losses, m)},
-            {"samples", std::move(samples)},
+            {"samples", sample_rows(batch, microbatch)},
             {"units", std::move(units)}};
 }
 
@@ -393,28 +402,63 @@ Writer assigned_to(const Job& job, const Batch& batch, const ReplicaPlan& replic
     return {{"replica", replica.number}, {"microbatches", std::move(microbatches)}};
 }
 
-}  // namespace
-
-std::string assignment_json(const Job& job, const Batch& batch, const Plan& plan) {
+// The document, replica by replica: as one those of thousands of GPUs take a gigabyte.
+std::string assignment_text(const Batch& batch, std::size_t replicas,
+                            const std::function<Writer(std::size_t replica)>& assigned) {
     std::int64_t loss_tokens = 0;
     for (const auto& microbatch : batch.microbatches) loss_tokens += microbatch.loss_tokens;
-    const LossTotals losses = loss_totals(job, batch, plan.partition());
     Writer head{{"format", "pipeweaver-assignment/1"},
                 {"loss", "mean over the microbatch's loss tokens, times loss_weight, summed over the step"},
                 {"loss_tokens", loss_tokens}};
     if (!batch.dropped.empty()) head["dropped"] = batch.dropped;
     head["replicas"] = Writer::array();
-    // Replica by replica: as one document those of thousands of GPUs take a gigabyte.
     std::string text = head.dump(1);
     text.erase(text.rfind(']'));
-    for (const ReplicaPlan& replica : plan.replicas) {
-        text += &replica == &plan.replicas.front() ? "\n  " : ",\n  ";
-        for (const char c : assigned_to(job, batch, replica, losses).dump(1)) {
+    for (std::size_t r = 0; r < replicas; ++r) {
+        text += r == 0 ? "\n  " : ",\n  ";
+        for (const char c : assigned(r).dump(1)) {
             text += c;
             if (c == '\n') text += "  ";
         }
     }
     return text + "\n ]\n}\n";
+}
+
+// Its chains' units, whichever GPU takes them.
+Writer launched_units(const Batch& batch, const workloads::Microbatch& microbatch,
+                      const partition::Partition& partition, const std::vector<std::vector<Unit>>& of_chains) {
+    Writer units = Writer::array();
+    for (std::size_t c = 0; c < partition.chains.size(); ++c)
+        for (std::size_t u = 0; u < of_chains[c].size(); ++u)
+            units.push_back(unit_json(batch, microbatch, partition.chains[c].name, of_chains[c][u], u));
+    return units;
+}
+
+}  // namespace
+
+std::string assignment_json(const Job& job, const Batch& batch, const Plan& plan) {
+    const LossTotals losses = loss_totals(job, batch, plan.partition());
+    return assignment_text(batch, plan.replicas.size(),
+                           [&](std::size_t r) { return assigned_to(job, batch, plan.replicas[r], losses); });
+}
+
+std::string assignment_json(const LaunchedWay& way) {
+    const Batch& batch = *way.batch;
+    const auto units = partition::units(way.partition, way.setup->model, batch.microbatches);
+    const std::vector<double> weights = microbatch_weights(way.partition, batch, units);
+    return assignment_text(batch, way.assigned.size(), [&](std::size_t r) {
+        Writer microbatches = Writer::array();
+        for (const std::size_t m : way.assigned[r]) {
+            const auto& microbatch = batch.microbatches[m];
+            microbatches.push_back({{"microbatch", microbatches.size()},
+                                    {"tokens", microbatch.tokens},
+                                    {"loss_tokens", microbatch.loss_tokens},
+                                    {"loss_weight", weights[m]},
+                                    {"samples", sample_rows(batch, microbatch)},
+                                    {"units", launched_units(batch, microbatch, way.partition, units[m])}});
+        }
+        return Writer{{"replica", r}, {"microbatches", std::move(microbatches)}};
+    });
 }
 
 Writer solution_answer(const Problem& problem, const search::Found& found) {

@@ -3,6 +3,7 @@
 #include "pipeweaver/workloads/module_roles.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace pipeweaver::emit {
 
@@ -110,6 +111,21 @@ double microbatch_weight(const Batch& batch, const ReplicaPlan& replica, const L
     const auto& chains = replica.cut.partition.chains;
     const std::size_t last = chains.size() - 1;
     return positions_of_microbatch(chains[last], replica.cut.units[microbatch][last]) / losses.positions;
+}
+
+std::vector<double> microbatch_weights(const partition::Partition& partition, const Batch& batch,
+                                       const std::vector<std::vector<std::vector<Unit>>>& units) {
+    const std::size_t last = partition.chains.size() - 1;
+    const bool has_tokens = std::any_of(batch.microbatches.begin(), batch.microbatches.end(),
+                                        [](const auto& microbatch) { return microbatch.loss_tokens > 0; });
+    std::vector<double> weights(batch.microbatches.size());
+    for (std::size_t m = 0; m < weights.size(); ++m)
+        weights[m] = has_tokens ? static_cast<double>(batch.microbatches[m].loss_tokens)
+                                : positions_of_microbatch(partition.chains[last], units[m][last]);
+    const double all = std::accumulate(weights.begin(), weights.end(), 0.0);
+    if (all > 0)
+        for (double& one : weights) one /= all;
+    return weights;
 }
 
 ReplicaData replica_data(const Job& job, const Batch& batch, const ReplicaPlan& mine, const LossTotals& losses) {

@@ -1,6 +1,7 @@
 // The files that a plan's folder has, and who reads them.
 #include "emit/plan/launch_files.hpp"
 #include "emit/report/report_parts.hpp"
+#include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/emit/targets.hpp"
 
 #include <fmt/format.h>
@@ -75,9 +76,13 @@ std::string files_of_launch(const Job& job, const Plan& plan) {
     const Rung* rung = plan.ladder.launched();
     if (rung == nullptr) return {};
     std::string rows = file(launch::launch_file, fmt::format("how rung {} is launched", rung->name), "pipeweaver emit");
+    if (is_in_another_layout(job, *rung))
+        rows += file(launched_assignment_file, fmt::format("which samples each replica of rung {} takes", rung->name),
+                     "a sampler");
     const auto files = files_of_rung(job, plan.ladder, *rung);
     for (std::size_t i = rung->files.size(); i < files.size(); ++i)
-        rows += file(files[i], "the same as its target takes it", "your launch script: see above");
+        if (files[i] != launched_assignment_file)
+            rows += file(files[i], "the same as its target takes it", "your launch script: see above");
     return rows;
 }
 

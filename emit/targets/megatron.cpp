@@ -73,6 +73,47 @@ std::string mimo(const Launch& of) {
     return text;
 }
 
+std::string kind_of(const Launch& of, const std::string& module, std::string_view usual) {
+    const auto kind = of.kinds.find(module);
+    return kind == of.kinds.end() ? std::string(usual) : kind->second;
+}
+
+// The script of Megatron-LM that trains such a model, and what it wants; none: it has none.
+struct Entry {
+    std::string script;
+    std::vector<std::string> notes;
+};
+
+// As of August 2026: model.py clears split fields by their names of 2024, and so hands the split on.
+Entry entry_of(const Launch& of) {
+    std::vector<std::string> encoders = of.dealt;
+    for (const auto& one : of.split.encoders) encoders.push_back(one.module);
+    const bool is_text = kind_of(of, of.language, "llm") == "llm" && of.split.generators.empty();
+    if (is_text && encoders.empty()) return {"pretrain_gpt.py", {}};
+    const bool sees = std::all_of(encoders.begin(), encoders.end(),
+                                  [&](const std::string& one) { return kind_of(of, one, "vit") == "vit"; });
+    if (is_text && sees)
+        return {"examples/multimodal/train.py",
+                {"builds the encoder on the first stage, models by --language-model-type and --vision-model-type;",
+                 "its model.py hands the split on to the encoder: there vision_config and vision_projection_config",
+                 "need pipeline_model_parallel_layout, num_layers_in_first_pipeline_stage and",
+                 "num_layers_in_last_pipeline_stage None; --recompute-vision recomputes the encoder, too.",
+                 "For models that it does not name Megatron-Bridge has recipes (scripts/training/run_recipe.py),",
+                 "with the keys of megatron.yaml."}};
+    return {{},
+            {fmt::format("Megatron-LM has no entry script for {}: PIPEWEAVER_ENTRY is your own, which builds the",
+                         !is_text ? "models with a diffusion transformer or other generator"
+                                  : "language models with encoders of other than images and clips"),
+             "model of Megatron Core's modules; Megatron-Bridge has recipes of some (FLUX, Wan, Qwen Omni)."}};
+}
+
+std::string entry_lines(const Launch& of) {
+    const Entry entry = entry_of(of);
+    std::string text = entry.script.empty() ? std::string() : fmt::format("PIPEWEAVER_ENTRY={}\n", entry.script);
+    for (auto note = entry.notes.rbegin(); note != entry.notes.rend(); ++note) text.insert(0, comment(*note));
+    return text;
+}
+
 // The line that checks our memory.
 std::string fake_group(const Launch& of) {
     const std::size_t fullest = of.fullest();
@@ -87,7 +128,7 @@ std::string fake_group(const Launch& of) {
                             "sequence divide: --seq-length {}.",
                             launch::padded_tokens(of))) +
         comment(
-            "  env \"${PIPEWEAVER_FULLEST[@]}\" python pretrain_gpt.py \"${PIPEWEAVER_FLAGS[@]}\" "
+            "  env \"${PIPEWEAVER_FULLEST[@]}\" python \"$PIPEWEAVER_ENTRY\" \"${PIPEWEAVER_FLAGS[@]}\" "
             "\"${PIPEWEAVER_SPLIT[@]}\" --fake-process-group ...");
     if (of.has_experts() && of.degrees.dispatches_by_node)
         text += comment("It does not go with --moe-token-dispatcher-type flex: take alltoall for it.");
@@ -101,8 +142,8 @@ std::string script(const Launch& of) {
     std::string text =
         launch_head(of, "Flags of Megatron-LM") + "#\n" + comment("  source megatron.sh") +
         comment("  export CUDA_DEVICE_MAX_CONNECTIONS=1    # before Blackwell, with tensor or context parallelism") +
-        comment("  torchrun ... pretrain_gpt.py \"${PIPEWEAVER_FLAGS[@]}\" \"${PIPEWEAVER_SPLIT[@]}\" ...") + "\n" +
-        flag_array(of) + "\n";
+        comment("  torchrun ... \"$PIPEWEAVER_ENTRY\" \"${PIPEWEAVER_FLAGS[@]}\" \"${PIPEWEAVER_SPLIT[@]}\" ...") +
+        "\n" + entry_lines(of) + "\n" + flag_array(of) + "\n";
     for (const std::string& note : launch::recompute_words(of).notes) text += comment("Recomputation: " + note);
     if (!of.frozen.empty()) text += comment(fmt::format("Not trained: {}", fmt::join(of.frozen, ", ")));
     return text + split_arrays(of) + "\n" + mimo(of) + "\n" + fake_group(of);
@@ -165,7 +206,8 @@ std::vector<FileToWrite> megatron_files(const Launch& launch, const fs::path& ou
 std::vector<std::string> how_to_run_megatron(const WrittenFiles& written) {
     return {fmt::format("{} in your launch script; then",
                         "source " + quoted_for_shell((written.folder / "megatron.sh").string())),
-            "  torchrun ... pretrain_gpt.py \"${PIPEWEAVER_FLAGS[@]}\" \"${PIPEWEAVER_SPLIT[@]}\" ...",
+            "  torchrun ... \"$PIPEWEAVER_ENTRY\" \"${PIPEWEAVER_FLAGS[@]}\" \"${PIPEWEAVER_SPLIT[@]}\" ...",
+            "  (megatron.sh says which script PIPEWEAVER_ENTRY is, or that it has to be yours)",
             fmt::format("{} has the same for Megatron-Bridge", (written.folder / "megatron.yaml").string())};
 }
 

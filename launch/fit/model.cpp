@@ -72,6 +72,16 @@ void refuse_other_attention(const MegatronLaunch& l) {
              written(l.dialect, "hybrid-layer-pattern"));
 }
 
+const Architecture& language_model_of(const workloads::Model& model) {
+    const Architecture& a = model.modules[model.backbone()].architecture;
+    if (a.kind != workloads::ModuleKind::language_model)
+        fail(ErrorKind::input,
+             "--model: the backbone of '{}' is no language model, whose rules these are; `pipeweaver emulate` with its "
+             "layout has the memory of every rank",
+             model.name);
+    return a;
+}
+
 // Takes a size of the model, or holds the launch's against it.
 void take(const MegatronLaunch& l, Number& size, std::int64_t of_model, const char* flag, const std::string& model) {
     if (size && *size != of_model)
@@ -111,9 +121,7 @@ SaidModel model_of(const MegatronLaunch& l) {
 }
 
 MegatronLaunch with_model(MegatronLaunch l, const workloads::Model& model) {
-    const Architecture& a = model.modules[model.backbone()].architecture;
-    if (a.kind != workloads::ModuleKind::language_model)
-        fail(ErrorKind::input, "--model: the backbone of '{}' is no language model", model.name);
+    const Architecture& a = language_model_of(model);
     const MegatronLaunch as_said = l;
     l.is_named = true;
     const auto put = [&](Number& size, std::int64_t of_model, const char* flag) {
@@ -146,7 +154,7 @@ MegatronLaunch with_model(MegatronLaunch l, const workloads::Model& model) {
 }
 
 TitanLaunch with_model(TitanLaunch l, const workloads::Model& model) {
-    const Architecture& a = model.modules[model.backbone()].architecture;
+    const Architecture& a = language_model_of(model);
     l.layers = a.layers;
     l.heads = a.heads;
     l.kv_heads = a.kv_heads;

@@ -28,9 +28,19 @@ std::string dataset_of(const FitAsked& asked, std::int64_t sequence) {
     if (!asked.dataset.empty()) return asked.dataset;
     if (is_multimodal(asked.model))
         fail(ErrorKind::input,
-             "--dataset: is missing: {} takes more than text; `pipeweaver list datasets` names the known ones",
+             "--dataset, --batch: one is needed: {} takes more than text; `pipeweaver list datasets` names the known "
+             "data sets",
              asked.model.name);
     return fmt::format("constant-{}", sequence);
+}
+
+// A batch file is the step of all replicas as it is.
+void put_samples(const FitAsked& asked, std::int64_t sequence, std::int64_t microbatches,
+                 planner::WorkloadOptions& workload) {
+    workload.batch = asked.batch;
+    if (!asked.batch.empty()) return;
+    workload.dataset = dataset_of(asked, sequence);
+    workload.microbatches = microbatches;
 }
 
 // Layers of the backbone by stage as --layers takes them; multi-token prediction counts as layers where it is.
@@ -151,7 +161,7 @@ std::string titan_recompute_of(const TitanLaunch& l, std::vector<std::string>& a
 
 }  // namespace
 
-Run run_of(const MegatronLaunch& l, const FitAsked& asked) {
+Run run_without_batch(const MegatronLaunch& l, const FitAsked& asked) {
     if (!l.hybrid_pattern.empty())
         fail(ErrorKind::limit, "what fits is not answered for {}: emulate the model, with --layers",
              written(l.dialect, "hybrid-layer-pattern"));
@@ -167,16 +177,20 @@ Run run_of(const MegatronLaunch& l, const FitAsked& asked) {
     options.workload.dp = degree(l.dp(asked.gpus));
     options.workload.ep = degree(l.ep);
     if (l.cp > 1 && (l.cp_comm.empty() || l.cp_comm.front() != "a2a")) options.workload.context = "ring";
-    options.workload.dataset = dataset_of(asked, *l.seq_length);
-    const std::int64_t all = microbatches_of(l, asked.gpus);
-    options.workload.microbatches = std::min(all, enough_rounds * l.pp);
     options.workload.recipe = emulator::to_json(recipe_of(l, asked.recipe, run.assumed));
     options.recompute = recompute_of(l, run.assumed);
     options.policy = l.vpp ? "interleaved" : "1f1b";
-    options.any_memory = true;
     if (l.vpp && *l.group_size != l.pp)
         run.assumed.push_back(
             fmt::format("the order has {} microbatches in a row of one chunk, not {}", l.pp, *l.group_size));
+    return run;
+}
+
+Run run_of(const MegatronLaunch& l, const FitAsked& asked) {
+    Run run = run_without_batch(l, asked);
+    put_samples(asked, *l.seq_length, std::min(microbatches_of(l, asked.gpus), enough_rounds * l.pp),
+                run.options.workload);
+    run.options.any_memory = true;
     return run;
 }
 
@@ -197,8 +211,7 @@ Run run_of(const TitanLaunch& l, const FitAsked& asked) {
     options.workload.dp = degree(l.dp(asked.gpus));
     options.workload.ep = degree(l.ep);
     if (l.cp > 1) options.workload.context = "ring";
-    options.workload.dataset = dataset_of(asked, l.seq_len);
-    options.workload.microbatches = l.pp > 1 ? l.local_batch / l.microbatch : 1;
+    put_samples(asked, l.seq_len, l.pp > 1 ? l.local_batch / l.microbatch : 1, options.workload);
     Recipe recipe = emulator::find_recipe(asked.recipe.empty() ? "torch-fsdp2" : asked.recipe);
     const bool keeps = l.reshard == "never" || (l.reshard == "default" && l.pp > 1);
     recipe.zero = l.shards(asked.gpus) * l.cp == 1 ? 0 : keeps ? 2 : 3;

@@ -2,12 +2,25 @@
 #include "launch/read/script.hpp"
 
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/options.hpp"
 
 #include <fmt/format.h>
 
 #include <utility>
 
 namespace pipeweaver::launch {
+
+Variables parse_variables(const std::string& text) {
+    Variables variables;
+    for (const std::string& one : parts_of(text)) {
+        if (one.empty()) continue;
+        const std::size_t equals = one.find('=');
+        if (equals == std::string::npos || equals == 0)
+            fail(ErrorKind::input, "--set: is '{}', allowed is NAME=VALUE", one);
+        variables[one.substr(0, equals)] = one.substr(equals + 1);
+    }
+    return variables;
+}
 
 SaidLaunch read_script(std::string_view text, const std::string& name, std::optional<Dialect> dialect,
                        const Variables& given) {
@@ -31,6 +44,7 @@ SaidLaunch read_script(std::string_view text, const std::string& name, std::opti
              "of a file of arrays alone name the script that sources it",
              name);
     SaidLaunch said{best.dialect, name, settings_of(best.dialect, *chosen, name), {}, std::move(script.variables)};
+    said.notes = notes_of_repeated(best.dialect, said.settings);
     if (others > 1)
         said.notes.push_back(fmt::format("{} commands of {} launch something: the one at line {} is read", others, name,
                                          chosen->front().line));

@@ -127,8 +127,10 @@ private:
 SaidLaunch read_toml(std::string_view text, const std::string& name) { return Toml(text, name).read(); }
 
 SaidLaunch read_launch(const std::filesystem::path& path, std::optional<Dialect> dialect, const Variables& given) {
+    const auto end = path.extension();
+    if (end == ".yaml" || end == ".yml" || end == ".json") return read_configuration(path);
     const std::string text = read_file(path, longest_file);
-    if (path.extension() == ".toml") return read_toml(text, path.string());
+    if (end == ".toml") return read_toml(text, path.string());
     return read_script(text, path.string(), dialect, given);
 }
 

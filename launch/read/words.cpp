@@ -4,9 +4,13 @@
 #include "pipeweaver/launch/megatron.hpp"
 #include "pipeweaver/launch/titan.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <map>
 
 namespace pipeweaver::launch {
 
@@ -99,6 +103,22 @@ std::vector<Setting> settings_of(Dialect dialect, const std::vector<Word>& words
     return settings;
 }
 
+std::vector<std::string> notes_of_repeated(Dialect dialect, const std::vector<Setting>& settings) {
+    std::map<std::string, std::vector<std::string>> all;
+    for (const Setting& one : settings)
+        if (is_known(dialect, one.name))
+            all[one.name].push_back(one.values.empty() ? "on" : fmt::format("{}", fmt::join(one.values, " ")));
+    std::vector<std::string> notes;
+    for (const auto& [name, values] : all) {
+        if (std::equal(values.begin() + 1, values.end(), values.begin())) continue;
+        const std::string times = values.size() == 2 ? "twice" : fmt::format("{} times", values.size());
+        notes.push_back(fmt::format("{}{} is given {} ({}): the last counts",
+                                    dialect == Dialect::bridge_overrides ? "" : "--", name, times,
+                                    fmt::join(values, ", ")));
+    }
+    return notes;
+}
+
 Guess guess_of(Dialect dialect, const std::vector<Word>& words) {
     Guess found{dialect, 0};
     for (const Word& word : words) {
@@ -145,7 +165,9 @@ SaidLaunch read_words(Dialect dialect, std::string_view text, const std::string&
     }
     if (quote != 0) fail(ErrorKind::input, "{}: a quote {} is not closed", from, quote);
     if (inside) words.push_back(word);
-    return {dialect, from, settings_of(dialect, words, from), {}, {}};
+    SaidLaunch said{dialect, from, settings_of(dialect, words, from), {}, {}};
+    said.notes = notes_of_repeated(dialect, said.settings);
+    return said;
 }
 
 }  // namespace pipeweaver::launch

@@ -24,6 +24,9 @@ struct Word {
 [[nodiscard]] std::vector<Setting> settings_of(Dialect dialect, const std::vector<Word>& words,
                                                const std::string& from);
 
+/// Sentences of settings that a dialect knows and that are given several times with different values.
+[[nodiscard]] std::vector<std::string> notes_of_repeated(Dialect dialect, const std::vector<Setting>& settings);
+
 /// The dialect that has the most settings among the words, and how many of them it knows.
 struct Guess {
     Dialect dialect = Dialect::megatron_arguments;

@@ -7,7 +7,9 @@
 
 namespace pipeweaver::planner {
 
-workloads::Pipelines pipelines_of(const emulator::Layout& layout) { return {layout.dp, layout.pp}; }
+workloads::Pipelines Job::pipelines(const emulator::Layout& layout) const {
+    return {layout.dp, layout.pp, equal_microbatches};
+}
 
 std::string not_taken(const Batch& batch) {
     std::vector<std::string> all;
@@ -36,16 +38,16 @@ Batch Job::batch(std::string name, std::vector<workloads::Sample> samples) const
         batch.samples = std::move(parts.now);
         batch.deferred = std::move(parts.later);
     }
-    batch.microbatches = workloads::pack(batch.samples, setup->model, packing, pipelines_of(setup->layout));
+    batch.microbatches = workloads::pack(batch.samples, setup->model, packing, pipelines(setup->layout));
     return batch;
 }
 
 Batch Job::in_layout(const Batch& batch, const emulator::Layout& layout) const {
     const bool is_even = packing == workloads::Packing::balanced && !batch.drawn;
-    const auto own = pipelines_of(setup->layout), other = pipelines_of(layout);
+    const auto own = pipelines(setup->layout), other = pipelines(layout);
     Batch packed = batch;
-    if (is_even && (own.replicas != other.replicas || own.ranks != other.ranks))
-        packed.microbatches = workloads::pack(batch.samples, setup->model, packing, other);
+    if ((is_even || equal_microbatches) && (own.replicas != other.replicas || own.ranks != other.ranks))
+        packed.microbatches = workloads::pack(batch.samples, setup->model, packing, other, batch.drawn_into);
     return packed;
 }
 

@@ -50,6 +50,13 @@ Opponents ways_said(const Request& request, const NowWanted& now) {
     return all;
 }
 
+// What the target does where its users say so.
+std::string as_launched(const Job& job, const std::string& recompute) {
+    const bool is_selective = recompute == name_of(Recompute::selective);
+    if (!is_selective || !job.setup->recipe.execution.fused_attention) return recompute;
+    return name_of(target(job.target).launch.selective);
+}
+
 bool is_said(const NowWanted& now) {
     return !(now.partition.empty() && now.policy.empty() && now.recompute.empty() && now.layers.empty()) || now.chunks;
 }
@@ -138,6 +145,13 @@ private:
     Rung best_;
 };
 
+std::string remark_of(const NowWanted& wanted, const NowWanted& said, const Job& job) {
+    if (said.recompute == wanted.recompute) return wanted.remark;
+    return fmt::format(
+        "{}{}{} of {} is {}: attention is run again, and as it is fused nothing less is kept than with none",
+        wanted.remark, wanted.remark.empty() ? "" : "; ", wanted.recompute, target(job.target).option, said.recompute);
+}
+
 }  // namespace
 
 LadderStart begin_ladder(std::vector<Request> packings, const std::vector<Request>& own, const NowWanted& wanted,
@@ -146,8 +160,10 @@ LadderStart begin_ladder(std::vector<Request> packings, const std::vector<Reques
     const std::vector<Request>& from = own.empty() ? packings : own;
     const Request given = in_turn(from.front());
     require_sensible(given.job, given.batch);
+    NowWanted said = wanted;
+    said.recompute = as_launched(given.job, wanted.recompute);
     const Opponents chosen =
-        is_said(wanted) ? ways_said(given, wanted) : choose_opponents(given.job, given.batch, execute, time);
+        is_said(said) ? ways_said(given, said) : choose_opponents(given.job, given.batch, execute, time);
     const Opponents here = is_said(wanted) ? chosen : launched_here(chosen, given.job);
     auto now = fastest_of("now", here, given, execute, time, start.why_none);
     const auto take = [&](std::size_t p) { start.request = std::move(packings[p]); };
@@ -158,11 +174,13 @@ LadderStart begin_ladder(std::vector<Request> packings, const std::vector<Reques
             own.empty() ? chosen : choose_opponents(start.request.job, start.request.batch, execute, time);
         return start;
     }
-    if (!wanted.recompute.empty() && now->recompute != wanted.recompute)
-        fail(ErrorKind::limit,
-             "--now: with recompute {} the step does not fit, or {} has no such setting; it runs with {}",
-             wanted.recompute, target(given.job.target).option, now->recompute);
+    if (!said.recompute.empty() && now->recompute != said.recompute)
+        fail(ErrorKind::limit, "--now: with recompute {} the step does not fit; it runs with {}", said.recompute,
+             now->recompute);
     now->rung.needs = "nothing: what is run today";
+    if (given.job.packing != workloads::Packing::given)
+        now->rung.way += fmt::format(", packed {}", workloads::name_of(given.job.packing));
+    now->rung.remark = remark_of(wanted, said, given.job);
     start.now = now->rung;
     Data data(from, *now, execute);
     const auto taken = data.run();

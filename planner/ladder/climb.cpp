@@ -125,6 +125,15 @@ private:
         return text.empty() ? text : text + ")";
     }
 
+    // "; cp 8 and ZeRO 2 are your chunks'": what pipeweaver.torch does not do itself.
+    std::string left_to_chunks() const {
+        const emulator::Setup& setup = *start_.request.job.setup;
+        std::string text = setup.layout.cp > 1 ? fmt::format("cp {}", setup.layout.cp) : "";
+        if (setup.recipe.zero > 1) text += fmt::format("{}ZeRO {}", text.empty() ? "" : " and ", setup.recipe.zero);
+        if (text.empty()) return "";
+        return fmt::format("; {} {} your chunks'", text, text.find(" and ") != std::string::npos ? "are" : "is");
+    }
+
     Rung of_plan() const {
         Rung rung = batch_rung();
         rung.way = fmt::format("{}{}, {}", plan_.partition().name, layouts_of_plan(),
@@ -132,7 +141,7 @@ private:
         rung.step = plan_.step;
         for (const ReplicaPlan& replica : plan_.replicas)
             take_memory(rung, replica.cut.step.problem.ranks, replica.found.replay.peak);
-        rung.needs = "pipeweaver.torch runs it";
+        rung.needs = "pipeweaver.torch runs it" + left_to_chunks();
         rung.target = targets().front().option;
         rung.files = {"replica-*/actions.json"};
         return rung;

@@ -35,9 +35,10 @@ LaunchedWay launched_way(const OpponentWay& way, const std::string& recompute, c
                          .makespan = emulation.makespan,
                          .usable = capacity_of(*way.setup)};
     if (!emulation.by_rank.empty()) launched.by_rank = emulation.by_rank.front();
-    const auto replicas = static_cast<std::int64_t>(emulation.replicas.size());
-    const auto all = static_cast<std::int64_t>(batch.microbatches.size());
-    for (std::int64_t r = 0; r < replicas; ++r) launched.microbatches.push_back(all / replicas + (r < all % replicas));
+    launched.microbatches.reserve(emulation.assigned.size());
+    for (const auto& mine : emulation.assigned) launched.microbatches.push_back(static_cast<std::int64_t>(mine.size()));
+    launched.batch = std::make_shared<const Batch>(batch);
+    launched.assigned = emulation.assigned;
     for (const auto& microbatch : batch.microbatches)
         launched.most_tokens = std::max(launched.most_tokens, microbatch.tokens);
     launched.peak.resize(emulation.replicas.front().memory.size());
@@ -121,6 +122,7 @@ Rung nothing(std::string name, const Rung& before, std::string why) {
     rung.name = std::move(name);
     rung.why_nothing = std::move(why);
     rung.needs.clear();
+    rung.remark.clear();
     rung.files.clear();
     return rung;
 }

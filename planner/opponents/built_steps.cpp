@@ -7,16 +7,19 @@
 namespace pipeweaver::planner {
 
 using namespace emulator;
-using partition::Partition;
 
 namespace {
 
-std::vector<Recompute> settings_of(const Target& target, const Setup& setup, const Partition& partition) {
-    auto all = opponent_settings(setup, partition);
+// What is said to be run is among them, whatever it is.
+std::vector<Recompute> settings_of(const Target& target, const OpponentWay& way) {
+    const Setup& setup = *way.setup;
+    auto all = opponent_settings(setup, way.partition);
     if (!target.launch.blocks)
         std::erase_if(all, [](const Recompute& one) { return one.kind == Recompute::Kind::blocks; });
-    if (!target.launch.repeats_activations && setup.recipe.execution.fused_attention)
+    if (target.launch.selective != Recompute::selective && setup.recipe.execution.fused_attention)
         std::erase(all, Recompute::selective);
+    const auto said = recompute_named(way.recompute);
+    if (said && std::find(all.begin(), all.end(), *said) == all.end()) all.push_back(*said);
     return all;
 }
 
@@ -38,8 +41,7 @@ void take_slower(Ran& slowest, Duration makespan, const Step& of) {
 }  // namespace
 
 BuiltSteps::BuiltSteps(const OpponentWay& way, const std::vector<Microbatches>& replicas, const Target& target)
-    : target_(launches(target, way) ? &target : &targets().front()),
-      settings_(settings_of(*target_, *way.setup, way.partition)) {
+    : target_(launches(target, way) ? &target : &targets().front()), settings_(settings_of(*target_, way)) {
     for (const Microbatches& microbatches : replicas) {
         known_.push_back(build(*way.setup, way.partition,
                                target_->fixed_shapes ? partition::pad(microbatches).microbatches : microbatches,

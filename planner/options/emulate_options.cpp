@@ -135,7 +135,8 @@ void EmulateOptions::fill_cut(Job& of, EmulationRequest& request) const {
     (job.sample.empty() ? JobOptions{job.partition, "batch", job.module_tp} : job).fill(of, as);
     if (!sample_packing.empty() && of.sample.batches.empty()) {
         request.cut_on = request.batch;
-        request.cut_on->microbatches = workloads::pack(request.batch.samples, of.setup->model, of.packing);
+        request.cut_on->microbatches = workloads::pack(request.batch.samples, of.setup->model, of.packing,
+                                                       of.pipelines(of.setup->layout), request.batch.drawn_into);
     }
     of.packing = own;
 }

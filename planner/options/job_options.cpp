@@ -109,7 +109,7 @@ JobSample JobOptions::read_sample(const Job& job, const WorkloadOptions& workloa
         for (const std::string& file : read.name.files)
             read.batches.push_back(share_of_one(
                 workloads::pack(workloads::without_too_long(workloads::read_batch(file, model), model).samples, model,
-                                job.packing, pipelines_of(layout)),
+                                job.packing, job.pipelines(layout)),
                 layout.dp));
     }
     // What is taken unasked may be asked for by name, as printed commands do.

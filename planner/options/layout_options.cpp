@@ -57,8 +57,9 @@ emulator::ContextParallel context_of(const std::string& context) {
 
 void WorkloadOptions::add_layout(OptionTable& options) {
     options.choice("layout", layout_as, {std::string(automatic)},
-                   "auto: choose tp, cp, pp, dp, ep and the ZeRO stage; those given beside it are your own layout, "
-                   "which is judged, too, and whose global batch all layouts then have");
+                   "auto: choose tp, pp and dp, and what is not given of cp, ep and the ZeRO stage; --tp and --pp "
+                   "beside it make all that is given your own layout, which is judged, too, and whose global batch "
+                   "all layouts then have (--cp 1 holds for all)");
     add_degree(options, "tp", tp, 1024,
                "tensor parallel GPUs, or auto (default: the model's published layout, else auto)");
     add_degree(options, "pp", pp, 1024, "pipeline ranks, or auto (default: the model's published layout, else auto)");
@@ -132,10 +133,10 @@ workloads::DrawnBatch WorkloadOptions::drawn(const workloads::Model& of, std::ui
     return workloads::draw_batch(dataset, of, seed, count, how_packed());
 }
 
-workloads::DrawnBatch WorkloadOptions::drawn(const workloads::Model& of, std::uint64_t seed,
-                                             const GlobalBatch& all) const {
-    if (all.of_microbatches) return drawn(of, seed, all.number);
-    return workloads::draw_samples(dataset, of, seed, all.number, how_packed());
+workloads::DrawnBatch WorkloadOptions::drawn(const workloads::Model& of, std::uint64_t seed, const GlobalBatch& all,
+                                             const workloads::Pipelines& pipelines) const {
+    return all.of_microbatches ? workloads::draw_batch(dataset, of, seed, all.number, how_packed(), pipelines)
+                               : workloads::draw_samples(dataset, of, seed, all.number, how_packed(), pipelines);
 }
 
 std::int64_t WorkloadOptions::microbatches_of_replica(const Job& job) const {
@@ -152,18 +153,20 @@ LayoutRequest WorkloadOptions::layout_request(const emulator::Setup& setup,
                                               const std::vector<workloads::Microbatch>& microbatches_given,
                                               std::uint64_t seed) const {
     const bool any = is_any_layout();
-    const auto fixed = [any](const Degree& degree) { return any ? std::nullopt : degree.number; };
     LayoutRequest asked;
+    asked.own = own(setup);
+    const auto fixed = [&asked](const Degree& degree) { return asked.own ? std::nullopt : degree.number; };
     asked.setup = &setup;
     asked.tp = fixed(tp);
     asked.pp = fixed(pp);
     asked.dp = fixed(dp);
     asked.ep = fixed(ep);
-    asked.cp = any || cp.automatic ? std::nullopt : std::optional(cp.number.value_or(1));
-    asked.any_ep = any || ep.automatic;
-    asked.any_zero = any || overrides.any_zero;
+    // No context parallelism is a word on all layouts: without it a layout of one's own has none either way.
+    asked.cp = cp.number == 1 ? cp.number : fixed(cp);
+    if (!any && !cp.automatic && !asked.cp) asked.cp = 1;
+    asked.any_ep = ep.automatic || (any && !asked.ep);
+    asked.any_zero = overrides.any_zero || (any && (asked.own || !overrides.zero));
     asked.context = context_of(context);
-    asked.own = own(setup);
     asked.target = target;
     const auto all = global(setup);
     asked.for_each_replica = batch.empty() && !all;

@@ -25,7 +25,10 @@ void PlanOptions::add_to(OptionTable& options) {
     options.text(
         "now", now, "WORDS",
         "what is run today, for the ladder: a partition, a policy, a recomputation and chunks:N, those that are "
-        "known, like first-stage,1f1b,blocks:8 (default: the fastest that the target launches)");
+        "known, like first-stage,1f1b,blocks:8; or a launch script of Megatron-LM or Megatron-Bridge, as `check` "
+        "reads it, whose layout, recipe and microbatches are the plan's then (default: the fastest that the target "
+        "launches)");
+    options.text("set", set, "NAME=VALUE,...", "variables of the script of --now that it leaves to its caller");
     options.text(
         "layers", layers, "N,N,...|MODULE:N,N,.../...",
         "today's layers of the backbone in each stage, where encoders lie on the first and generators on the last; or "
@@ -68,6 +71,7 @@ void PlanOptions::fill(Job& of, const WorkloadOptions& as, const SearchLimits& l
 
 WorkloadOptions PlanOptions::for_target(WorkloadOptions as) const {
     as.target = target_called(target);
+    as.equal_microbatches = as.equal_microbatches || planner::target(as.target).equal_microbatches;
     return as;
 }
 

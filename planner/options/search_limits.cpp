@@ -34,10 +34,14 @@ std::optional<Duration> SearchLimits::time() const {
     return usual;
 }
 
+int SearchLimits::wanted_threads() const {
+    return threads > 0 ? static_cast<int>(threads)
+                       : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+}
+
 // Where not all cores can have one, half of what can be made is left to whatever else needs threads and memory.
 int SearchLimits::thread_count() const {
-    const int wanted =
-        threads > 0 ? static_cast<int>(threads) : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+    const int wanted = wanted_threads();
     const int possible = possible_threads(wanted);
     if (possible == wanted) return wanted;
     if (threads == 0) return std::max(1, possible / 2);

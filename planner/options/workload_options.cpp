@@ -190,6 +190,9 @@ void WorkloadOptions::add_packing(OptionTable& options) {
         "samples to microbatches: in given order (default: given); the longest first; even in every module's "
         "FLOPs, a tenth more than these; even in what fixed shapes are padded to; or, in plans, the best of "
         "these on the sample");
+    options.flag("equal-microbatches", equal_microbatches,
+                 "equally many microbatches for each replica: of those packed in another way than balanced, the "
+                 "fullest are parted until they are (default: where what --target of a plan names demands it)");
     options.integer("microbatch-tokens", microbatch_tokens, 1, 1'000'000'000,
                     "positions of the backbone that a microbatch holds at most (default: microbatch_tokens of the "
                     "model)");
@@ -212,6 +215,8 @@ void WorkloadOptions::pack_as(const Json& asked) {
     const auto tokens = asked.find("microbatch_tokens"), of_long = asked.find("too_long");
     if (!microbatch_tokens && tokens) microbatch_tokens = tokens->integer(1);
     if (too_long.empty() && of_long) too_long = of_long->one_of({"error", "drop", "own"});
+    if (const auto equal = asked.find("equal_microbatches"))
+        equal_microbatches = equal_microbatches || equal->boolean();
 }
 
 workloads::Packing WorkloadOptions::how_packed() const {
@@ -235,14 +240,21 @@ void WorkloadOptions::check() const {
              "--global-batch, --microbatches: allowed is one of the two, what all replicas train in a step or what "
              "each does");
     if (global_batch && dataset.empty())
-        fail(ErrorKind::input, "--global-batch: goes with --dataset; a batch file is the global batch as it is");
+        fail(
+            ErrorKind::input,
+            "--global-batch: goes with --dataset; a batch file is the global batch as it is: leave --global-batch out, "
+            "or write a file of as many samples");
 }
 
 workloads::Model WorkloadOptions::found_model() const {
     workloads::Model found = workloads::find_model(model);
+    const bool is_said = found.microbatch_tokens_of_file != 0;
+    const bool has_samples = !batch.empty() || (global_batch && !global_batch->of_microbatches);
     if (microbatch_tokens) {
-        found.microbatch_tokens_of_file = found.microbatch_tokens;
+        if (is_said) found.microbatch_tokens_of_file = found.microbatch_tokens;
         found.microbatch_tokens = *microbatch_tokens;
+    } else if (!is_said && has_samples) {
+        found.microbatch_tokens = workloads::usual_latents(found);
     }
     if (!too_long.empty()) found.too_long = workloads::too_long_named(too_long);
     return found;
@@ -276,6 +288,7 @@ Job WorkloadOptions::job(std::uint64_t seed, const Executor& execute, Batch* giv
     emulator::Setup setup = this->setup(job.costs);
     job.seed = seed;
     job.packing = how_packed();
+    job.equal_microbatches = equal_microbatches;
     job.training_tokens = training_tokens;
     if (given != nullptr && !batch.empty()) *given = read(setup.model);
     if (choose(setup)) {
@@ -285,7 +298,7 @@ Job WorkloadOptions::job(std::uint64_t seed, const Executor& execute, Batch* giv
         emulator::check(setup.layout, setup.cluster, setup.model, setup.recipe.execution.experts.tensor_parallel);
     }
     if (given != nullptr)
-        given->microbatches = workloads::pack(given->samples, setup.model, how_packed(), pipelines_of(setup.layout));
+        given->microbatches = workloads::pack(given->samples, setup.model, how_packed(), job.pipelines(setup.layout));
     job.setup = std::make_shared<const emulator::Setup>(std::move(setup));
     // Options alone ask for the same where the batch is a file's or drawn, and costs are read.
     if (!batch_text && !known_costs) {
@@ -319,8 +332,12 @@ Request WorkloadOptions::request(std::uint64_t seed, const Executor& execute) co
     const auto all = global(setup);
     request.batch.drawn = true;
     if (!all) request.batch.drawn_microbatches = microbatches_of_replica(request.job);
-    auto batch_drawn = all ? drawn(setup.model, seed, *all)
-                           : drawn(setup.model, seed, request.batch.drawn_microbatches * setup.layout.dp);
+    const GlobalBatch number = all.value_or(GlobalBatch{request.batch.drawn_microbatches * setup.layout.dp, true});
+    if (number.of_microbatches) request.batch.drawn_into = static_cast<std::size_t>(number.number);
+    // The same microbatches in every layout, as far as its replicas need not have equally many.
+    const auto pipelines =
+        request.job.equal_microbatches ? request.job.pipelines(setup.layout) : workloads::Pipelines{};
+    auto batch_drawn = drawn(setup.model, seed, number, pipelines);
     request.batch.samples = std::move(batch_drawn.samples);
     request.batch.dropped = std::move(batch_drawn.dropped);
     request.batch.microbatches = std::move(batch_drawn.microbatches);

@@ -36,7 +36,7 @@ Launch torchtitan_launch() {
 Launch megatron_launch() {
     return {.partitions = {"first-stage", "balanced", "megatron", "uniform"},
             .policies = {"1f1b", "interleaved"},
-            .repeats_activations = false,
+            .selective = emulator::Recompute::core_attention,
             .by_rank = false,
             .most_zero = 1,
             .spreads_encoders = false,
@@ -89,6 +89,7 @@ const std::vector<Target>& targets() {
                                           .launch = megatron_launch(),
                                           .searches = false,
                                           .one_chain = true,
+                                          .equal_microbatches = true,
                                           .recompute = RecomputeBy::step},
                                          {.name = "any",
                                           .option = "any",

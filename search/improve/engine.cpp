@@ -3,6 +3,7 @@
 #include "pipeweaver/base/assert.hpp"
 #include "pipeweaver/search/options.hpp"
 #include "search/improve/spend_memory.hpp"
+#include "search/improve/with_less_memory.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -48,7 +49,7 @@ std::optional<std::string> Engine::start(std::vector<schedule::Schedule> given, 
         try_starts(large ? tuning_.starts_work : tuning_.first_starts_work, execute);
     } while (!best_.valid() && !starts_->done());
     if (!best_.valid()) return begun_.least ? begun_.least->text(flat_) : "no schedule keeps the rules";
-    if (starts_->done()) begin_improving();
+    if (starts_->done()) begin_improving(execute);
     return std::nullopt;
 }
 
@@ -70,7 +71,14 @@ void Engine::try_starts(std::uint64_t work, const Executor& execute) {
     }
 }
 
-void Engine::begin_improving() {
+// No starts: orders are looked for under the modes of these, and random numbers go by how many there were.
+void Engine::try_with_less_memory(const Executor& execute) {
+    if (optimal() || flat_.tasks() > tuning_.less_memory_tasks) return;
+    for (const UnderLess& one : with_less_memory(flat_, execute)) adopt(one.candidate, one.policy);
+}
+
+void Engine::begin_improving(const Executor& execute) {
+    try_with_less_memory(execute);
     // Orders are looked for under modes that all of them fit under; but where spare memory makes a great difference,
     // under those that it was spent on.
     const auto worth = static_cast<double>(begun_.plain.makespan) * (1 - tuning_.spent_modes_from);
@@ -115,7 +123,7 @@ bool Engine::in_group_search() const {
 void Engine::round(const Executor& execute) {
     if (starts_) {
         try_starts(tuning_.starts_work, execute);
-        if (starts_->done()) begin_improving();
+        if (starts_->done()) begin_improving(execute);
         ++start_rounds_;
         return;
     }

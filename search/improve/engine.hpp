@@ -80,7 +80,8 @@ private:
     };
 
     void try_starts(std::uint64_t work, const Executor& execute);
-    void begin_improving();
+    void try_with_less_memory(const Executor& execute);
+    void begin_improving(const Executor& execute);
     void merge(std::string_view who);
     std::uint64_t line(std::size_t slot) const;
     void group_round(const Executor& execute);

@@ -6,6 +6,7 @@
 #include "pipeweaver/schedule/memory.hpp"
 #include "search/construct/dispatch.hpp"
 #include "search/instance/modes.hpp"
+#include "search/policies/list_policies.hpp"
 #include "search/policies/module_policies.hpp"
 #include "search/policies/orders.hpp"
 #include "search/policies/zero_bubble.hpp"
@@ -184,6 +185,12 @@ const Policy& policy(std::string_view name, std::string_view option) {
         names.push_back(known.name);
     }
     fail(ErrorKind::input, "{}{}", option, unknown("policy", name, names));
+}
+
+PolicyResult apply_list_policy(std::string_view name, const Flat& flat) {
+    const Entry& known = entry(name);
+    PIPEWEAVER_ASSERT(known.apply != nullptr);
+    return known.apply(flat);
 }
 
 PolicyResult apply_policy(std::string_view name, const schedule::Replayer& replayer) {

@@ -75,6 +75,9 @@ TEST_CASE("times, sizes and speeds are read with their unit and refused without"
 TEST_CASE("the nearest name is offered, or all of them") {
     const std::array<std::string, 3> names{"dip-vlm-s", "dip-vlm-m", "llama3-8b"};
     CHECK(unknown("model", "dip-vlm-n", names) == "unknown model 'dip-vlm-n'; did you mean 'dip-vlm-s'?");
+    const std::vector<std::string> visions{"qwen2.5-vl", "qwen2.5-vl-7b", "qwen2.5-vl-7b-moe-vit"};
+    CHECK(unknown("model", "qwen2.5-vl-7b-instruct", visions) ==
+          "unknown model 'qwen2.5-vl-7b-instruct'; did you mean 'qwen2.5-vl-7b'?");
     CHECK(unknown("model", "zzz", names) == "unknown model 'zzz'; known are dip-vlm-s, dip-vlm-m, llama3-8b");
 }
 

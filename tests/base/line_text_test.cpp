@@ -1,5 +1,6 @@
 // Text of unknown origin as one printable line.
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/base/utf8.hpp"
 
 #include <doctest/doctest.h>
 
@@ -18,6 +19,13 @@ TEST_CASE("what cannot be printed, hides or turns text is written out") {
     CHECK(printable("\xed\xa0\x80") == "\\xed\\xa0\\x80");                             // half a surrogate pair
     CHECK(printable("\xe2\x82") == "\\xe2\\x82");                                      // cut short
     CHECK(printable("\xf4\x90\x80\x80") == "\\xf4\\x90\\x80\\x80");                    // beyond Unicode
+}
+
+TEST_CASE("text is UTF-8 or not") {
+    CHECK(is_utf8(""));
+    CHECK(is_utf8("plain\n, ü €, 𝄞\xc2\x85"));
+    for (const char* bad : {"\x80", "a\xffz", "\xc0\xaf", "\xed\xa0\x80", "\xe2\x82", "\xf4\x90\x80\x80"})
+        CHECK_FALSE(is_utf8(bad));
 }
 
 TEST_CASE("words and quoted values are cut after 80 characters, lines after 400, ways of files not at all") {

@@ -315,3 +315,22 @@ TEST_CASE("of left-out GEMMs of B200, 85 to 95 percent lie within the printed er
     CHECK(static_cast<double>(within) / static_cast<double>(all) >= 0.85);
     CHECK(static_cast<double>(within) / static_cast<double>(all) <= 0.95);
 }
+
+TEST_CASE("no answer is surer than 2 percent, and none of a measured point than 4") {
+    // On the grid: 1.5 % and 1.7 % for each percent of doubt; 2 % until 0.3 % of doubt.
+    for (const double doubt : {0., 0.002})
+        CHECK(error_percent(Subject::collective, Family::hopper, Region::on_grid, true, doubt) == 2);
+    CHECK(error_percent(Subject::collective, Family::hopper, Region::on_grid, true, 0.01) == doctest::Approx(3.2));
+    CHECK(error_percent(Subject::gemm_bf16, Family::ampere, Region::off_grid, false, 0) == 2);
+    CHECK(error_percent(Subject::gemm_bf16, Family::ampere, Region::off_grid, false, 0.04) ==
+          doctest::Approx(1.5 + 4.6 * 2));
+    CHECK(error_percent(Subject::gemm_bf16, Family::ampere, Region::beyond, false, 0.04) ==
+          doctest::Approx(12 + 3 * 2));
+    // Curves have one axis: beyond their end the error grows with the doubt itself.
+    CHECK(error_percent(Subject::collective, Family::hopper, Region::beyond, false, 0.04) ==
+          doctest::Approx(4 + 2 * 4));
+    CHECK(error_percent(Subject::moe, Family::hopper, Region::exact, false) == 2);
+    CHECK(exact_error_percent(0) == 4);
+    CHECK(exact_error_percent(73) == doctest::Approx(7.3));
+    CHECK(combined(3, 4) == doctest::Approx(5));
+}

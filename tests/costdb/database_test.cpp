@@ -264,6 +264,20 @@ TEST_CASE("attention to other keys costs what equal sequences with as many score
     CHECK(packed_ns(shape, {3072}, {3072}) == packed_ns(shape, {3072}));  // its own keys, said the long way
 }
 
+TEST_CASE("attention of few queries to many keys costs what that of many to few does") {
+    const Attention shape{.q_heads = 16, .kv_heads = 16, .head_dim = 128, .causal = false};
+    CHECK(packed_ns(shape, {1024}, {3072}) == packed_ns(shape, {3072}, {1024}));
+    CHECK(packed_ns(shape, {100}, {6000}) == packed_ns(shape, {6000}, {100}));
+
+    // 100 x 6000 scores, (100 + 6000) / 2 = 3050 positions: sequences of 600000 / 3050 = 197, of which 15 have 2955.
+    auto equal = shape;
+    equal.seq_len = 197;
+    equal.batch = 15;
+    const double scale = 100. * 6000. / (15. * 197. * 197.);
+    CHECK(packed_ns(shape, {100}, {6000}) ==
+          doctest::Approx(scale * static_cast<double>(h100().cost(equal).duration.count())).epsilon(1e-4));
+}
+
 TEST_CASE("a window that holds all keys changes nothing, and a smaller one costs less") {
     for (const bool causal : {true, false}) {
         const Attention shape{.q_heads = 32, .kv_heads = 8, .head_dim = 128, .causal = causal};

@@ -279,6 +279,23 @@ TEST_CASE("the report shows the layouts that were tried, and each replica with i
     CHECK(count(replicas, "<tr class=\"best\">") >= 1);
 }
 
+TEST_CASE("a layout that was tried is named with all degrees that it has") {
+    LayoutChoice choice;
+    for (const emulator::Layout& layout :
+         {emulator::Layout{.tp = 2, .pp = 4, .dp = 2}, emulator::Layout{.tp = 2, .pp = 4, .dp = 2, .ep = 2},
+          emulator::Layout{.tp = 1, .pp = 4, .dp = 1, .cp = 4},
+          emulator::Layout{.tp = 1, .pp = 2, .dp = 4, .cp = 2, .ep = 8}}) {
+        LayoutTried one;
+        one.layout = layout;
+        one.microbatches = 1;
+        one.step = std::chrono::seconds(1);
+        choice.tried.push_back(one);
+    }
+    const auto html = emit::report_parts::layouts(choice);
+    for (const char* name : {"2 x 4 x 2", "2 x 4 x 2, ep 2", "1 x 4 x 1, cp 4", "1 x 2 x 4, cp 2, ep 8"})
+        CHECK_MESSAGE(count(html, fmt::format("<th scope=\"row\">{}</th>", name)) == 1, name);
+}
+
 TEST_CASE("without a choice of layouts and with one replica the report has no section about either") {
     const auto request = small_request();
     const auto page = emit::report(request.job, request.batch, plan_of_small());

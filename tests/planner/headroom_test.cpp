@@ -148,7 +148,7 @@ TEST_CASE("with headroom 0 a plan fills its GPUs, and such activations exceed th
 
 TEST_CASE("a layout must leave the headroom free, too") {
     const auto choose = [](const std::string& headroom) {
-        return asked(preset("dip-vlm-m", "h100-sxm:32", R"(,"tp":"auto","headroom":")" + headroom + "\""));
+        return asked(preset("dip-vlm-s", "h100-sxm:8", R"(,"tp":"auto","headroom":")" + headroom + "\""));
     };
     const auto none = choose("0").job.layout_choice->tried.size(), half = choose("50%").job.layout_choice->tried.size();
     CHECK(half < none);

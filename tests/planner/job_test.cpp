@@ -4,6 +4,7 @@
 #include "pipeweaver/planner/opponents.hpp"
 #include "pipeweaver/planner/partition_choice.hpp"
 #include "pipeweaver/planner/static_order.hpp"
+#include "pipeweaver/planner/tuning.hpp"
 #include "planner/options/recompute_menu.hpp"
 #include "tests/support/effort.hpp"
 #include "tests/support/small_request.hpp"
@@ -179,6 +180,17 @@ TEST_CASE("opponents are cut on the sample, ranked on it, and run as emulate run
             ++compared;
         }
         CHECK(compared > 8);
+    }
+}
+
+TEST_CASE("the fastest opponents run on the whole sample, the others on its first batch alone") {
+    Request request = small_job();
+    request.job.sample.batches.push_back(testing::small_batch({3, 3, 0, 1, 2, 8, 0, 4}));
+    const auto ways = choose_opponents(request.job, request.batch, in_order).ways;
+    REQUIRE(ways.size() > sizes.opponents_on_all);
+    for (std::size_t w = 0; w < ways.size(); ++w) {
+        CAPTURE(ways[w].name);
+        CHECK(ways[w].batches == (w < sizes.opponents_on_all ? 3 : 1));
     }
 }
 

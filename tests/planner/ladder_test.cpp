@@ -4,6 +4,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/planner/emulate.hpp"
+#include "pipeweaver/planner/launched_way.hpp"
 #include "pipeweaver/planner/plan.hpp"
 #include "pipeweaver/planner/plan_options.hpp"
 #include "pipeweaver/workloads/batch.hpp"
@@ -234,6 +235,40 @@ TEST_CASE("the terminal has the ladder in few lines of a hundred columns, and sa
     CHECK(json.at("ladder").size() == 5);
     CHECK(json.at("headline").at("step_ns") == plan.ladder.best().step.count());
     CHECK(emit::plan_text(start.request.job, start.request.batch, plan, true).starts_with(text));
+}
+
+TEST_CASE(
+    "where a target's runtime wants equally many microbatches of all replicas, every rung that flags launch has them") {
+    for (const char* packing : {"", "given", "balanced"}) {
+        PlanOptions asked;
+        asked.workload.model = "dip-vlm-s";
+        asked.workload.cluster = "h100-sxm:24";
+        asked.workload.dataset = "vlm-mix";
+        asked.workload.tp = {2, false};
+        asked.workload.pp = {4, false};
+        asked.workload.global_batch = GlobalBatch{40, false};
+        asked.workload.packing = packing;
+        asked.job.sample = "batch";
+        asked.target = "megatron";
+        const auto own = asked.packings({}, in_order);
+        for (const Request& one : own) CHECK(one.batch.microbatches.size() % 3 == 0);
+        const auto start = begin_ladder(own, {}, {}, in_order, {});
+        CHECK((start.now->way.find("packed balanced") != std::string::npos) == (asked.workload.packing == "balanced"));
+        const Plan plan = planned_on(start);
+        std::size_t launches = 0;
+        for (const Rung& rung : plan.ladder.rungs) {
+            if (!rung.launched) continue;
+            ++launches;
+            CHECK(rung.command.find("--equal-microbatches") != std::string::npos);
+            for (const std::int64_t one : rung.launched->microbatches)
+                CHECK(one == rung.launched->microbatches.front());
+        }
+        CHECK(launches >= 3);
+        CHECK(emit::plan_json(start.request.job, start.request.batch, plan)
+                  .at("asked")
+                  .at("equal_microbatches")
+                  .get<bool>());
+    }
 }
 
 TEST_CASE("samples are packed in every way on one setup, or in the one that is asked for") {

@@ -68,12 +68,28 @@ TEST_CASE("a global batch is the same in every layout, in samples or in microbat
     CHECK(ids(one) == ids(request_of(small({{"microbatches", "3"}, {"tp", "2"}, {"pp", "1"}})).batch));
 }
 
+TEST_CASE("latents of a microbatch: what is said, else few where a step's samples are given") {
+    const auto tokens = [](const Given& more) {
+        Given all{{"model", "flux.1-dev"}, {"cluster", "h100-sxm:8"}};
+        all.insert(all.end(), more.begin(), more.end());
+        return options_of(all).found_model().microbatch_tokens;
+    };
+    const std::pair<std::string, std::string> drawn{"dataset", "constant-0+1x512px"};
+    CHECK(tokens({drawn, {"global-batch", "64"}}) == 16'384);
+    CHECK(tokens({{"batch", "b.jsonl"}}) == 16'384);
+    CHECK(tokens({drawn, {"global-batch", "64mb"}}) == 131'072);
+    CHECK(tokens({drawn, {"microbatches", "4"}}) == 131'072);
+    CHECK(tokens({drawn, {"global-batch", "64"}, {"microbatch-tokens", "40000"}}) == 40'000);
+    CHECK(options_of({{"model", "dip-vlm-s"}, {"batch", "b.jsonl"}}).found_model().microbatch_tokens == 8192);
+}
+
 TEST_CASE("what a global batch does not go with is one line") {
     CHECK(error_of(small({{"global-batch", "8mb"}, {"microbatches", "4"}, {"tp", "8"}, {"pp", "1"}})) ==
           "--global-batch, --microbatches: allowed is one of the two, what all replicas train in a step or what each "
           "does");
     CHECK(error_of({{"model", "dip-vlm-s"}, {"cluster", "h100-sxm:8"}, {"batch", "b.jsonl"}, {"global-batch", "8"}}) ==
-          "--global-batch: goes with --dataset; a batch file is the global batch as it is");
+          "--global-batch: goes with --dataset; a batch file is the global batch as it is: leave "
+          "--global-batch out, or write a file of as many samples");
     for (const char* text : {"", "mb", "0", "8 mb", "-4mb", "8MB", "1.5"})
         CHECK_THROWS_WITH_AS(options_of({{"global-batch", text}}),
                              doctest::Contains("allowed are whole numbers of samples from 1 to 10000000, and of "
@@ -107,6 +123,27 @@ TEST_CASE("--layout auto frees all degrees, and what is given beside it is the u
     CHECK(fixed.for_each_replica);
 }
 
+TEST_CASE("beside --layout auto what is given without --tp and --pp holds for all layouts, and --cp 1 always does") {
+    const auto setup = request_of(small({{"tp", "4"}, {"pp", "1"}})).job.setup;
+    const auto asked = [&](const std::vector<std::pair<std::string, std::string>>& given) {
+        return options_of(small(given)).layout_request(*setup, {}, 1);
+    };
+    const auto fixed = asked({{"layout", "auto"}, {"cp", "2"}, {"zero", "1"}, {"ep", "1"}});
+    CHECK(fixed.cp == 2);
+    CHECK(fixed.ep == 1);
+    CHECK(!fixed.any_ep);
+    CHECK(!fixed.any_zero);
+    CHECK(!fixed.own);
+    CHECK(!fixed.tp);
+    const auto own = asked({{"layout", "auto"}, {"tp", "2"}, {"pp", "1"}, {"cp", "2"}, {"zero", "2"}});
+    REQUIRE(own.own);
+    CHECK(own.own->layout.cp == 2);
+    CHECK(!own.cp);
+    CHECK(own.any_zero);
+    CHECK(asked({{"layout", "auto"}, {"tp", "2"}, {"pp", "1"}, {"cp", "1"}}).cp == 1);
+    CHECK(asked({{"tp", "2"}}).cp == 1);
+}
+
 TEST_CASE("a job's words repeat the layout that was chosen, and its batch") {
     const auto chosen = request_of(small({{"layout", "auto"}, {"global-batch", "8mb"}}));
     REQUIRE(chosen.job.layout_choice);
@@ -121,4 +158,26 @@ TEST_CASE("a job's words repeat the layout that was chosen, and its batch") {
     CHECK(again.job.setup->recipe == chosen.job.setup->recipe);
     CHECK(ids(again.batch) == ids(chosen.batch));
     CHECK(again.batch.microbatches.size() == 8);
+}
+
+TEST_CASE("what is said of a recipe is taken over it") {
+    const auto recipe_of = [](const Given& more) {
+        Given all{{"tp", "8"}, {"pp", "1"}};
+        all.insert(all.end(), more.begin(), more.end());
+        return request_of(small(all)).job.setup->recipe;
+    };
+    const auto usual = recipe_of({});
+    CHECK(usual.name == "megatron-core");
+    const auto said = recipe_of(
+        {{"zero", "2"}, {"launch", "3us"}, {"action", "40us"}, {"overlap-slowdown", "1.25"}, {"host-link", "20GB/s"}});
+    CHECK(said.zero == 2);
+    CHECK(said.launch == std::chrono::microseconds(3));
+    CHECK(said.action == std::chrono::microseconds(40));
+    CHECK(said.overlap_slowdown == 1.25);
+    CHECK(said.host_link == Bandwidth{20'000'000'000});
+    CHECK(recipe_of({{"zero", "1"}, {"bucket", "40MB"}}).bucket == Bytes{40'000'000});
+    for (const char* zero : {"2", "3"})
+        CHECK(error_of(small({{"tp", "8"}, {"pp", "1"}, {"zero", zero}, {"bucket", "40MB"}})) ==
+              std::string("--bucket: goes with --zero 0 and 1; with ") + zero +
+                  " gradients are reduced in every backward, layer by layer");
 }

@@ -111,6 +111,9 @@ TEST_CASE("a policy that applies nowhere is refused with the reason") {
     wanted.policies = {"1f1b"};
     CHECK_THROWS_WITH_AS(static_cast<void>(planned(request, in_order, wanted)),
                          doctest::Contains("dip: the policy '1f1b' does not apply: "), Error);
+    wanted.policies = {"1f1b", "zb-h1"};
+    for (const char* said : {"dip: the policy '1f1b' does not apply: ", "; the policy 'zb-h1' does not apply: "})
+        CHECK_THROWS_WITH_AS(static_cast<void>(planned(request, in_order, wanted)), doctest::Contains(said), Error);
 }
 
 TEST_CASE("what is not wanted is left out of a plan") {

@@ -1,4 +1,5 @@
-// Factors on links are monotone: a step is never shorter where a link is slower.
+// Factors are monotone: a step of a fixed order is never shorter where a link or what is computed is slower, and memory
+// that stays free changes nothing.
 #include "pipeweaver/base/parallel.hpp"
 #include "pipeweaver/base/random.hpp"
 #include "pipeweaver/planner/emulate_options.hpp"
@@ -15,7 +16,7 @@ using namespace pipeweaver::planner;
 
 namespace {
 
-EmulationRequest request_of(const std::string& model, const std::string& dataset, const std::string& recompute) {
+EmulateOptions options_of(const std::string& model, const std::string& dataset, const std::string& recompute) {
     EmulateOptions options;
     options.workload.model = model;
     options.workload.cluster = "h100-sxm:16";
@@ -26,14 +27,16 @@ EmulationRequest request_of(const std::string& model, const std::string& dataset
     options.job.partition = "balanced";
     options.recompute = recompute;
     options.any_memory = true;
-    return options.request(1, in_order);
+    return options;
 }
 
-Duration step_with(EmulationRequest request, const std::string& link, double factor) {
+EmulationRequest request_of(const std::string& model, const std::string& dataset, const std::string& recompute) {
+    return options_of(model, dataset, recompute).request(1, in_order);
+}
+
+Duration step_with(EmulationRequest request, const emulator::WhatIf& what_if) {
     const emulator::Setup& usual = *request.job.setup;
-    request.job.setup = std::make_shared<emulator::Setup>(
-        with_recipe(usual, usual.recipe,
-                    emulator::WhatIf{.devices = {}, .links = {{link, factor}}, .operators = {}, .modules = {}}));
+    request.job.setup = std::make_shared<emulator::Setup>(with_recipe(usual, usual.recipe, what_if));
     return emulate(request, in_order).step;
 }
 
@@ -60,10 +63,43 @@ TEST_CASE("a step never falls when a factor slows a link, and takes longer when 
             std::vector<Duration> steps;
             for (const double factor : drawn_factors(++task, testing::full_or_short<std::size_t>(6, 3))) {
                 CAPTURE(factor);
-                steps.push_back(step_with(request, link, factor));
+                steps.push_back(
+                    step_with(request, {.devices = {}, .links = {{link, factor}}, .operators = {}, .modules = {}}));
                 CHECK(steps.back() >= before);
                 before = steps.back();
             }
             CHECK(steps.back() > steps.front());
         }
+}
+
+TEST_CASE("a step never falls where a GPU, a class of operators or a module takes twice as long") {
+    const auto request = request_of("dip-vlm-s", "vlm-mix", "none");
+    const Duration usual = step_with(request, {});
+    for (std::int64_t rank = 0; rank < 2; ++rank) {
+        emulator::WhatIf slow;
+        slow.devices.push_back({.rank = rank, .replica = {}, .factor = 2});
+        CHECK(step_with(request, slow) > usual);
+    }
+    for (const std::string name : {"gemm", "attention"}) {
+        CAPTURE(name);
+        emulator::WhatIf slow;
+        slow.operators[name] = 2;
+        CHECK(step_with(request, slow) > usual);
+    }
+    for (const auto& module : request.job.setup->model.modules) {
+        CAPTURE(module.name);
+        emulator::WhatIf slow;
+        slow.modules[module.name] = 2;
+        CHECK(step_with(request, slow) >= usual);
+    }
+}
+
+TEST_CASE("memory that stays free changes no step whose order and recomputation are said") {
+    std::vector<Duration> steps;
+    for (const std::int64_t headroom : {0, 30'000, 200'000}) {
+        EmulateOptions options = options_of("dip-vlm-s", "vlm-mix", "full");
+        options.workload.headroom.parts_per_million = headroom;
+        steps.push_back(emulate(options.request(1, in_order), in_order).step);
+    }
+    CHECK(steps == std::vector(3, steps.front()));
 }

@@ -85,6 +85,9 @@ def test_equal_launches_have_equal_answers_on_any_number_of_threads(check):
     ([*ON_8, DENSE, "--set", "A=1"], "--set: goes with FILE"),
     ([*ON_8, " "], "says no setting of Megatron-LM's arguments"),
     ([*ON_8, DENSE + "--moe-layer-freq [0] --num-experts 8"], "of 1 layers"),
+    ([*ON_8, LAYOUT, "--model", "flux.1-dev"], "no language model, whose rules these are; `pipeweaver emulate`"),
+    (["--cluster", "h100-sxm:8", "--model", "flux.1-dev", "--torchtitan-args", "--training.seq_len 64"],
+     "no language model, whose rules these are; `pipeweaver emulate`"),
 ])
 def test_bad_input_is_one_line_and_exits_with_2(check, words, error):
     done = check(*words)
@@ -154,3 +157,90 @@ def test_a_script_is_read_with_what_it_sources(check, tmp_path):
     answer = json.loads(done.stdout)
     assert (answer["layout"]["tp"], answer["layout"]["pp"]) == (4, 2), answer
     assert any("'missing.sh' is not at hand" in note for note in answer["assumed"]), answer
+
+
+PROVIDER = {"_target_": "megatron.bridge.models.Provider", "num_layers": 32, "hidden_size": 4096,
+            "num_attention_heads": 32, "num_query_groups": 8, "ffn_hidden_size": 11008, "gated_linear_unit": True,
+            "vocab_size": 32000, "seq_length": 4096, "add_bias_linear": False, "bf16": True,
+            "share_embeddings_and_output_weights": False, "tensor_model_parallel_size": 4, "sequence_parallel": True,
+            "pipeline_model_parallel_size": 4, "num_layers_in_first_pipeline_stage": None, "pipeline_dtype":
+            {"_target_": "torch.bfloat16", "_call_": False}, "recompute_modules": ["core_attn", "mlp"],
+            "recompute_granularity": "selective"}
+
+
+def test_a_configuration_that_megatron_bridge_wrote_is_read_as_its_overrides(check, tmp_path):
+    """Of a container's sections, in YAML and JSON, and of a provider's fields alone."""
+    train = {"micro_batch_size": 1, "global_batch_size": 64}
+    ddp = {"use_distributed_optimizer": True}
+    container = {"model": PROVIDER, "train": train, "ddp": ddp, "logger": {"log_interval": 1}, "peft": None}
+    (tmp_path / "run_config.json").write_text(json.dumps(container))
+    (tmp_path / "run_config.yaml").write_text(
+        "\n".join(f"{section}:\n" + "\n".join(f"  {key}: {json.dumps(value)}" for key, value in fields.items())
+                  for section, fields in container.items() if fields))
+    plain = {key: value for key, value in PROVIDER.items() if not isinstance(value, (dict, list)) and key[0] != "_"}
+    overrides = " ".join(
+        [f"model.{key}={json.dumps(value).strip(chr(34))}" for key, value in plain.items()] +
+        ["model.recompute_modules=[core_attn,mlp]", "train.micro_batch_size=1", "train.global_batch_size=64",
+         "ddp.use_distributed_optimizer=true"])
+    told = json.loads(check("--cluster", "h100-sxm:64", "--bridge-overrides", overrides, "--json").stdout)
+    for name in ("run_config.json", "run_config.yaml"):
+        done = check("--cluster", "h100-sxm:64", tmp_path / name, "--json")
+        answer = json.loads(done.stdout)
+        assert answer["memory"] == told["memory"] and answer["layout"] == told["layout"], done.stderr
+        assert answer["assumed"] == told["assumed"]
+    (tmp_path / "provider.json").write_text(json.dumps({**PROVIDER, **train, **ddp}))
+    done = check("--cluster", "h100-sxm:64", tmp_path / "provider.json", "--json")
+    assert json.loads(done.stdout)["memory"] == told["memory"], done.stderr
+
+
+@pytest.mark.parametrize("text, why", [
+    ("[1]", "is no object"),
+    ("{}", "has no field of Megatron-Bridge's configuration"),
+    ('{"model": {"num_layers": {"_target_": "x"}}}', "model.num_layers: is an object"),
+    ('{"model": {"num_layers": "many"}}', "model.num_layers: is 'many'"),
+])
+def test_a_configuration_that_is_none_is_named(check, tmp_path, text, why):
+    (tmp_path / "a.json").write_text(text)
+    done = check("--cluster", "h100-sxm:8", tmp_path / "a.json")
+    assert done.returncode == 2 and why in done.stderr and done.stderr.count("\n") == 1
+    assert "a.json" in done.stderr
+
+
+def test_ms_swift_arguments_are_read_with_their_spellings(check, tmp_path):
+    same = DENSE + LAYOUT + "--num-virtual-stages-per-pipeline-rank 2 --recompute-granularity full " \
+        "--recompute-method uniform --recompute-num-layers 1"
+    swift = same.replace("--num-virtual-stages-per-pipeline-rank", "--virtual_pipeline_model_parallel_size")
+    swift = swift.replace("--seq-length", "--max_length").replace("-parallel-size", "_parallel_size").replace(
+        "--sequence-parallel", "--sequence_parallel true").replace("--swiglu", "--swiglu true")
+    (tmp_path / "sft.sh").write_text(f"NPROC_PER_NODE=8 megatron sft {swift}\n")
+    told = check("--cluster", "h100-sxm:64", "--megatron-args", same, "--json")
+    read = check("--cluster", "h100-sxm:64", tmp_path / "sft.sh", "--json")
+    assert json.loads(read.stdout)["memory"] == json.loads(told.stdout)["memory"], read.stderr
+
+
+def test_a_setting_that_is_given_twice_is_named_where_its_values_differ(check, tmp_path):
+    (tmp_path / "flags.sh").write_text("FLAGS=(--tensor-model-parallel-size 4 --bf16)\n")
+    script = tmp_path / "launch.sh"
+    script.write_text('source flags.sh\ntorchrun pretrain_gpt.py "${FLAGS[@]}" --tensor-model-parallel-size 2 ' + DENSE)
+    done = check("--cluster", "h100-sxm:8", script, "--rules-only")
+    assert "assumed: --tensor-model-parallel-size is given twice (4, 2): the last counts\n" in done.stdout
+    assert "tp 2," in done.stdout and done.stdout.count("is given") == 1
+    done = check("--cluster", "h100-sxm:8", "--rules-only", "--model", "llama3-8b", "--bridge-overrides",
+                 "model.seq_length=1 model.seq_length=2 model.seq_length=4096 train.micro_batch_size=1")
+    assert "assumed: model.seq_length is given 3 times (1, 2, 4096): the last counts\n" in done.stdout
+
+
+def test_a_part_of_a_configuration_is_named_as_one(check, tmp_path):
+    part = tmp_path / "megatron.yaml"
+    part.write_text("model:\n  tensor_model_parallel_size: 4\ntrain:\n  micro_batch_size: 1\n")
+    for words in ([], ["--model", "llama3-8b"]):
+        done = check("--cluster", "h100-sxm:8", part, *words)
+        assert done.returncode == 2 and done.stderr.count("\n") == 1
+        assert "yaml: is a part of a configuration, without model.num_layers and model.seq_length" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["check", "validate"])
+def test_an_option_like_none_is_not_taken_for_another(pipeweaver, command):
+    status, line = pipeweaver.fails(command, "--now", "today.sh")
+    assert status == 2
+    assert line.endswith(f"unknown option '--now'; `pipeweaver {command} --help` names the known ones")

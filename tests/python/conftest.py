@@ -18,7 +18,7 @@ SECONDS = {
     "remote_test.py": 50, "service_faults_test.py": 45, "service_units_test.py": 10,
     "served_by_nobody_torch_test.py": 20, "capacity_slurm_test.py": 30, "capacity_ray_test.py": 30,
     "capacity_engines_test.py": 10,
-    "wheel_test.py": 15,
+    "wheel_test.py": 15, "mutated_inputs_test.py": 25,
     "megatron_schedule_torch_test.py": 60, "data_plan_torch_test.py": 70, "data_plan_pages_torch_test.py": 12,
     "executor_torch_test.py": 35, "executor_layouts_torch_test.py": 40,
     "executor_inner_torch_test.py": 20, "cp_sat_test.py": 33, "data_plan_test.py": 10, "manual_test.py": 25,

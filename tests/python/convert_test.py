@@ -27,6 +27,8 @@ ROWS = [
     (files.gif(300, 2), "images", 300, 2),
     (files.bmp(77, 99), "images", 77, 99),
     (files.bmp(7, 9, old=True), "images", 7, 9),
+    (files.tiff(3456, 2304, before=[254]), "images", 3456, 2304),
+    (files.tiff(70_000, 12, order=">", form="I"), "images", 70_000, 12),
     (files.mp4(1280, 720, 8.5, 24), "videos", 1280, 720),
     (files.mp4(640, 360, 30, 2, last=False, version=1), "videos", 640, 360),
     (files.wav(2.5), "audio", 0, 0),
@@ -102,7 +104,7 @@ def test_sizes_equal_those_of_a_decoder(tmp_path):
     drawn = random.Random(2)
     for form, options in [("JPEG", {}), ("JPEG", {"progressive": True, "exif": b"Exif\0\0" + b"x" * 9000}), ("PNG", {}),
                           ("WEBP", {}), ("WEBP", {"lossless": True}), ("WEBP", {"exif": b"Exif\0\0abc"}), ("GIF", {}),
-                          ("BMP", {})]:
+                          ("BMP", {}), ("TIFF", {})]:
         size = drawn.randrange(1, 400), drawn.randrange(1, 400)
         image.new("RGB", size, (9, 99, 199)).save(tmp_path / "one", form, **options)
         with open(tmp_path / "one", "rb") as file:
@@ -123,8 +125,8 @@ def test_a_folder_is_samples_of_files_of_one_name(pipeweaver, tmp_path):
         {"id": "said", "text_tokens": 0, "audio": [{"seconds": 2.5}]},
         {"id": "b/one", "text_tokens": 10, "images": [{"width": 640, "height": 480}]}]
     assert printed.splitlines() == [
-        f"{tmp_path / 'batch.jsonl'}: 4 samples: 16 tokens of text; 3 images of 30 x 40 to 640 x 480 pixels, median "
-        "50 x 60; 1 clips of 8.5 to 8.5 s, median 8.5; 1 pieces of audio of 2.5 to 2.5 s, median 2.5",
+        f"{tmp_path / 'batch.jsonl'}: 4 samples: 16 tokens of text; 3 images, by area 30 x 40 to 640 x 480 pixels, "
+        "median 50 x 60; 1 clips of 8.5 to 8.5 s, median 8.5; 1 pieces of audio of 2.5 to 2.5 s, median 2.5",
         "assumed: text from 'caption' of .json files, .txt files",
         "assumed: 2 tokens of text a word, or a character of Chinese, Japanese or Korean (--tokens-per-word; "
         "--tokenizer FILE counts)",
@@ -279,11 +281,14 @@ def test_samples_are_the_first_or_drawn_the_same_again(tmp_path):
     ({"a.png": files.png(0, 5)}, [], 2, "own/a.png: says 0 x 5 pixels; --skip-broken leaves out samples that cannot be "
      "read"),
     ({"a.mkv": "x"}, [], 2, "own/a.mkv: .mkv is not read, allowed are bmp, flac, gif, jpeg, jpg, m4a, m4v, mov, mp4, "
-     "png, wav, webp"),
+     "png, tif, tiff, wav, webp; --skip-broken leaves out such samples"),
     ({"a.json": "{"}, [], 2, "own/a.json: is no JSON: "),
     ({"a.txt": b"\xff"}, [], 2, "own/a.txt: is no UTF-8: "),
     ({"a.md": ""}, [], 2, "own: has no samples"),
-    ({"a.jpg": "x"}, ["--skip-broken"], 2, "own: has no samples: all are broken"),
+    ({"a.jpg": "x"}, ["--skip-broken"], 2, "own: has no samples: all are left out: 1 broken, the first own/a.jpg: is "
+     "no image, clip or audio that is read"),
+    ({"a.heic": "x"}, ["--skip-broken"], 2, "own: has no samples: all are left out: 1 with .heic, which is not read"),
+    ({"metadata.jsonl": '{"image":"x.avif"}'}, [], 2, "own/x.avif: .avif is not read, allowed are "),
     ({"a.tar": "x" * 600}, [], 2, "own/a.tar: is no shard that can be read: "),
     ({"a.txt": "x"}, ["--seed", "3"], 2, "--seed: goes with --samples, how many are drawn"),
     ({"a.txt": "x"}, ["--samples", "0"], 2, "argument --samples: is '0', allowed are whole numbers from 1"),
@@ -341,3 +346,23 @@ def test_ten_thousand_images_take_less_than_twenty_seconds(tmp_path, form):
     # Processor time: how long a busy machine makes it wait says nothing of the tool.
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 20
     assert os.path.getsize(tmp_path / "batch.jsonl") < 1_000_000
+
+
+def test_samples_with_media_that_is_not_read_are_left_out_and_counted(tmp_path):
+    contents = {"a.heic": "x", "a.txt": "a", "b.heic": "x", "c.mkv": "x", "d.tif": files.tiff(3000, 20), "e.jpg": "x"}
+    write_all(tmp_path / "own", contents)
+    shard(tmp_path / "shards" / "0.tar", {"own/" + name: content for name, content in contents.items()})
+    (tmp_path / "own.jsonl").write_text("".join(
+        json.dumps({"id": name, "image": "own/" + name}) + "\n" for name in contents if name != "a.txt"))
+    for source in ("own", "shards", "own.jsonl"):
+        status, printed = command(tmp_path / source, "--out", tmp_path / "batch.jsonl", "--skip-broken")
+        assert status == 0 and "1 samples: 0 tokens of text; 1 images, by area 3000 x 20 to 3000 x 20 pixels" in printed
+        assert "left out: 1 broken, the first " in printed
+        assert printed.splitlines()[-1] == "left out: 2 with .heic, 1 with .mkv, which is not read"
+
+
+def test_the_smallest_and_the_largest_image_are_images(tmp_path):
+    write_all(tmp_path / "own", {"a.png": files.png(191, 3168), "b.png": files.png(3180, 190),
+                                 "c.png": files.png(9, 99)})
+    _, printed = command(tmp_path / "own", "--out", tmp_path / "batch.jsonl")
+    assert "3 images, by area 9 x 99 to 191 x 3168 pixels, median 3180 x 190" in printed

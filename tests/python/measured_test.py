@@ -152,7 +152,8 @@ def test_options_that_say_nothing_of_a_schedule_are_refused(pipeweaver, run_plan
 def test_a_plan_of_a_global_batch_is_imported(pipeweaver, tmp_path):
     plan = tmp_path / "plan"
     pipeweaver("plan", "--model", "dip-vlm-s", "--cluster", "h100-sxm:16", "--tp", 4, "--pp", 2, "--dp", 2, "--dataset",
-               "vlm-mix", "--global-batch", 40, "--partition", "modules", "--max-rounds", 5, "--out", plan)
+               "vlm-mix", "--global-batch", 40, "--packing", "given", "--partition", "modules", "--max-rounds", 5,
+               "--out", plan)
     assert json.loads((plan / "plan.json").read_text())["asked"]["microbatches"] % 2, "one more on a replica"
     files = record(plan / "replica-001", tmp_path, slower_vit(), steps=1, replica=1)
     pipeweaver("costdb", "import", *files, "--measured", plan, "--replica", 1, "--out", tmp_path / "own.sqlite")

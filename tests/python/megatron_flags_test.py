@@ -128,6 +128,8 @@ def test_what_is_not_refused_is_written(pipeweaver, tmp_path):
 
 
 BAD = {
+    "kind": ({"modules": [{"module": "llm", "role": "language", "kind": "cat", "trains": True, "layers": [1] * 8}]},
+             "kind: is 'cat'"),
     "stages": ({"chunks": 3}, "chunks: is not 2"),
     "setting": ({"recompute": "some"}, "recompute: is 'some', allowed are none"),
     "peaks": ({"peak_bytes": [1]}, "peak_bytes: has 1 entries, allowed are 4"),
@@ -191,6 +193,33 @@ def test_the_page_prints_what_it_shows(pipeweaver, tmp_path):
             assert missing == [], f"the page shows what the command does not print:\n{printed}"
 
 
+ENTRIES = {
+    "text": ([], "pretrain_gpt.py"),
+    "images": ([("vit", "encoder", "vit")], "examples/multimodal/train.py"),
+    "unsaid": ([("vit", "encoder", None)], "examples/multimodal/train.py"),
+    "audio": ([("ear", "encoder", "audio_encoder")], None),
+    "generator": ([("paint", "generator", "dit")], None),
+    "dit": ("dit", None),
+}
+
+
+@pytest.mark.parametrize("case", ENTRIES)
+def test_the_script_names_the_entry_of_such_a_model_or_none(pipeweaver, tmp_path, case):
+    modules, entry = ENTRIES[case]
+    launch = changed({})
+    language = launch["modules"][-1]
+    language["kind"] = modules if isinstance(modules, str) else "llm"
+    for name, role, kind in [] if isinstance(modules, str) else modules:
+        layers = [0] * 7 + [4] if role == "generator" else [4] + [0] * 7
+        one = {"module": name, "role": role, "trains": True, "layers": layers, **({"kind": kind} if kind else {})}
+        launch["modules"].insert(len(launch["modules"]) if role == "generator" else 0, one)
+    assert emit(pipeweaver, write(tmp_path / "plan", launch), tmp_path / "out").returncode == 0
+    text = (tmp_path / "out/megatron.sh").read_text()
+    assert re.findall("^PIPEWEAVER_ENTRY=(.*)$", text, re.MULTILINE) == ([entry] if entry else [])
+    assert entry == "pretrain_gpt.py" or "pretrain_gpt.py" not in text
+    assert entry or "PIPEWEAVER_ENTRY is your own" in text
+
+
 def test_check_constructs_what_was_planned(pipeweaver, planned, tmp_path):
     folder, _ = planned
     launch = json.loads((folder / "launch.json").read_text())
@@ -202,3 +231,26 @@ def test_check_constructs_what_was_planned(pipeweaver, planned, tmp_path):
     answer = json.loads(done.stdout)
     assert answer["constructs"]
     assert [answer["stages"]] == [one["layers"] for one in launch["modules"] if one["role"] == "language"]
+
+
+def test_a_launch_in_another_layout_has_an_assignment_of_its_own(pipeweaver, tmp_path):
+    """Which the rung's command, with it in place of a packing, takes to the nanosecond."""
+    plan = ["plan", "--model", "qwen2.5-vl-7b", "--cluster", "h100-sxm:16", "--tp", "2", "--dataset", "vlm-mix",
+            "--target", "megatron", "--max-rounds", "1", "--out", tmp_path / "plan"]
+    pipeweaver(*plan, "--pp", "2", "--microbatches", "4")
+    rungs = {rung["rung"]: rung for rung in json.loads((tmp_path / "plan/plan.json").read_text())["ladder"]}
+    assert rungs["data"]["files"] == ["assignment.json"]
+    layout, file = rungs["layout"], tmp_path / "plan/launch-assignment.json"
+    assert layout["files"][0] == "launch-assignment.json" and "--dp 8" in layout["command"]
+    assigned = json.loads(file.read_text())
+    microbatches = [one for replica in assigned["replicas"] for one in replica["microbatches"]]
+    assert [len(replica["microbatches"]) for replica in assigned["replicas"]] == [2] * 8
+    assert sum(one["loss_weight"] for one in microbatches) == pytest.approx(1)
+    units = [unit for one in microbatches for unit in one["units"]]
+    assert sum(len(unit["items"]) for unit in units) > 0
+    words = layout["command"].replace(" --equal-microbatches", "").split()[1:]
+    emulated = json.loads(pipeweaver(*words, "--assigned", file, "--json"))
+    assert emulated["step_ns"] == layout["step_ns"]
+    # A plan in that layout has no other.
+    pipeweaver(*plan, "--pp", "1", "--microbatches", "2")
+    assert not file.exists()

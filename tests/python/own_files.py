@@ -44,6 +44,17 @@ def bmp(width, height, old=False):
     return b"BM" + struct.pack("<IHHI", 14 + len(info), 0, 0, 14 + len(info)) + info + b"\x00" * 8
 
 
+def tiff(width, height, order="<", form="H", before=()):
+    """One directory behind 4 bytes of pixels; `before` are tags in front of the sides."""
+    size = 3 if form == "H" else 4
+    entries = [struct.pack(order + "HHII", tag, 4, 1, 7) for tag in before]
+    for tag, side in ((256, width), (257, height)):
+        value = struct.pack(order + form, side).ljust(4, b"\0")
+        entries.append(struct.pack(order + "HHI", tag, size, 1) + value)
+    head = (b"II*\0" if order == "<" else b"MM\0*") + struct.pack(order + "I", 12) + b"\0" * 4
+    return head + struct.pack(order + "H", len(entries)) + b"".join(entries) + b"\0" * 4
+
+
 def wav(seconds, rate=16_000):
     data = b"\x00" * int(seconds * rate) * 2
     form = struct.pack("<HHIIHH", 1, 1, rate, 2 * rate, 2, 16)

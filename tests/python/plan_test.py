@@ -10,10 +10,11 @@ from cli_shared import BATCH, PLAN, digests
 
 def test_a_plan_has_all_of_its_files(planned):
     names = set(digests(planned))
-    assert names == {"plan.json", "assignment.json", "partition.json", "launch.json", "report.html",
-                     "replica-000/problem.json.gz", "replica-000/solution.json", "replica-000/actions.json",
-                     "replica-000/trace.json.gz", "torch/schedule.csv", "torch/schedule.comms.csv",
-                     "torch/schedule.json", "torch/padding.json", "torch/problem.json.gz", "torch/solution.json"}
+    assert names == {"plan.json", "assignment.json", "partition.json", "launch.json", "launch-assignment.json",
+                     "report.html", "replica-000/problem.json.gz", "replica-000/solution.json",
+                     "replica-000/actions.json", "replica-000/trace.json.gz", "torch/schedule.csv",
+                     "torch/schedule.comms.csv", "torch/schedule.json", "torch/padding.json",
+                     "torch/problem.json.gz", "torch/solution.json"}
     assert (planned / "run.json").exists()
 
 

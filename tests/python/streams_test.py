@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import stat
 import subprocess
 
@@ -134,24 +135,51 @@ def test_a_plan_is_not_written_over_what_it_reads(pipeweaver, tmp_path):
 
 def test_messages_are_one_short_printable_line(pipeweaver, tmp_path):
     status, line = pipeweaver.fails("show", "a\x1b[31m\x01" + "n" * 300)
-    assert status == 2 and "\\x1b[31m\\x01n" in line and len(line) < 480
-    done = subprocess.run([pipeweaver.path, "show", b"\xff\xfe"], capture_output=True, timeout=60)
-    assert done.returncode == 2 and b"'\\xff\\xfe'" in done.stderr
+    assert status == 2 and "\\x1b[31m\\x01n" in line and len(line) <= 400
+    assert len(pipeweaver.fails("show", "llama")[1]) <= 400  # with all names that there are
+    for words in (["show", b"\xff\xfe"], ["plan", "--batch", b"b\xff\xfe.jsonl"], ["solve", b"\xff\xfe"]):
+        done = subprocess.run([pipeweaver.path, *words], capture_output=True, timeout=60)
+        assert done.returncode == 2 and b"\\xff\\xfe" in done.stderr and b"UTF-8" in done.stderr
+
+
+def test_answers_are_printable_and_json_whatever_the_input_has(pipeweaver, tmp_path):
+    """Of a launch, a table of runs and a trace: words of theirs are in what is printed."""
+    launch = (ROOT / "examples/launch.sh").read_bytes()
+    (tmp_path / "launch.sh").write_bytes(launch.replace(b"--bf16", b"--bf16 --log-\xff\x1b[31m-x 1"))
+    runs = (ROOT / "examples/runs.csv").read_bytes().splitlines()[:2]
+    (tmp_path / "runs.csv").write_bytes(runs[0] + b"\n" + runs[1].replace(b"GPT-39.1B,48", b"\xff\x1b[31m,48\xfe"))
+    trace = (ROOT / "examples/trace.json").read_text()
+    (tmp_path / "trace.json").write_text(trace.replace('"name": "', '"name": "\\u009b2J\\u001b[31m', 1))
+    for command in (["check", "--cluster", "h100-sxm:64", "--rules-only", tmp_path / "launch.sh"],
+                    ["validate", tmp_path / "runs.csv"], ["costdb", "import", "--trace", tmp_path / "trace.json"]):
+        done = subprocess.run([pipeweaver.path, *command], capture_output=True, timeout=60)
+        assert done.returncode in (0, 2, 4), done.stderr
+        text = done.stdout.decode() + done.stderr.decode()
+        assert text and not any(ord(c) < 32 and c != "\n" or 127 <= ord(c) < 160 for c in text), text
+        if command[0] != "costdb":
+            done = subprocess.run([pipeweaver.path, *command, "--json"], capture_output=True, timeout=60)
+            json.loads(done.stdout)
+            assert b"bug" not in done.stderr
 
 
 def test_threads_that_cannot_be_made_are_said_or_done_without(pipeweaver, tmp_path):
     """Each thread takes address space for its stack."""
-    plan = [*PLAN, *BATCH, "--partition", "dip", "--max-rounds", "1", "--quiet", "--out", str(tmp_path / "plan")]
+    plan = [*PLAN, *BATCH, "--partition", "dip", "--max-rounds", "1", "--out", str(tmp_path / "plan")]
 
     def run(*more):
-        command = "ulimit -s 65536; ulimit -v 2000000; exec \"$@\""
+        command = "ulimit -s 2097152; ulimit -v 2000000; exec \"$@\""
         return subprocess.run(["bash", "-c", command, "bash", str(pipeweaver.path), *plan, *more], capture_output=True,
                               text=True, timeout=120)
 
     refused = run("--threads", "64")
     assert refused.returncode == 4 and not (tmp_path / "plan").exists()
     assert refused.stderr.startswith("pipeweaver: --threads: is 64, ") and len(refused.stderr.splitlines()) == 1
-    assert run().returncode == 0
+    fewer = run()
+    assert fewer.returncode == 0
+    if os.cpu_count() > 1:
+        said = "^1 of [0-9]+ threads: the limits of processes or memory here allow no more$"
+        assert re.search(said, fewer.stderr, re.MULTILINE)
+    assert "allow no more" not in run("--quiet").stderr
 
 
 @pytest.mark.parametrize("change", [{"acquire_bytes": 2**63 - 1}, {"release_bytes": 2**62}, {"duration_ns": 2**63 - 1}])

@@ -103,6 +103,25 @@ TEST_CASE("a pair's mode replaces times and memory of its tasks") {
     CHECK(result.peak == std::vector{15_B, 15_B});  // 5 + 1 + 9 at the backward
 }
 
+TEST_CASE("a task fits where its most frugal mode does, a backward beside what its forward has left") {
+    // On rank 0, of base 5: forward 8 or 1 + 4, backward 8 + 2 or 1 + 5.
+    auto problem = two_rank_problem();
+    problem.pairs = {
+        {forward0, backward0, {}, {{10us, 20us, 0us, 8_B, 0_B, 2_B, 0_B}, {11us, 29us, 0us, 1_B, 4_B, 5_B, 0_B}}}};
+    problem.ranks[0].capacity = 11_B;
+    CHECK(!check(problem));
+    problem.ranks[0].capacity = 10_B;
+    const auto backward = check(problem);
+    REQUIRE(backward);
+    CHECK(backward->task == backward0);
+    CHECK(backward->rank == rank0);
+    CHECK(backward->needed == 6_B);
+    problem.ranks[0].capacity = 9_B;
+    REQUIRE(check(problem));
+    CHECK(check(problem)->task == forward0);
+    CHECK(check(problem)->needed == 5_B);
+}
+
 TEST_CASE("a problem is checked once, and each fault is named") {
     const auto refuses = [](auto change, const char* message) {
         auto problem = two_rank_problem();

@@ -70,6 +70,10 @@ TEST_CASE("times are multiples of what all durations, lags and tails are multipl
     problem.edges.front().lag = Duration{3};
     const Replayer lagged(problem);
     CHECK(time_unit(Flat(lagged)) == 1);
+    problem.edges.front().lag = Duration{4};
+    problem.ranks.back().tail = Duration{7};
+    const Replayer tailed(problem);
+    CHECK(time_unit(Flat(tailed)) == 1);
 }
 
 TEST_CASE("microbatches that nothing joins are components of their own") {

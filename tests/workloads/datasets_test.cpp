@@ -179,7 +179,8 @@ TEST_CASE("every data set is called assumed and says what it was fitted to") {
 }
 
 TEST_CASE("data sets of text alone have their published means, and go with models that read no images") {
-    for (const auto& [name, mean] : {std::pair("c4", 427.0), std::pair("ultrachat", 1467.0)}) {
+    for (const auto& [set, mean] : {std::pair("c4", 427.0), std::pair("ultrachat", 1467.0)}) {
+        const std::string name = set;
         CAPTURE(name);
         double sum = 0;
         for (std::uint64_t number = 0; number < 4'000; ++number) {
@@ -208,6 +209,21 @@ TEST_CASE("clips and audio are said by seconds, clips with fewer frames a second
                          "data set 'constant-40+12s-audio' has audio items, which the model 'dip-t2v-s' neither reads "
                          "nor makes",
                          Error);
+}
+
+TEST_CASE("clips of a range of seconds are drawn evenly") {
+    const Model t2v = model("dip-t2v-s");
+    double least = 100, most = 0;
+    for (std::uint64_t number = 0; number < 200; ++number) {
+        const Sample one = draw("uniform-0+2..8s@8fps", t2v, 1, number);
+        REQUIRE(one.items.size() == 1);
+        least = std::min(least, one.items[0].seconds);
+        most = std::max(most, one.items[0].seconds);
+    }
+    CHECK((least >= 2 && least < 2.3 && most <= 8 && most > 7.7));
+    CHECK(draw("uniform-0+5..5s", t2v, 1, 0).items == draw("constant-0+5s", t2v, 1, 0).items);
+    for (const auto* wrong : {"uniform-0+8..2s", "uniform-0+2..s", "constant-0+2..8s", "uniform-0+0..2s"})
+        CHECK_THROWS_AS(static_cast<void>(draw(wrong, t2v, 1, 0)), Error);
 }
 
 TEST_CASE("what is assumed of sizes is said where a batch has such items") {

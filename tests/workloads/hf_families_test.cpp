@@ -7,6 +7,7 @@
 #include "workloads/hf_config.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -63,6 +64,8 @@ constexpr std::array published{Published{"qwen3-vl-8b", 8.767},
                                Published{"qwen2.5-vl-7b", 8.292},
                                Published{"qwen2.5-vl-72b", 73.41},
                                Published{"flux.1-dev", 11.90},
+                               Published{"flux.2-dev", 32.2},
+                               Published{"flux.2-klein-4b", 3.88},
                                Published{"sd3-medium", 2.028},
                                Published{"sd3.5-large", 8.057},
                                Published{"wan2.1-t2v-14b", 14.29},
@@ -103,14 +106,14 @@ std::string refusal(const std::string& text) {
 }
 
 // A small configuration with other members, as JSON texts; an empty one is left out.
-std::string small(const std::string& type, std::map<std::string, std::string> others = {}) {
+std::string small(const std::string& type, const std::map<std::string, std::string>& others = {}) {
     std::map<std::string, std::string> members{{"hidden_size", "256"},       {"intermediate_size", "512"},
                                                {"num_hidden_layers", "6"},   {"num_attention_heads", "8"},
                                                {"num_key_value_heads", "2"}, {"vocab_size", "1000"}};
     for (const auto& [key, value] : others) members[key] = value;
     std::string text = R"({"model_type":")" + type + '"';
     for (const auto& [key, value] : members)
-        if (!value.empty()) text += ",\"" + key + "\":" + value;
+        if (!value.empty()) text += fmt::format(R"(,"{}":{})", key, value);
     return text + "}";
 }
 
@@ -254,7 +257,7 @@ TEST_CASE("a misspelled key is named, wherever a known one is missing") {
                                                                          {"num_key_value_head", "num_key_value_heads"},
                                                                          {"vocabsize", "vocab_size"}})
         CHECK(refusal(small("llama", {{right, ""}, {wrong, "2"}})) ==
-              "c.json: there is '" + wrong + "' but no '" + right + "': is it misspelled?");
+              fmt::format("c.json: there is '{}' but no '{}': is it misspelled?", wrong, right));
     CHECK(refusal(with_experts("qwen3_moe", {{"num_experts_per_tok", ""}, {"num_experts_per_token", "2"}}))
               .find("there is 'num_experts_per_token' but no 'num_experts_per_tok'") != std::string::npos);
     CHECK(refusal(small("mistral", {{"sliding_windw", "128"}})).find("no 'sliding_window'") != std::string::npos);
@@ -289,6 +292,11 @@ TEST_CASE("the transformers of diffusers become networks of two streams, of one,
     CHECK((flux.mmdit && flux.layers == 57 && flux.single_layers == 38 && flux.hidden == 3072));
     const auto ours = model("flux.1-dev").modules[0].architecture;
     CHECK((flux.ffn == ours.ffn && flux.text_tokens == ours.text_tokens && flux.condition_dim == ours.condition_dim));
+    const auto klein = kept("flux.2-klein-4b").modules[0].architecture;
+    CHECK((klein.hidden == 3072 && klein.layers == 25 && klein.single_layers == 20 && klein.gated));
+    CHECK(klein.modulation == 15 * 3072 * 3072 / 25);
+    CHECK(layer_parameters(klein, 0) - klein.modulation == 2 * (4 + 3 * 3) * 3072 * 3072);
+    CHECK(layer_parameters(klein, 24) - klein.modulation == (4 + 3 * 3) * 3072 * 3072);
     const auto wan = kept("wan2.1-t2v-14b");
     CHECK((wan.video.spatial == 16 && wan.video.frames_in == 4 && wan.video.first_frame_alone));
     CHECK(wan.modules[0].architecture.cross_attention_dim == 5120);

@@ -103,6 +103,12 @@ TEST_CASE("sizes in a model file are in range and agree") {
           "m.json: image: merge is 4, but the edge from 'vit' makes one token of 4: merge * merge is needed there");
     CHECK(problem(with("\"in\":256", "\"in\":0")) ==
           "m.json: edges[0].projector.in: is 0, allowed are whole numbers from 1 to 10000000");
+    CHECK(problem(with("\"in\":256", "\"in\":63")) ==
+          "m.json: edges: 'vit' to 'llm': in of the projector is 63, allowed are 64 (hidden of 'vit') to 256 (that of "
+          "token_reduction patches)");
+    CHECK(problem(with("\"in\":256", "\"in\":257")).find("in of the projector is 257") != std::string::npos);
+    CHECK(problem(with("\"out\":4096", "\"out\":4095")) ==
+          "m.json: edges: 'vit' to 'llm': out of the projector is 4095, needed is 4096 (hidden of 'llm')");
     CHECK(problem(with("\"ffn\":256",
                        "\"ffn\":256,\"moe\":{\"moe_layers\":3,\"first_layer\":2,\"experts\":8,\"top_k\":2,"
                        "\"expert_ffn\":64}")) ==
@@ -148,4 +154,26 @@ TEST_CASE("a model file with any one character lost is read or refused as bad in
     }
     CHECK(refused_files > 500);
     CHECK(refused_files < static_cast<int>(whole.size()));
+}
+
+TEST_CASE("a head is conditioned on the width of what it follows") {
+    std::string text = to_json(model("nextstep-1-14b"));
+    const std::size_t at = text.find("\"condition_dim\": 5120");
+    REQUIRE(at != std::string::npos);
+    text.replace(at, 21, "\"condition_dim\": 5121");
+    CHECK(problem(text) ==
+          "m.json: edges: 'llm' to 'head': condition_dim of the head is 5121, needed is the width of 'llm', 5120");
+}
+
+TEST_CASE("a diffusion transformer alone need not say how many latents a microbatch holds") {
+    const Model named = model("wan2.1-t2v-14b");
+    CHECK((named.microbatch_tokens == 131'072 && named.microbatch_tokens_of_file == 0));
+    const std::string file = to_json(named);
+    CHECK(file.find("microbatch_tokens") == std::string::npos);
+    const Model again = parse_model(JsonDocument("again.json", file));
+    CHECK(again == named);
+    CHECK(usual_latents(again) == 64 * 448);  // its longest clip: 256 frames are 1 + 255 / 4 latent ones
+    CHECK(usual_latents(model("flux.1-dev")) == 16'384);
+    const Model said = parse_model(JsonDocument("said.json", "{\"microbatch_tokens\":40000," + file.substr(1)));
+    CHECK((said.microbatch_tokens == 40'000 && !said.microbatch_tokens_of_file));
 }

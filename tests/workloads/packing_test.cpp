@@ -513,6 +513,31 @@ TEST_CASE("balanced microbatches are a multiple of what runs them, and drawn one
         }
 }
 
+TEST_CASE("for equal numbers the fullest microbatches are parted in two, in their order") {
+    const Model m = model("dip-vlm-s");
+    std::vector<Sample> samples;
+    for (const std::int64_t text : {8000, 3000, 1000, 4000, 8000, 2000, 2100, 2200})
+        samples.push_back(sample(std::to_string(samples.size()), text));
+    using Members = std::vector<std::vector<std::size_t>>;
+    CHECK(members(pack(samples, m)) == Members{{0}, {1, 2, 3}, {4}, {5, 6, 7}});
+    CHECK(members(pack(samples, m, Packing::given, {3, 1, true})) == Members{{0}, {1, 2}, {3}, {4}, {5, 6}, {7}});
+    CHECK(members(pack(samples, m, Packing::given, {4, 1, true})) == Members{{0}, {1, 2, 3}, {4}, {5, 6, 7}});
+    // Nothing is parted where that is not enough for all.
+    CHECK(members(pack(samples, m, Packing::given, {9, 1, true})) == Members{{0}, {1, 2, 3}, {4}, {5, 6, 7}});
+    for (std::uint64_t seed = 1; seed <= 5; ++seed)
+        for (const Packing packing : packings())
+            for (const std::int64_t replicas : {1, 2, 3, 7, 16}) {
+                const auto drawn = draw_samples("vlm-mix", m, seed, 96, packing, {replicas, 2, true});
+                CHECK(drawn.microbatches.size() % static_cast<std::size_t>(replicas) == 0);
+                CHECK(members(drawn.microbatches) == members(pack(drawn.samples, m, packing, {replicas, 2, true})));
+                check_packing(drawn.samples, drawn.microbatches, m);
+                const auto counted = draw_batch("vlm-mix", m, seed, 8, packing, {replicas, 2, true});
+                CHECK(counted.microbatches.size() % static_cast<std::size_t>(replicas) == 0);
+                CHECK(members(counted.microbatches) ==
+                      members(pack(counted.samples, m, packing, {replicas, 2, true}, 8)));
+            }
+}
+
 TEST_CASE("what is left for a later step comes back: none is lost, doubled, or left too often, and padding is less") {
     const Model model = find_model("dip-vlm-m");
     Random random(7);

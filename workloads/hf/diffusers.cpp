@@ -30,6 +30,27 @@ std::int64_t flux_embedders(const Part& part, const Architecture& a) {
            times * h * (time_features + h);
 }
 
+void read_ratio(const Part& part, Architecture& a) {
+    const auto ratio = given(part, key::ratio);
+    if (!ratio) refuse(part, "the key 'mlp_ratio' is missing");
+    a.ffn = std::llround(ratio->number(0.01, 1000) * static_cast<double>(a.hidden));
+}
+
+// Gated feed-forwards, and a modulation that all blocks of a kind share: of each stream of double blocks 6 vectors, of
+// single blocks 3.
+void flux2_blocks(const Part& part, Architecture& a) {
+    flux_blocks(part, a);
+    read_ratio(part, a);
+    a.gated = true;
+    a.modulation = (2 * 6 + 3) * a.hidden * a.hidden / a.layers;
+    assume(*part.reading, "the modulation that blocks share is taken as shared out over them");
+}
+
+std::int64_t flux2_embedders(const Part& part, const Architecture& a) {
+    const std::int64_t h = a.hidden, times = flag(part, key::guidance, true) ? 2 : 1;
+    return h * (2 * a.in_channels + a.condition_dim + 2 * h) + times * h * (time_features + h);
+}
+
 void double_blocks(const Part& part, Architecture& a) {
     if (const auto dual = given(part, key::dual_attention); dual && dual->size() > 0)
         refuse(*dual, *part.reading, "is not empty: blocks with a second attention are not read");
@@ -50,12 +71,6 @@ void qwen_image_blocks(const Part& part, Architecture& a) {
 
 std::int64_t qwen_image_embedders(const Part& /*part*/, const Architecture& a) {
     return a.hidden * (2 * a.in_channels + a.condition_dim + time_features + 3 * a.hidden);
-}
-
-void read_ratio(const Part& part, Architecture& a) {
-    const auto ratio = given(part, key::ratio);
-    if (!ratio) refuse(part, "the key 'mlp_ratio' is missing");
-    a.ffn = std::llround(ratio->number(0.01, 1000) * static_cast<double>(a.hidden));
 }
 
 void hunyuan_blocks(const Part& part, Architecture& a) {
@@ -120,6 +135,12 @@ constexpr std::array diffusers_rows{
                  .embedders = flux_embedders,
                  .packed = true,
                  .text_tokens = 512},
+    DiffusersRow{.name = "Flux2Transformer2DModel",
+                 .start_from = "flux.1-dev",
+                 .blocks = flux2_blocks,
+                 .embedders = flux2_embedders,
+                 .packed = true,
+                 .text_tokens = 512},
     DiffusersRow{.name = "SD3Transformer2DModel",
                  .start_from = "sd3.5-large",
                  .blocks = double_blocks,
@@ -176,8 +197,8 @@ Patch patch_of(const Part& part, const DiffusersRow& row) {
 void read_positions(const Part& part, const DiffusersRow& row, const Patch& patch, std::int64_t channels,
                     Model& model) {
     const std::int64_t of_autoencoder = channels == channels_of_16 ? 16 : row.pixels;
-    model.microbatch_tokens = 131072;
-    assume(*part.reading, "microbatches of 131072 latent patches");
+    model.microbatch_tokens_of_file = 0;  // the file that is made of it does not say it
+    assume(*part.reading, "latent patches of a microbatch: no source says how many (--microbatch-tokens)");
     assume(*part.reading, fmt::format("the autoencoder makes one latent position of {} x {} pixels{}", of_autoencoder,
                                       of_autoencoder, row.video ? " and 4 frames, of the first alone" : ""));
     if (!row.video) {
@@ -188,7 +209,7 @@ void read_positions(const Part& part, const DiffusersRow& row, const Patch& patc
     model.video.frames_in = 4 * patch.frames;
     model.video.frames_out = 1;
     model.video.first_frame_alone = true;
-    assume(*part.reading, "clips of 256 x 448 pixels");
+    assume(*part.reading, "clips are scaled to the width and height under video: the source says none");
 }
 
 }  // namespace

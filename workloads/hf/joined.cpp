@@ -2,6 +2,7 @@
 
 #include "pipeweaver/base/text.hpp"
 #include "workloads/hf/decoders.hpp"
+#include "workloads/hf/images.hpp"
 #include "workloads/hf/keys.hpp"
 #include "workloads/hf/projectors.hpp"
 #include "workloads/hf/towers.hpp"
@@ -192,14 +193,14 @@ constexpr std::array joined_rows{
               .vision_type = "glm4v",
               .merge = merge_spatial,
               .projector = project_glm,
-              .images = images_native},
+              .images = images_frames},
     JoinedRow{.type = "glm4v_moe",
               .start_from = "glm-4.5-air",
               .text_type = "glm4v_moe_text",
               .vision_type = "glm4v_moe",
               .merge = merge_spatial,
               .projector = project_glm,
-              .images = images_native},
+              .images = images_frames},
     JoinedRow{.type = "chatglm",
               .start_from = "step3-vl-10b",
               .text_type = "chatglm",
@@ -213,7 +214,7 @@ constexpr std::array joined_rows{
               .vision_type = "moonvit",
               .merge = merge_kernel,
               .projector = project_merged,
-              .images = images_native},
+              .images = images_limited},
     JoinedRow{.type = "idefics3",
               .start_from = "dip-vlm-s",
               .text_type = "llama",
@@ -294,6 +295,7 @@ void join_vision(Towers& towers, const JoinedRow& row, Model& model) {
     edge.token_reduction = towers.merge * towers.merge;
     model.image.patch = towers.vit.patch_size;
     model.image.merge = towers.merge;
+    require_patches(towers.processors, {towers.vit.patch_size, towers.merge, towers.vit.temporal_patch});
     row.images(towers, model);
     if (towers.llm.cross_attention_layers > 0) {
         const std::int64_t side = towers.vit.image_size / towers.vit.patch_size;
@@ -301,7 +303,9 @@ void join_vision(Towers& towers, const JoinedRow& row, Model& model) {
     }
     model.modules.push_back(module_of("vit", towers.vit, PassUnit::items, Modality::image));
     model.edges.push_back(edge);
-    assume(*towers.root.reading, "videos are not read");
+    assume(*towers.root.reading, towers.processors.videos.empty()
+                                     ? "videos are not read"
+                                     : "videos are not read, nor what their processor's file says of frames");
 }
 
 void join_audio(const Part& in, const JoinedRow& row, const Architecture& llm, Model& model) {
@@ -323,9 +327,7 @@ void join_audio(const Part& in, const JoinedRow& row, const Architecture& llm, M
     edge.from = model.modules.size();
     model.edges.push_back(edge);
     model.modules.push_back(module_of("audio", std::move(encoder), PassUnit::items, Modality::audio));
-    assume(*in.reading,
-           fmt::format("audio is {:g} positions a second in its encoder, {:g} tokens in the language model",
-                       model.audio.frames_per_second, model.audio.tokens_per_second));
+    assume(*in.reading, "frames_per_second and tokens_per_second under audio are those of the encoder's kind");
 }
 
 }  // namespace
@@ -343,11 +345,11 @@ std::vector<std::string> joined_types() {
     return types;
 }
 
-Model joined_model(const Part& root, const JoinedRow& row) {
+Model joined_model(const Part& root, const JoinedRow& row, const Processors& processors) {
     root.reading->start_from = row.start_from;
     const Part in = row.inside.empty() ? root : Part{root.json.at(row.inside), root.reading, row.inside};
     const JsonDocument empty("the named vision tower", "{}");
-    Towers towers{in, in, {}, read_language_model(in, root, row)};
+    Towers towers{in, in, {}, read_language_model(in, root, row), 1, processors};
     root.reading->start_from = row.start_from;
     Model model;
     if (row.merge) {

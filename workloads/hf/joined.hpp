@@ -2,16 +2,9 @@
 #pragma once
 
 #include "pipeweaver/workloads/model.hpp"
-#include "workloads/hf/part.hpp"
+#include "workloads/hf/joining.hpp"
 
 namespace pipeweaver::workloads::hf {
-
-/// The parts while they are joined. Either encoder may be missing.
-struct Towers {
-    Part root, vision;
-    Architecture vit, llm;
-    std::int64_t merge = 1;  ///< patches of a side that make one token
-};
 
 struct JoinedRow {
     std::string_view type;
@@ -28,7 +21,7 @@ struct JoinedRow {
 [[nodiscard]] const JoinedRow* find_joined(std::string_view type);
 [[nodiscard]] std::vector<std::string> joined_types();
 
-/// The model of such a file, its networks without names. Throws Error{input}.
-[[nodiscard]] Model joined_model(const Part& root, const JoinedRow& row);
+/// The model of such a file and of the image processors beside it, its networks without names. Throws Error{input}.
+[[nodiscard]] Model joined_model(const Part& root, const JoinedRow& row, const Processors& processors);
 
 }  // namespace pipeweaver::workloads::hf

@@ -84,6 +84,18 @@ inline constexpr Key projector_in{"projector_input_dim"};
 inline constexpr Key projector_out{"projector_output_dim"};
 inline constexpr Key tower_name{"mm_vision_tower"};
 
+// Of image processors.
+inline constexpr Key min_pixels{"min_pixels"};
+inline constexpr Key max_pixels{"max_pixels"};
+inline constexpr Key processor_size{"size"};
+inline constexpr Key shortest_edge{"shortest_edge"};
+inline constexpr Key longest_edge{"longest_edge"};
+inline constexpr Key crop_size{"crop_size"};
+inline constexpr Key center_crop{"do_center_crop"};
+inline constexpr Key processor_merge{"merge_size", "spatial_merge_size", "merge_kernel_size", "pooling_kernel_size"};
+inline constexpr Key patch_limit{"in_token_limit"};
+inline constexpr Key soft_tokens_most{"max_soft_tokens"};
+
 inline constexpr Key audio_layers{"encoder_layers"};
 inline constexpr Key audio_hidden{"d_model"};
 inline constexpr Key audio_ffn{"encoder_ffn_dim"};
@@ -201,6 +213,16 @@ inline constexpr std::array all{layers,
                                 text_length,
                                 added_kv,
                                 image_dim,
-                                dual_attention};
+                                dual_attention,
+                                min_pixels,
+                                max_pixels,
+                                processor_size,
+                                shortest_edge,
+                                longest_edge,
+                                crop_size,
+                                center_crop,
+                                processor_merge,
+                                patch_limit,
+                                soft_tokens_most};
 
 }  // namespace pipeweaver::workloads::hf::key

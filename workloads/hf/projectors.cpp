@@ -138,39 +138,4 @@ ModelEdge project_mllama(const Towers& towers) {
     return widths(needed(towers.vision, key::vision_output), 0, towers.llm.hidden);
 }
 
-void images_native(const Towers& towers, Model& model) {
-    model.image.min_tokens = 256;
-    model.image.max_tokens = 1280;
-    assume(reading(towers), "images take 256 to 1280 tokens");
-}
-
-void images_up_to_side(const Towers& towers, Model& model) {
-    const std::int64_t side = square(towers.vision, key::image);
-    const std::int64_t tokens = std::max<std::int64_t>(1, side / towers.vit.patch_size / towers.merge);
-    model.image.max_tokens = tokens * tokens;
-    assume(reading(towers),
-           fmt::format("images keep their size, up to {} tokens ({} pixels a side)", tokens * tokens, side));
-}
-
-void images_few(const Towers& towers, Model& model) {
-    model.image.max_tokens = size(towers.root, key::soft_tokens).value_or(280);
-    assume(reading(towers), fmt::format("images take at most {} tokens", model.image.max_tokens));
-}
-
-void images_square(const Towers& towers, Model& model) {
-    if (towers.vit.image_size == 0) return images_up_to_side(towers, model);
-    model.image.fixed_pixels = size(towers.root, key::forced_image).value_or(towers.vit.image_size);
-    assume(reading(towers), "every image is one tile: the tiling of large images is not represented");
-}
-
-void images_tiled(const Towers& towers, Model& model) {
-    const std::int64_t tiles = size(towers.vision, key::tiles).value_or(4);
-    if (tiles != 4) refuse(towers.vision, fmt::format("max_num_tiles is {}, only 4 are read", tiles));
-    model.image.fixed_pixels = 2 * towers.vit.image_size;
-    assume(reading(towers), fmt::format("every image is four tiles of {} pixels; cross attention reads one image a "
-                                        "sample",
-                                        towers.vit.image_size));
-    assume(reading(towers), "what is projected and handed to the language model is one token an image");
-}
-
 }  // namespace pipeweaver::workloads::hf

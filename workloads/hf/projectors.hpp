@@ -1,8 +1,8 @@
-// How encoders are joined to language models: what makes one token of several patches, the projector between them,
-// and how images become tokens. Rows of joined.cpp name them.
+// How encoders are joined to language models: what makes one token of several patches, and the projector between them.
+// Rows of joined.cpp name them.
 #pragma once
 
-#include "workloads/hf/joined.hpp"
+#include "workloads/hf/joining.hpp"
 
 namespace pipeweaver::workloads::hf {
 
@@ -28,13 +28,5 @@ namespace pipeweaver::workloads::hf {
 [[nodiscard]] ModelEdge project_chatglm(const Towers& towers);   ///< m v, t, t, gated feed-forward
 [[nodiscard]] ModelEdge project_llama4(const Towers& towers);    ///< m v, projector's widths, t
 [[nodiscard]] ModelEdge project_mllama(const Towers& towers);    ///< vision_output_dim, t
-
-// Images.
-void images_native(const Towers& towers, Model& model);      ///< keep their size, as the model cards recommend
-void images_up_to_side(const Towers& towers, Model& model);  ///< keep it up to image_size a side
-void images_few(const Towers& towers, Model& model);         ///< keep it up to 280 tokens (Gemma 4)
-void images_square(const Towers& towers,
-                   Model& model);  ///< are one tile of image_size; up to it with an encoder of native ones
-void images_tiled(const Towers& towers, Model& model);  ///< are max_num_tiles tiles (Llama 3.2 vision)
 
 }  // namespace pipeweaver::workloads::hf

@@ -39,8 +39,8 @@ namespace pipeweaver {
     return small;
 }
 
-/// The candidate most like `name` (Levenshtein distance, ties by order); nothing if all differ in more than half of
-/// their letters.
+/// The candidate most like `name` (Levenshtein distance, ties by order); above two letters one that `name` goes on from
+/// behind a dash comes before it. Nothing if all differ in more than half of their letters.
 [[nodiscard]] std::optional<std::string> nearest(std::string_view name, std::span<const std::string> candidates);
 
 /// "unknown model 'dip-vlm-x'; did you mean 'dip-vlm-s'?", or a list of all candidates where none is near.

@@ -17,6 +17,7 @@ struct RecommendAsked {
     std::optional<double> days{}, budget_usd{};
     std::string prices{};  ///< "h100-sxm=2.5,...": USD of a GPU-hour
     std::string faulty{};  ///< "2%": nodes that are down
+    std::string cp{};      ///< "1,2": context parallel degrees that are tried; empty: all
     OptionValues plan{};   ///< options of `plan`: model, dataset, global-batch, recipe, ...
     std::size_t shown = 1, planned = 3;
 };

@@ -22,6 +22,7 @@ struct SupportAsked {
     std::string model, cluster;       ///< as `plan` has them; without a count the fewest GPUs that fit, doubling
     std::string dataset{}, recipe{};  ///< empty: what suits the model, the usual one
     std::string costs{};              ///< a file of `costdb import`
+    std::string batch{};              ///< a file, in place of a data set
 };
 
 /// Parts of a step's busy time.
@@ -32,7 +33,7 @@ struct BasisShares {
 };
 
 struct Support {
-    std::string dataset;
+    std::string dataset;  ///< or the batch's file
     std::int64_t gpus = 0;
     std::string footing, factors_source;  ///< of what kernels take in a step beside alone
     double error_percent = 0;

@@ -4,6 +4,7 @@
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/parallel.hpp"
 #include "pipeweaver/emit/actions.hpp"
+#include "pipeweaver/planner/launched_way.hpp"
 #include "pipeweaver/planner/plan.hpp"
 
 #include <nlohmann/json_fwd.hpp>
@@ -21,6 +22,9 @@ inline constexpr std::string_view plan_file = "plan.json";
 
 /// Which samples each replica takes.
 inline constexpr std::string_view assignment_file = "assignment.json";
+
+/// The same of the rung that flags launch, where its layout is not the plan's.
+inline constexpr std::string_view launched_assignment_file = "launch-assignment.json";
 
 /// Takes a file to write it; may be called from several threads.
 using TakeFile = std::function<void(FileToWrite)>;
@@ -49,6 +53,9 @@ void make_whole_files(const planner::Job& job, const planner::Batch& batch, cons
 /// takes, with the weights that make the loss independent of the packing: a microbatch's loss tokens over the step's.
 [[nodiscard]] std::string assignment_json(const planner::Job& job, const planner::Batch& batch,
                                           const planner::Plan& plan);
+
+/// The same of a rung that flags launch, on its own layout and batch; of a unit nothing says which GPU takes it.
+[[nodiscard]] std::string assignment_json(const planner::LaunchedWay& way);
 
 /// The plan for a person: step, MFU, memory by rank in its fullest replica, every (partition, policy) with time, bound
 /// and gap, where the time goes and what its figures rest on, and a picture of the slowest replica.

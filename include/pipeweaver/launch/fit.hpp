@@ -25,6 +25,7 @@ struct FitAsked {
     std::string dataset{};   ///< what samples are drawn from; empty: text of the launch's sequence length
     std::string recipe{};    ///< how the framework trains; empty: the framework's own
     std::int64_t seed = 1;
+    std::string batch{};  ///< a file of samples, in place of a data set
 };
 
 /// A launch as the planner emulates it.
@@ -36,6 +37,10 @@ struct Run {
 /// Throws Error{limit} where the launch cannot be emulated: a stage without anything but the embedding or the loss.
 /// Pre: no rule is broken; `launch` is settled().
 [[nodiscard]] Run run_of(const MegatronLaunch& launch, const FitAsked& asked);
+
+/// The same without samples and microbatches. Of `asked` data set and seed do not matter.
+[[nodiscard]] Run run_without_batch(const MegatronLaunch& launch, const FitAsked& asked);
+
 [[nodiscard]] Run run_of(const TitanLaunch& launch, const FitAsked& asked);
 
 struct RankUse {

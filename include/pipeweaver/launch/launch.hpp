@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -43,10 +44,11 @@ struct Launch {
     std::string device;
     Degrees degrees{};
 
-    std::string language{};              ///< name of the language model's module
-    Split split{};                       ///< of all modules but dealt ones; encoders and generators are said in full
-    std::vector<std::string> dealt{};    ///< modules whose items are dealt over all GPUs
-    std::vector<std::string> frozen{};   ///< modules whose weights are not trained
+    std::string language{};             ///< name of the language model's module
+    Split split{};                      ///< of all modules but dealt ones; encoders and generators are said in full
+    std::vector<std::string> dealt{};   ///< modules whose items are dealt over all GPUs
+    std::vector<std::string> frozen{};  ///< modules whose weights are not trained
+    std::map<std::string, std::string> kinds{};  ///< of modules by name, as workloads::name_of() says them: "vit"
     std::vector<std::string> letters{};  ///< of the language model's layers, see hybrid_letters(); none: it has none
     bool fused_attention = true;
 

@@ -31,6 +31,9 @@ struct Setting {
 /// Variables of a script, as plain text.
 using Variables = std::map<std::string, std::string>;
 
+/// "TP=4,PP=8", as --set says them. Throws Error{input}.
+[[nodiscard]] Variables parse_variables(const std::string& text);
+
 struct SaidLaunch {
     Dialect dialect = Dialect::megatron_arguments;
     std::string from;  ///< the file, or the option that had it
@@ -38,22 +41,27 @@ struct SaidLaunch {
     std::vector<std::string> notes{};  ///< what was taken of several, sentences
     Variables variables{};             ///< that a script sets
     bool is_toml = false;
+    bool is_dump = false;  ///< a framework wrote it, with all its names
 };
 
 /// Reads words as a shell parts them: blanks part, quotes join, a backslash takes the next letter as it is. Throws
 /// Error{input} for a quote that is not closed, and for variables, which belong in a script.
 [[nodiscard]] SaidLaunch read_words(Dialect dialect, std::string_view text, const std::string& from);
 
-/// Reads a file: TOML by its name's end, else a bash script. Of a script the command with the most settings counts, the
-/// last of several; variables and arrays are put in where the script sets them to plain text, or `given` does, which it
-/// then does not change. Throws Error{io},
-/// Error{input} with file and line, also where nothing of a launch is in it.
+/// Reads a file: by its name's end TOML, or YAML or JSON, which read_configuration() reads; else a bash script. Of a
+/// script the command with the most settings counts, the last of several; variables and arrays are put in where the
+/// script sets them to plain text, or `given` does, which it then does not change. Throws Error{io}, Error{input} with
+/// file and line, also where nothing of a launch is in it.
 [[nodiscard]] SaidLaunch read_launch(const std::filesystem::path& path, std::optional<Dialect> dialect = std::nullopt,
                                      const Variables& given = {});
 
 /// The same of a script's text.
 [[nodiscard]] SaidLaunch read_script(std::string_view text, const std::string& name,
                                      std::optional<Dialect> dialect = std::nullopt, const Variables& given = {});
+
+/// Reads a configuration of Megatron-Bridge, YAML or JSON by its name's end: its sections, or the fields of a model
+/// provider without one, those of other sections beside them. Throws Error{io}, Error{input} with file and key.
+[[nodiscard]] SaidLaunch read_configuration(const std::filesystem::path& path);
 
 /// The same of a TOML file's text.
 [[nodiscard]] SaidLaunch read_toml(std::string_view text, const std::string& name);

@@ -46,6 +46,7 @@ struct Emulation {
     std::optional<emulator::Recompute> recompute;
     std::vector<std::vector<emulator::Recompute>> by_rank;  ///< of replicas and their ranks, where that was asked for
     std::vector<emulator::ReplicaEmulation> replicas;
+    partition::Shares assigned;       ///< which microbatches of the batch each replica has
     std::size_t slowest = 0;          ///< the replica with the makespan
     Duration makespan{};              ///< of that replica
     Duration step{};                  ///< and the optimizer

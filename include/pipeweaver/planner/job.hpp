@@ -51,16 +51,14 @@ struct Batch {
     std::vector<workloads::Microbatch> microbatches;  ///< of all replicas
     /// Which replica takes which microbatches, where that is given; none: the job's sharing decides.
     std::optional<partition::Shares> shares;
-    bool drawn = false;                   ///< of a data set: into microbatches of a number that no layout changes
-    std::int64_t drawn_microbatches = 0;  ///< then, where it was drawn for each replica: of each
+    bool drawn = false;                       ///< of a data set: into microbatches of a number that no layout changes
+    std::int64_t drawn_microbatches = 0;      ///< then, where it was drawn for each replica: of each
+    std::optional<std::size_t> drawn_into{};  ///< then, where microbatches were drawn, not samples: of all replicas
 };
 
 /// What becomes of samples that `batch` does not take: " (2 left for a later step, 3 larger than a microbatch
 /// dropped)"; nothing where it takes all.
 [[nodiscard]] std::string not_taken(const Batch& batch);
-
-/// Where a layout runs microbatches.
-[[nodiscard]] workloads::Pipelines pipelines_of(const emulator::Layout& layout);
 
 /// What stays for all batches of a training job.
 struct Job {
@@ -70,6 +68,7 @@ struct Job {
     std::optional<OptionValues>
         words;  ///< options that ask for the same, a chosen layout included; none: no options did
     workloads::Packing packing = workloads::Packing::given;
+    bool equal_microbatches = false;    ///< of all replicas, see workloads::Pipelines
     std::optional<std::int64_t> defer;  ///< times that a sample may be left for a later step
     partition::Sharing sharing = partition::Sharing::balanced;
     JobSample sample;
@@ -86,6 +85,9 @@ struct Job {
     std::uint64_t seed = 1;
     std::optional<std::uint64_t> max_rounds;  ///< of each search
     std::int64_t training_tokens = 0;         ///< of the whole run, to tell what it takes; 0: not asked
+
+    /// Where a layout runs microbatches.
+    [[nodiscard]] workloads::Pipelines pipelines(const emulator::Layout& layout) const;
 
     /// A batch of these samples: those too long are dropped and some are left for a later step where that is wanted,
     /// the others are packed.

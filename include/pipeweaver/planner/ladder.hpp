@@ -33,6 +33,7 @@ struct NowWanted {
     std::optional<std::int64_t> chunks;
     partition::SaidLayers layers;    ///< none: as the partition cuts
     std::optional<std::int64_t> cp;  ///< context parallel GPUs of all other layouts; none: any
+    std::string remark{};            ///< where what runs may be other than that, a phrase
 };
 
 /// Parses "first-stage,1f1b,blocks:8,chunks:2", in any order, and --layers; either may be empty. Throws Error{input}

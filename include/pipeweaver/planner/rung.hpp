@@ -23,6 +23,7 @@ struct Rung {
     std::int64_t tokens = 0;           ///< of the backbone, of all replicas
     Bytes peak{}, usable{};            ///< of the rank with the least room left
     std::string needs{};               ///< what has to be changed for it
+    std::string remark{};              ///< where it is not all that was said, a phrase
     std::vector<std::string> files{};  ///< of the plan's folder that say it
     std::string command{};             ///< that prints its step; empty: there is none
     std::string why_nothing{};         ///< not empty: it gains nothing over the rung before it

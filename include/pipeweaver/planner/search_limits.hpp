@@ -24,7 +24,10 @@ struct SearchLimits {
     /// Without --budget and --max-rounds the usual time; with --max-rounds alone no limit in time.
     std::optional<Duration> time() const;
 
-    /// --threads, or a thread for each core, as far as they can be made. Throws Error{limit} where --threads cannot be.
+    /// --threads, or a thread for each core.
+    int wanted_threads() const;
+
+    /// wanted_threads(), without --threads as far as they can be made. Throws Error{limit} where --threads cannot be.
     int thread_count() const;
 };
 

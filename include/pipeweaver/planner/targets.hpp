@@ -2,6 +2,7 @@
 // each with a file where it has rules or files of its own.
 #pragma once
 
+#include "pipeweaver/emulator/stages.hpp"
 #include "pipeweaver/schedule/problem.hpp"
 #include "pipeweaver/schedule/solution.hpp"
 #include "pipeweaver/schedule/stage_table.hpp"
@@ -24,8 +25,9 @@ struct Launch {
     std::vector<std::string> partitions;  ///< of partition::partitioners()
     std::vector<std::string> policies;
     bool blocks = true;  ///< recomputes the first N blocks of each stage; else all, none or the cheap parts
-    bool repeats_activations = true;  ///< selective recomputation leaves out what activation functions give; else,
-                                      ///< with fused attention, there is none
+    /// What its selective recomputation is where attention is fused. Plans choose `selective` alone: they do without
+    /// where it is core attention, which is run again and leaves out nothing then.
+    emulator::Recompute selective = emulator::Recompute::selective;
     bool by_rank = true;
     int most_zero = 3;  ///< without a pipeline
     bool spreads_encoders =
@@ -57,8 +59,9 @@ struct Target {
     std::vector<std::string> policies{};  ///< that it runs; none: any
 
     // What its steps are built from.
-    bool one_chain = false;     ///< of stages; else it runs any partition
-    bool fixed_shapes = false;  ///< all microbatches of all replicas are padded to the largest
+    bool one_chain = false;           ///< of stages; else it runs any partition
+    bool fixed_shapes = false;        ///< all microbatches of all replicas are padded to the largest
+    bool equal_microbatches = false;  ///< all replicas have equally many
     RecomputeBy recompute = RecomputeBy::pass;
     bool input_gradient_frees = true;  ///< see emulator::StepInput
     bool buffers_for_all = false;      ///< receive buffers for all microbatches at once

@@ -57,6 +57,7 @@ struct WorkloadOptions {
     std::string layout_as;                     ///< "auto": all degrees are tried, and those given are the user's own
     std::optional<std::int64_t> microbatches;  ///< of each replica
     std::optional<GlobalBatch> global_batch;   ///< in its place, of all
+    bool equal_microbatches = false;           ///< Job::equal_microbatches
     std::optional<std::int64_t> microbatch_tokens;  ///< in place of the model's
     std::string too_long;                           ///< of workloads::too_long_names(), or empty: as usual
     std::string target = "free";                    ///< of targets(): what a layout is chosen for
@@ -126,7 +127,8 @@ private:
     emulator::Layout layout(const emulator::Setup& setup) const;
     std::optional<LayoutAndZero> own(const emulator::Setup& setup) const;
     std::optional<GlobalBatch> global(const emulator::Setup& setup) const;
-    workloads::DrawnBatch drawn(const workloads::Model& of, std::uint64_t seed, const GlobalBatch& all) const;
+    workloads::DrawnBatch drawn(const workloads::Model& of, std::uint64_t seed, const GlobalBatch& all,
+                                const workloads::Pipelines& pipelines = {}) const;
     bool choose(const emulator::Setup& setup) const;
     void choose_layout(emulator::Setup& setup, Job& job, const Batch* given, const Executor& execute) const;
     emulator::Setup setup(const std::optional<CostFile>& file) const;

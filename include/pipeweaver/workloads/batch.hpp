@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,11 +19,16 @@ struct Item {
     Modality modality = Modality::image;
     std::int64_t tokens = 0;  ///< in the backbone's sequence (0 for a target that a diffusion transformer makes)
     std::int64_t patches =
-        0;                ///< positions in its encoder, generator or head (0: the backbone reads its tokens itself)
-    double seconds = 0;   ///< clips and audio
-    bool target = false;  ///< generated, not read
+        0;                 ///< positions in its encoder, generator or head (0: the backbone reads its tokens itself)
+    double seconds = 0;    ///< clips and audio
+    bool target = false;   ///< generated, not read
+    std::int64_t own = 0;  ///< positions (tokens, where it has none) at its own size; 0: as it is, or not known
 
-    friend bool operator==(const Item&, const Item&) = default;
+    /// What a step takes of them is the same.
+    friend bool operator==(const Item& a, const Item& b) {
+        return a.modality == b.modality && a.tokens == b.tokens && a.patches == b.patches && a.seconds == b.seconds &&
+               a.target == b.target;
+    }
 };
 
 struct Sample {
@@ -92,6 +98,11 @@ struct DatasetInfo {
 [[nodiscard]] std::vector<std::string> assumed_sizes(std::string_view dataset, const std::vector<Sample>& samples,
                                                      const Model& model);
 
+/// A sentence for each modality of whose items more than a twentieth have other sizes than their own: how many, by
+/// which rule of the model, what that takes or saves, and how to change it. Of items whose own size a file or data set
+/// says.
+[[nodiscard]] std::vector<std::string> resized(const std::vector<Sample>& samples, const Model& model);
+
 /// A slice of a microbatch's items in the order of its samples.
 struct Microbatch {
     struct ItemRef {
@@ -134,9 +145,11 @@ enum class Packing : std::uint8_t {
 [[nodiscard]] const std::vector<Packing>& packings();
 
 /// Where microbatches run. Balanced ones are a multiple of `replicas`, and of `replicas * ranks` where that is at most
-/// half as many again as first-fit decreasing takes; there are never more than samples.
+/// half as many again as first-fit decreasing takes; there are never more than samples. With `equal` all are a multiple
+/// of `replicas` where there are samples enough: of the others those with the most tokens are parted in two.
 struct Pipelines {
     std::int64_t replicas = 1, ranks = 1;
+    bool equal = false;
 };
 
 /// Packs samples into microbatches of at most model.microbatch_tokens tokens, model.most_items items and
@@ -144,9 +157,11 @@ struct Pipelines {
 /// order, and where padding does not pay, they are packed in given order. `first_fit_decreasing` and `balanced` are
 /// functions of the samples, in whatever order they stand: which are together, the order of microbatches and that of
 /// the samples in each. Time O(samples * log samples). A sample that is larger has a microbatch of its own where
-/// `too_long` is `own`; else throws Error{input} naming it. Pre: pipelines have replicas and ranks.
+/// `too_long` is `own`; else throws Error{input} naming it. `drawn`: so many were drawn of a data set; balanced ones
+/// are as many, and more only for `equal`. Pre: pipelines have replicas and ranks.
 [[nodiscard]] std::vector<Microbatch> pack(const std::vector<Sample>& samples, const Model& model,
-                                           Packing packing = Packing::given, const Pipelines& pipelines = {});
+                                           Packing packing = Packing::given, const Pipelines& pipelines = {},
+                                           std::optional<std::size_t> drawn = {});
 
 /// The microbatch of these samples, in that order. Throws Error{input} where it is larger than one of the model may be,
 /// and is not one sample's own.
@@ -172,11 +187,13 @@ struct DrawnBatch {
     std::vector<std::string> dropped;  ///< ids of samples that no microbatch can hold, left out
 };
 [[nodiscard]] DrawnBatch draw_batch(std::string_view dataset, const Model& model, std::uint64_t seed,
-                                    std::int64_t microbatches, Packing packing = Packing::given);
+                                    std::int64_t microbatches, Packing packing = Packing::given,
+                                    const Pipelines& pipelines = {});
 
 /// Draws exactly `samples` samples in the same order, those of which the model takes nothing left out, and packs them.
 /// Pre: samples >= 1.
 [[nodiscard]] DrawnBatch draw_samples(std::string_view dataset, const Model& model, std::uint64_t seed,
-                                      std::int64_t samples, Packing packing = Packing::given);
+                                      std::int64_t samples, Packing packing = Packing::given,
+                                      const Pipelines& pipelines = {});
 
 }  // namespace pipeweaver::workloads

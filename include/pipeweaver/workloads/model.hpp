@@ -257,7 +257,8 @@ struct Model {
     std::vector<std::string> assumed;  ///< what of this entry is our assumption
 
     // Of a job, in no model file.
-    std::optional<std::int64_t> microbatch_tokens_of_file;  ///< where a job has another `microbatch_tokens`
+    std::optional<std::int64_t> microbatch_tokens_of_file;  ///< where a job has another `microbatch_tokens`; 0: a
+                                                            ///< generator alone, whose file does not say it
     TooLong too_long = TooLong::usual;
 
     /// Index of the module whose pass takes the whole microbatch.

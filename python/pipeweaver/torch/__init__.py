@@ -2,7 +2,10 @@
 PyTorch's own pipeline runtime a plan's order."""
 
 try:
-    import torch as _torch  # noqa: F401
+    # Its functions have the default group for a default argument: loaded while there is a group, as by
+    # torch.distributed.pipelining, they would keep it, and its threads abort the process at its end if one then still
+    # holds a tensor (pytorch/pytorch issue 190489).
+    import torch.distributed.nn.functional as _functional  # noqa: F401
 except ModuleNotFoundError:
     raise ImportError("pipeweaver.torch needs PyTorch: pip install 'pipeweaver[torch]'") from None
 

@@ -52,7 +52,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--tokenizer", metavar="FILE", help="a tokenizer.json that counts (package tokenizers)")
     parser.add_argument("--role", choices=("input", "target"), default="input",
                         help="what items are to the model: read, or made (diffusion; default: input)")
-    parser.add_argument("--skip-broken", action="store_true", help="leave out samples with items that cannot be read")
+    parser.add_argument("--skip-broken", action="store_true",
+                        help="leave out samples with items that cannot be read, and name their kinds")
     return parser
 
 

@@ -55,7 +55,8 @@ def convert(
     found = samples_of(Path(source), reader, split, None if media is None else Path(media))
     taken = _taken(found, samples, seed)
     if not taken:
-        raise InputError(f"{source}: has no samples" + (": all are broken" if reader.met.broken else ""))
+        left_out = "; ".join(_left_out(reader.met))
+        raise InputError(f"{source}: has no samples" + (f": all are left out: {left_out}" if left_out else ""))
     _require_own_ids(taken, source)
     lines = [sample.line() for sample in taken]
     _write(Path(out), lines)
@@ -120,9 +121,16 @@ def _remarks(met: Met) -> list[str]:
     if met.passed_over:
         what = [f"{n} {kind}" if " " in kind else f"{n} .{kind}" for kind, n in sorted(met.passed_over.items())]
         remarks.append("passed over: " + ", ".join(what))
-    if met.broken:
-        remarks.append(f"left out: {len(met.broken)} broken, the first {met.broken[0]}")
+    remarks.extend(f"left out: {what}" for what in _left_out(met))
     return remarks
+
+
+def _left_out(met: Met) -> list[str]:
+    what = [f"{len(met.broken)} broken, the first {met.broken[0]}"] if met.broken else []
+    if met.not_read:
+        kinds = ", ".join(f"{n} with .{ending}" for ending, n in sorted(met.not_read.items()))
+        what.append(f"{kinds}, which is not read")
+    return what
 
 
 def summary(lines: list[dict[str, Any]]) -> str:
@@ -130,9 +138,9 @@ def summary(lines: list[dict[str, Any]]) -> str:
     parts = [f"{sum(line['text_tokens'] for line in lines)} tokens of text"]
     images = [image for line in lines for image in line.get("images", ())]
     if images:
-        widths, heights = ([image[side] for image in images] for side in ("width", "height"))
-        parts.append(f"{len(images)} images of {min(widths)} x {min(heights)} to {max(widths)} x {max(heights)} "
-                     f"pixels, median {median(widths):g} x {median(heights):g}")
+        by_area = sorted(((one["width"], one["height"]) for one in images), key=lambda one: (one[0] * one[1], one))
+        small, middle, large = (f"{w} x {h}" for w, h in (by_area[0], by_area[(len(images) - 1) // 2], by_area[-1]))
+        parts.append(f"{len(images)} images, by area {small} to {large} pixels, median {middle}")
     for kind, name in (("videos", "clips"), ("audio", "pieces of audio")):
         seconds = [item["seconds"] for line in lines for item in line.get(kind, ())]
         if seconds:

@@ -38,6 +38,8 @@ def _by_magic(head: bytes, file: BinaryIO) -> Media | None:
         return _webp(head)
     if head[:6] in (b"GIF87a", b"GIF89a"):
         return _image(*_unpack("<HH", head, 6))
+    if head[:4] in (b"II*\0", b"MM\0*"):
+        return _tiff(head, file)
     if head[:2] == b"BM" and len(head) > 26:
         return _bmp(head)
     if head[4:8] in (b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip"):
@@ -100,6 +102,21 @@ def _bmp(head: bytes) -> Media:
         return _image(*_unpack("<HH", head, 18))
     width, height = _unpack("<ii", head, 18)
     return _image(width, abs(height))  # negative: rows from the top
+
+
+def _tiff(head: bytes, file: BinaryIO) -> Media:
+    """Tags 256 and 257 of the first directory: of one number of 16 or 32 bits each."""
+    order = "<" if head[:2] == b"II" else ">"
+    file.seek(_unpack(order + "I", head, 4)[0])
+    entries = _unpack(order + "H", file.read(2), 0)[0]
+    directory, sides = file.read(12 * entries), {}
+    for at in range(0, 12 * entries, 12):
+        tag, form = _unpack(order + "HH", directory, at)
+        if tag in (256, 257) and form in (3, 4):
+            sides[tag] = _unpack(order + ("H" if form == 3 else "I"), directory, at + 8)[0]
+    if len(sides) < 2:
+        raise BrokenMedia("does not say its size in its first directory")
+    return _image(sides[256], sides[257])
 
 
 @dataclass

@@ -7,14 +7,14 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
 
 from ...errors import FileError, InputError
 from .headers import BrokenMedia, Media, media_of
 from .texts import KEYS, Count, key_in, texts_in
 
-MEDIA = frozenset("jpg jpeg png webp gif bmp mp4 mov m4v m4a wav flac".split())
-NOT_READ = frozenset("tif tiff avif heic jxl mkv webm avi mpg mpeg ts mp3 ogg opus aac".split())
+MEDIA = frozenset("jpg jpeg png webp gif bmp tif tiff mp4 mov m4v m4a wav flac".split())
+NOT_READ = frozenset("avif heic heif jxl mkv webm avi mpg mpeg ts mp3 ogg opus aac".split())
 TEXTS = frozenset(["txt", "caption"])
 _kinds = ("images", "videos", "audio")
 _most_seconds = 1e6
@@ -35,6 +35,7 @@ class Met:
     passed_over: Counter[str] = field(default_factory=Counter)  # files by their endings
     text_from: set[str] = field(default_factory=set)
     broken: list[str] = field(default_factory=list)  # what is wrong with each
+    not_read: Counter[str] = field(default_factory=Counter)  # samples left out, by endings of media
 
 
 class Sample:
@@ -71,9 +72,9 @@ class Reader:
     def add(self, sample: Sample, place: str, ending: str, opened: Opened) -> None:
         """A file by its ending; `place` names it in errors."""
         ending = ending.lower()
-        if ending in NOT_READ:
-            raise InputError(f"{place}: .{ending} is not read, allowed are {', '.join(sorted(MEDIA))}")
         last = ending.rpartition(".")[2]  # of 0001.left.jpg in a shard
+        if last in NOT_READ:
+            self._leave_out(place, last)
         if last not in MEDIA and last not in TEXTS and last != "json":
             self.met.passed_over[last] += 1
             return
@@ -85,6 +86,14 @@ class Reader:
                     self._add_text_file(sample, place, last, file.read(_most_text))
         except OSError as error:
             raise FileError(f"{place}: {error.strerror or error}") from None
+
+    def _leave_out(self, place: str, ending: str) -> NoReturn:
+        if self._skip_broken:
+            self.met.not_read[ending] += 1
+            raise Broken
+        allowed = ", ".join(sorted(MEDIA))
+        raise InputError(f"{place}: .{ending} is not read, allowed are {allowed}; --skip-broken leaves out such "
+                         "samples")
 
     def add_media(self, sample: Sample, place: str, file: BinaryIO) -> None:
         try:

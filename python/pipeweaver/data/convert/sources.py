@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 from ... import _core
 from ...errors import FileError, InputError
-from .reader import MEDIA, Broken, Reader, Sample
+from .reader import MEDIA, NOT_READ, Broken, Reader, Sample
 from .tables import table_samples
 
 _shards = (".tar", ".tar.gz", ".tgz")
@@ -161,7 +161,7 @@ def _annotated(source: Path, reader: Reader, media: Path) -> Iterator[Sample]:
                 if re.match(r"\w+://", path):
                     raise InputError(f"{place}: {path} is an address; allowed are files")
                 part = media / path
-                if part.suffix[1:].lower() not in MEDIA:
+                if part.suffix[1:].lower() not in MEDIA | NOT_READ:
                     allowed = ", ".join(sorted(MEDIA))
                     raise InputError(f"{part}: {part.suffix or 'no ending'} is not read, allowed are {allowed}")
                 reader.add(sample, str(part), part.suffix[1:], partial(_opened, part))

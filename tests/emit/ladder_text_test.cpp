@@ -1,0 +1,48 @@
+// What a plan's ladder says in words, of ladders made by hand.
+#include "emit/plan/ladder_text.hpp"
+
+#include "tests/support/small_request.hpp"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+using namespace pipeweaver;
+using namespace pipeweaver::planner;
+
+namespace {
+
+Rung rung(const char* name, std::chrono::milliseconds step) {
+    Rung one;
+    one.name = name;
+    one.step = step;
+    one.tokens = 1'000'000;
+    return one;
+}
+
+}  // namespace
+
+TEST_CASE("what all tokens take is said as things are, and on the best rung where that is another") {
+    Job job = testing::small_request().job;
+    Ladder ladder;
+    ladder.rungs = {rung("now", std::chrono::milliseconds(2000)), rung("data", std::chrono::milliseconds(1500)),
+                    rung("schedule", std::chrono::milliseconds(1000))};
+    ladder.headline = 2;
+    CHECK(emit::training_lines(job, ladder).empty());
+
+    job.training_tokens = 1'000'000'000'000;  // a million steps: 23.1 days of 2 s, 11.6 of 1 s
+    const auto lines = emit::training_lines(job, ladder);
+    REQUIRE(lines.size() == 2);
+    CHECK(lines[0].find(" tokens, now: 23.1 days, ") != std::string::npos);
+    CHECK(lines[1].find(" tokens, schedule: 11.6 days, ") != std::string::npos);
+
+    ladder.headline = 0;
+    CHECK(emit::training_lines(job, ladder) == std::vector{lines[0]});
+}
+
+TEST_CASE("a rung's pace is its tokens over its step, and a gain what the longer step is over the shorter") {
+    CHECK(emit::tokens_per_second(rung("now", std::chrono::milliseconds(2000))) == doctest::Approx(500'000));
+    CHECK(emit::over(std::chrono::seconds(3), std::chrono::seconds(2)) == doctest::Approx(1.5));
+}

@@ -1,0 +1,149 @@
+// Files of image processors beside a config.json: how images become tokens, what must agree, what is assumed.
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/files.hpp"
+#include "tests/support/shared.hpp"
+#include "tests/support/temporary.hpp"
+#include "workloads/hf_config.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+
+using namespace pipeweaver;
+using namespace pipeweaver::workloads;
+
+namespace {
+
+using Files = std::map<std::string, std::string>;
+
+std::string kept_configuration(const std::string& name) {
+    return read_file(testing::source_folder() / "tests/data/hf" / (name + ".json"));
+}
+
+Model beside(const std::string& name, const Files& files) {
+    const testing::TemporaryFolder folder("processors");
+    write_files({{folder.path() / "config.json", kept_configuration(name)}});
+    for (const auto& [file, text] : files) write_files({{folder.path() / file, text}});
+    return read_hf_model(folder.path());
+}
+
+Model with(const std::string& name, const std::string& text) {
+    return beside(name, {{"preprocessor_config.json", text}});
+}
+
+std::string refusal(const std::string& name, const Files& files) {
+    try {
+        static_cast<void>(beside(name, files));
+    } catch (const Error& error) {
+        CHECK(error.kind() == ErrorKind::input);
+        return error.what();
+    }
+    return "accepted";
+}
+
+bool assumes(const Model& model, const std::string& part) {
+    return std::any_of(model.assumed.begin(), model.assumed.end(),
+                       [&](const std::string& line) { return line.find(part) != std::string::npos; });
+}
+
+}  // namespace
+
+TEST_CASE("pixels of a processor's file are the limits of a native image") {
+    struct Case {
+        std::string model, text;
+        std::int64_t least, most;
+    };
+    const std::string of_qwen3 = R"({"size":{"longest_edge":16777216,"shortest_edge":65536},"patch_size":16,)"
+                                 R"("merge_size":2,"temporal_patch_size":2,"min_pixels":null})";
+    const std::string of_glm = R"({"size":{"shortest_edge":12544,"longest_edge":9633792},"patch_size":14,)"
+                               R"("temporal_patch_size":2,"merge_size":2})";
+    const std::string of_kimi = R"({"in_token_limit":4096,"merge_kernel_size":[2,2],"patch_size":14})";
+    for (const Case& c :
+         {Case{"qwen2.5-vl-7b", R"({"min_pixels":3136,"max_pixels":12845056,"patch_size":14,"merge_size":2})", 4,
+               16384},
+          // What is said itself is in place of the size.
+          Case{"qwen2.5-vl-7b", R"({"min_pixels":7840,"max_pixels":78400,"size":{"shortest_edge":1}})", 10, 100},
+          Case{"qwen2.5-vl-7b", R"({"min_pixels":785,"max_pixels":1567})", 1, 1},
+          Case{"qwen3-vl-8b", of_qwen3, 64, 16384}, Case{"glm-4.1v-9b", of_glm, 8, 6144},
+          Case{"kimi-vl-a3b", of_kimi, 1, 1024},
+          Case{"mistral-small-3.1-24b", R"({"patch_size":{"height":14,"width":14},"size":{"longest_edge":1120}})", 1,
+               1600},
+          Case{"gemma-4-31b", R"({"max_soft_tokens":560,"patch_size":16,"pooling_kernel_size":3})", 1, 560}}) {
+        CAPTURE(c.model);
+        const Model model = with(c.model, c.text);
+        CHECK((model.image.min_tokens == c.least && model.image.max_tokens == c.most));
+        CHECK(!assumes(model, "model card"));
+        CHECK(model.source.ends_with("; images by preprocessor_config.json"));
+    }
+}
+
+TEST_CASE("a limit that no file says stays the model card's, and is assumed") {
+    const Model none = beside("qwen2.5-vl-7b", {});
+    CHECK((none.image.min_tokens == 256 && none.image.max_tokens == 1280));
+    CHECK(assumes(none,
+                  "image.min_tokens and image.max_tokens are what the model card recommends: there is no "
+                  "preprocessor_config.json"));
+    const Model half = with("qwen2.5-vl-7b", R"({"min_pixels":3136})");
+    CHECK((half.image.min_tokens == 4 && half.image.max_tokens == 1280));
+    CHECK(assumes(half,
+                  "image.max_tokens is what the model card recommends: preprocessor_config.json has no max_pixels"));
+    const Model low = with("qwen2.5-vl-7b", R"({"max_pixels":78400})");
+    CHECK((low.image.min_tokens == 1 && low.image.max_tokens == 100));
+    CHECK(with("qwen2.5-vl-7b", R"({"min_pixels":7840000})").image.max_tokens == 10000);
+}
+
+TEST_CASE("processor_config.json has its processors inside") {
+    const std::string text = R"({"image_processor":{"patch_size":14,"min_pixels":3136,"max_pixels":1003520},)"
+                             R"("video_processor":{"patch_size":14,"fps":2},"processor_class":"P"})";
+    const Model model = beside("qwen2.5-vl-7b", {{"processor_config.json", text}});
+    CHECK((model.image.min_tokens == 4 && model.image.max_tokens == 1280));
+    CHECK(assumes(model, "videos are not read, nor what their processor's file says of frames"));
+    const std::string other = R"({"max_pixels":784000})";
+    const auto line = refusal("qwen2.5-vl-7b", {{"processor_config.json", text}, {"preprocessor_config.json", other}});
+    CHECK(line.ends_with(
+        "processor_config.json: image_processor.max_pixels: is 1003520, but another file beside it says 784000"));
+}
+
+TEST_CASE("a processor's file that contradicts the configuration is refused") {
+    struct Case {
+        std::string model, file, text, line;
+    };
+    const std::string images = "preprocessor_config.json", videos = "video_preprocessor_config.json";
+    for (const Case& c :
+         {Case{"qwen2.5-vl-7b", images, R"({"patch_size":16})",
+               "patch_size: is 16, but the encoder's patches have 14 pixels (config.json)"},
+          Case{"qwen2.5-vl-7b", videos, R"({"patch_size":16})",
+               "patch_size: is 16, but the encoder's patches have 14 pixels (config.json)"},
+          Case{"qwen2.5-vl-7b", images, R"({"merge_size":4})",
+               "merge_size: is 4, but 2 x 2 patches make a token (config.json)"},
+          Case{"qwen2.5-vl-7b", images, R"({"temporal_patch_size":1})",
+               "temporal_patch_size: is 1, but 2 frames share a patch (config.json)"},
+          Case{"qwen2.5-vl-7b", images, R"({"min_pixels":78400,"max_pixels":7840})",
+               "max_pixels: is 7840, less than the least, 78400"},
+          Case{"qwen2.5-vl-7b", images, R"({"max_pixels":783})", "max_pixels: is 783, less than one token"},
+          Case{"llava-1.5-7b", images, R"({"crop_size":{"height":224,"width":224},"size":{"shortest_edge":224}})",
+               "images are squares of 224 pixels, but the encoder takes 336 (config.json)"},
+          Case{"gemma-3-4b", images, R"({"size":{"height":448,"width":448}})",
+               "images are squares of 448 pixels, but the encoder takes 896 (config.json)"},
+          Case{"qwen2.5-vl-7b", images, "[]", "is no object"}}) {
+        const auto line = refusal(c.model, {{c.file, c.text}});
+        CHECK_MESSAGE(line.find(c.file) != std::string::npos, line);
+        CHECK_MESSAGE(line.ends_with(c.line), line);
+    }
+}
+
+TEST_CASE("squares that processors scale to are the encoder's") {
+    CHECK(with("gemma-3-4b", R"({"size":{"height":896,"width":896},"do_pan_and_scan":null})").image.fixed_pixels ==
+          896);
+    CHECK(with("llava-1.5-7b", R"({"crop_size":{"height":336,"width":336},"size":{"shortest_edge":336}})")
+              .image.fixed_pixels == 336);
+    CHECK(with("idefics3-8b", R"({"size":{"longest_edge":1456},"do_image_splitting":true})").image.fixed_pixels == 364);
+}
+
+TEST_CASE("files beside a configuration of another name are not its own") {
+    const testing::TemporaryFolder folder("processors");
+    write_files({{folder.path() / "mine.json", kept_configuration("qwen2.5-vl-7b")},
+                 {folder.path() / "preprocessor_config.json", R"({"patch_size":16})"}});
+    CHECK(read_hf_model(folder.path() / "mine.json").image.max_tokens == 1280);
+}

@@ -1,0 +1,92 @@
+// Items that a model's rules give other sizes than their own: which those are, and what is said of them.
+#include "pipeweaver/workloads/batch.hpp"
+#include "pipeweaver/workloads/catalogue.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace pipeweaver;
+using namespace pipeweaver::workloads;
+
+namespace {
+
+using Lines = std::vector<std::string>;
+
+// Samples of one item each.
+std::vector<Sample> samples(const Model& model, const std::string& list, const std::vector<std::string>& items) {
+    std::string text;
+    for (std::size_t i = 0; i < items.size(); ++i)
+        text += "{\"id\":\"" + std::to_string(i) + "\",\"text_tokens\":1,\"" + list + "\":[{" + items[i] + "}]}\n";
+    return parse_batch("b.jsonl", text, model);
+}
+
+std::vector<std::string> images(std::size_t large, std::size_t fitting) {
+    std::vector<std::string> all(large, R"("width":2800,"height":1400)");  // 100 x 50 tokens of 28 pixels
+    all.insert(all.end(), fitting, R"("width":560,"height":560)");
+    return all;
+}
+
+}  // namespace
+
+TEST_CASE("images that a rule clips are counted, with what that saves and how to change it") {
+    const Model m = model("qwen2.5-vl-7b");  // 28 pixels a token, 256 to 1280 of them
+    const auto batch = samples(m, "images", images(3, 1));
+    CHECK(batch[0].items[0].own == 4 * 5000);
+    CHECK(batch[3].items[0].own == 0);
+    // 50 x 25 tokens are left of 100 x 50.
+    CHECK(
+        resized(batch, m) ==
+        Lines{"3 of 4 images were resized by the model's rule (256 to 1280 tokens) and have 4.0x fewer tokens than at "
+              "their own sizes; to change that edit image.min_tokens and image.max_tokens in the model file "
+              "(pipeweaver show MODEL prints it)"});
+    CHECK(assumed_sizes("", batch, m) == resized(batch, m));
+}
+
+TEST_CASE("what is said follows the model's rule") {
+    Model m = model("qwen2.5-vl-7b");
+    m.image.max_tokens = 5000;
+    CHECK(resized(samples(m, "images", images(3, 1)), m).empty());
+    m.image.min_tokens = 1600;
+    const auto lines = resized(samples(m, "images", images(1, 1)), m);
+    REQUIRE(lines.size() == 1);
+    CHECK(lines[0].starts_with(
+        "1 of 2 images were resized by the model's rule (1600 to 5000 tokens) and have 4.0x more"));
+    m.image = {.patch = 14, .merge = 2, .fixed_pixels = 560};
+    CHECK(resized(samples(m, "images", images(0, 2)), m).empty());
+    const auto square = resized(samples(m, "images", images(1, 1)), m);
+    REQUIRE(square.size() == 1);
+    CHECK(
+        square[0].starts_with("1 of 2 images were resized by the model's rule (all 560 x 560 pixels) and have 12.5x "
+                              "fewer"));
+}
+
+TEST_CASE("a twentieth may be resized without a word, and items given in tokens are") {
+    const Model m = model("qwen2.5-vl-7b");
+    CHECK(resized(samples(m, "images", images(1, 19)), m).empty());
+    CHECK(resized(samples(m, "images", images(2, 18)), m).size() == 1);
+    CHECK(resized(samples(m, "images", {R"("tokens":1280,"patches":5120)"}), m).empty());
+    CHECK(resized(parse_batch("b.jsonl", to_jsonl(samples(m, "images", images(3, 1))), m), m).empty());
+}
+
+TEST_CASE("clips are scaled, thinned and cut: their own pixels, frames and seconds are compared") {
+    const Model m = model("wan2.1-t2v-14b");  // 256 x 448 pixels, 16 frames a second, 16 s
+    const auto positions = [&](const char* clip) {
+        const Item item = samples(m, "videos", {clip})[0].items[0];
+        return std::pair(item.patches, item.own);
+    };
+    CHECK(positions(R"("seconds":5)") == std::pair<std::int64_t, std::int64_t>(20 * 448, 0));
+    CHECK(positions(R"("seconds":5,"width":512,"height":448)").second == 2 * 20 * 448);
+    CHECK(positions(R"("seconds":5,"fps":32)").second == 40 * 448);
+    CHECK(positions(R"("seconds":5,"fps":8)") == std::pair<std::int64_t, std::int64_t>(10 * 448, 0));
+    CHECK(positions(R"("seconds":32)").second == 128 * 448);
+    CHECK(resized(samples(m, "videos", {R"("seconds":5,"width":512,"height":448)"}), m) ==
+          Lines{"1 of 1 clips were resized by the model's rule (256 x 448 pixels, 16 frames a second, the first 16 s) "
+                "and have 2.0x fewer tokens than at their own sizes; to change that edit video in the model file "
+                "(pipeweaver show MODEL prints it)"});
+}
+
+TEST_CASE("data sets that only count images say nothing of their sizes") {
+    for (const auto* name : {"dip-vlm-s", "qwen2.5-vl-7b"})
+        CHECK(resized({draw("vlm-mix", model(name), 1, 0), draw("vlm-mix", model(name), 1, 1)}, model(name)).empty());
+    const Model m = model("qwen2.5-vl-7b");
+    CHECK(resized({draw("constant-9+1x2800px", m, 1, 0)}, m).size() == 1);
+}

@@ -1,0 +1,61 @@
+// How many of a batch's items a model's rules give other sizes than their own, in words.
+#include "pipeweaver/workloads/batch.hpp"
+
+#include <fmt/format.h>
+
+namespace pipeweaver::workloads {
+
+namespace {
+
+struct Count {
+    std::int64_t all = 0, changed = 0;
+    double own = 0, taken = 0;  // positions of the changed ones
+};
+
+Count count(const std::vector<Sample>& samples, Modality modality) {
+    Count count;
+    for (const Sample& sample : samples)
+        for (const Item& item : sample.items) {
+            if (item.modality != modality) continue;
+            ++count.all;
+            if (item.own == 0) continue;
+            ++count.changed;
+            count.own += static_cast<double>(item.own);
+            count.taken += static_cast<double>(item.patches > 0 ? item.patches : item.tokens);
+        }
+    return count;
+}
+
+std::string image_rule(const ImageRule& rule) {
+    if (rule.fixed_pixels > 0) return fmt::format("all {} x {} pixels", rule.fixed_pixels, rule.fixed_pixels);
+    if (rule.max_tokens == 0) return fmt::format("{} tokens or more", rule.min_tokens);
+    return fmt::format("{} to {} tokens", rule.min_tokens, rule.max_tokens);
+}
+
+std::string video_rule(const VideoRule& rule) {
+    return fmt::format("{} x {} pixels, {:.6g} frames a second, the first {:.6g} s", rule.width, rule.height, rule.fps,
+                       rule.max_seconds);
+}
+
+void say(const Count& count, std::string_view items, const std::string& rule, std::string_view keys,
+         std::vector<std::string>& lines) {
+    if (count.changed * 20 <= count.all) return;
+    const double times = count.own > count.taken ? count.own / count.taken : count.taken / count.own;
+    lines.push_back(fmt::format(
+        "{} of {} {} were resized by the model's rule ({}) and have {:.1f}x {} tokens than at their own sizes; "
+        "to change that edit {} in the model file (pipeweaver show MODEL prints it)",
+        count.changed, count.all, items, rule, times, count.own > count.taken ? "fewer" : "more", keys));
+}
+
+}  // namespace
+
+std::vector<std::string> resized(const std::vector<Sample>& samples, const Model& model) {
+    std::vector<std::string> lines;
+    const bool square = model.image.fixed_pixels > 0;
+    say(count(samples, Modality::image), "images", image_rule(model.image),
+        square ? "image.fixed_pixels" : "image.min_tokens and image.max_tokens", lines);
+    say(count(samples, Modality::video), "clips", video_rule(model.video), "video", lines);
+    return lines;
+}
+
+}  // namespace pipeweaver::workloads
