@@ -14,8 +14,8 @@ namespace pipeweaver::emit {
 [[nodiscard]] bool is_in_another_layout(const planner::Job& job, const planner::Rung& rung);
 
 /// launch.json, an assignment where its layout is another than the plan's, and the files of the rows of targets()
-/// that are of the job's target and do not refuse the launch, below
-/// `folder`; none: no rung is launched.
+/// that are of the job's target and do not refuse the launch, below `folder`; none: no
+/// rung is launched.
 [[nodiscard]] std::vector<FileToWrite> launch_files(const planner::Job& job, const planner::Plan& plan,
                                                     const std::filesystem::path& folder);
 
