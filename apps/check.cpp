@@ -156,6 +156,9 @@ struct Check {
         options.text("dataset", asked.dataset, "DATASET",
                      "of `pipeweaver list datasets` (default: text of the launch's sequence length)");
         options.text("batch", asked.batch, "FILE", "the samples of a step (.jsonl), in place of a data set");
+        options.text("assigned", asked.assigned, "FILE",
+                     "with --batch, the assignment of these samples that a plan wrote, which the launch is to train: "
+                     "assignment.json, or launch-assignment.json where there is one (default: as they come)");
         options.text("recipe", asked.recipe, "RECIPE",
                      "how the framework trains, of `pipeweaver list recipes` (default: megatron-core, torch-fsdp2)");
         options.integer("seed", asked.seed, 0, 9'007'199'254'740'991, "of the samples that are drawn (default 1)");
@@ -169,6 +172,8 @@ struct Check {
             fail(ErrorKind::input, "--cluster: is missing; `pipeweaver list clusters` names the known ones");
         if (!asked.batch.empty() && !asked.dataset.empty())
             fail(ErrorKind::input, "--batch, --dataset: allowed is one of the two");
+        if (!asked.assigned.empty() && asked.batch.empty())
+            fail(ErrorKind::input, "--assigned: goes with --batch, whose samples it names");
         asked.said = said();
         asked.fits = !rules_only;
         Limits limits;

@@ -1,6 +1,7 @@
 // pipeweaver list, pipeweaver show: what the program knows.
 #include "apps/command_line.hpp"
 #include "apps/commands.hpp"
+#include "apps/console.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/json.hpp"
 #include "pipeweaver/base/text.hpp"

@@ -103,13 +103,15 @@ def main():
             optimizer.zero_grad()
             dist.all_reduce(loss)
             done += 1
-            print(f"replica {replica} step {done} loss {loss.item():.15g} samples {sorted(trained)}", flush=True)
+            line = f"replica {replica} step {done} loss {loss.item():.15g} samples {sorted(trained)}\n"
+            print(line, end="", flush=True)  # in one piece beside other replicas'
             if options.checkpoint and replica == 0 and done % 10 == 0:
                 saved(options.checkpoint, network, optimizer, sampler, done)
             if done == options.steps:
                 break
         else:
             sampler.set_epoch(sampler.epoch + 1)
+    dist.barrier()  # gloo's threads let go of tensors, for which they need the interpreter, before they are joined
     dist.destroy_process_group()
 
 

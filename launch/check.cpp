@@ -115,7 +115,8 @@ HazardAsked hazard_asked(const CheckAsked& asked, const Checked& checked, const 
 }
 
 FitAsked fit_asked(const CheckAsked& asked, const Checked& checked, workloads::Model model) {
-    return {asked.cluster, checked.gpus, std::move(model), asked.dataset, asked.recipe, asked.seed, asked.batch};
+    return {asked.cluster, checked.gpus, std::move(model), asked.dataset,
+            asked.recipe,  asked.seed,   asked.batch,      asked.assigned};
 }
 
 template <class Launch>
@@ -185,12 +186,22 @@ Checked check_titan(const CheckAsked& asked, const Executor& execute) {
     return checked;
 }
 
+Checked check_said(const CheckAsked& asked, const Executor& execute) {
+    return asked.said.dialect == Dialect::titan_settings ? check_titan(asked, execute) : check_megatron(asked, execute);
+}
+
 }  // namespace
 
 Checked check(const CheckAsked& asked, const Executor& execute) {
     if (asked.said.settings.empty())
         fail(ErrorKind::input, "{}: says no setting of {}", asked.said.from, name_of(asked.said.dialect));
-    return asked.said.dialect == Dialect::titan_settings ? check_titan(asked, execute) : check_megatron(asked, execute);
+    if (asked.said.not_at_hand.empty()) return check_said(asked, execute);
+    try {
+        return check_said(asked, execute);
+    } catch (const Error& error) {
+        if (error.kind() != ErrorKind::input) throw;
+        fail(ErrorKind::input, "{}; {}", error.what(), asked.said.not_at_hand);  // what is missing may be said there
+    }
 }
 
 }  // namespace pipeweaver::launch

@@ -105,7 +105,10 @@ Launch launch_of(const planner::Rung& rung) {
                   .peak = way.peak,
                   .usable = way.usable};
     for (const workloads::Module& module : setup.model.modules) {
-        launch.kinds.emplace(module.name, name_of(module.architecture.kind));
+        const workloads::Architecture& is = module.architecture;
+        launch.kinds.emplace(module.name, name_of(is.kind));
+        if (is.kind == workloads::ModuleKind::vision_encoder)
+            launch.vision[module.name] = {is.layers, is.hidden, is.ffn, is.image_size == 0};
         if (!module.trains()) launch.frozen.push_back(module.name);
     }
     for (const std::size_t m : phase_modules(way.partition)) launch.dealt.push_back(setup.model.modules[m].name);

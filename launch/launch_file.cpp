@@ -52,12 +52,27 @@ Degrees degrees_of(const Json& json) {
             .gathers_ahead = json.at("gathers_ahead").boolean()};
 }
 
+Writer vision_json(const VisionSizes& sizes) {
+    return {
+        {"layers", sizes.layers}, {"hidden", sizes.hidden}, {"ffn", sizes.ffn}, {"native_sizes", sizes.native_sizes}};
+}
+
+VisionSizes vision_of(const Json& json) {
+    json.only_keys({"layers", "hidden", "ffn", "native_sizes"});
+    return {.layers = json.at("layers").integer(1, most_stage_layers),
+            .hidden = json.at("hidden").integer(1, most_degree),
+            .ffn = json.at("ffn").integer(0, most_degree),
+            .native_sizes = json.at("native_sizes").boolean()};
+}
+
 Writer modules_json(const Launch& launch) {
     Writer all = Writer::array();
     const auto add = [&](const std::string& module, std::string_view role, const std::vector<std::int64_t>& layers) {
         const auto& frozen = launch.frozen;
         Writer json{{"module", module}, {"role", role}};
         if (const auto kind = launch.kinds.find(module); kind != launch.kinds.end()) json["kind"] = kind->second;
+        if (const auto sizes = launch.vision.find(module); sizes != launch.vision.end())
+            json["vision"] = vision_json(sizes->second);
         json["trains"] = std::find(frozen.begin(), frozen.end(), module) == frozen.end();
         json["layers"] = layers;
         all.push_back(std::move(json));
@@ -122,10 +137,11 @@ public:
 
 private:
     void read_module(const Json& json) {
-        json.only_keys({"module", "role", "kind", "trains", "layers"});
+        json.only_keys({"module", "role", "kind", "vision", "trains", "layers"});
         const std::string name = json.at("module").text();
         if (const auto kind = json.find("kind"))
             launch_.kinds[name] = kind->one_of({"llm", "vit", "audio_encoder", "text_encoder", "dit", "head"});
+        if (const auto sizes = json.find("vision")) launch_.vision[name] = vision_of(*sizes);
         const std::string role = json.at("role").one_of({"encoder", "dealt", "language", "generator"});
         const auto layers = integers(json.at("layers"), 0, most_stage_layers);
         if (!json.at("trains").boolean()) launch_.frozen.push_back(name);

@@ -47,6 +47,13 @@ void append_whole(const Model& model, std::size_t begin, std::size_t end, std::v
 
 }  // namespace
 
+// A stage for each layer of the backbone, and one each for what lies whole before and after it.
+std::int64_t most_first_stages(const Model& model) {
+    const std::size_t backbone = model.backbone();
+    const std::int64_t whole = (backbone > 0 ? 1 : 0) + (backbone + 1 < model.modules.size() ? 1 : 0);
+    return model.modules[backbone].architecture.layers + whole;
+}
+
 Partition first_stage(const Setup& setup, const Sample& sample, std::int64_t chunks_per_rank) {
     const Model& model = setup.model;
     const std::size_t modules = model.modules.size();

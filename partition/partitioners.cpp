@@ -16,12 +16,8 @@ Partition balanced(const emulator::Setup& setup, const Sample& sample, std::int6
 Partition uniform(const emulator::Setup& setup, const Sample& sample, std::int64_t chunks_per_rank);
 Partition first_stage(const emulator::Setup& setup, const Sample& sample, std::int64_t chunks_per_rank);
 Partition three_phase(const emulator::Setup& setup, const Sample& sample, std::int64_t chunks_per_rank);
-
-namespace {
-
-std::size_t after_encoders(const workloads::Model& model) { return model.backbone(); }
-
-}  // namespace
+std::int64_t most_first_stages(const workloads::Model& model);
+std::int64_t most_phase_stages(const workloads::Model& model);
 
 const std::vector<Partitioner>& partitioners() {
     static const std::vector<Partitioner> all{
@@ -60,14 +56,15 @@ const std::vector<Partitioner>& partitioners() {
          .about = "one chain: encoders whole on the first stage, generators on the last",
          .one_chain = true,
          .as_opponent = 1,
-         .make = first_stage},
+         .make = first_stage,
+         .most_stages = most_first_stages},
         {.name = "three-phase",
          .about = "encoders data parallel over all GPUs, then the pipeline, then their backward",
          .for_jobs = true,
          .as_opponent = 4,
          .make = three_phase,
          .why_not = why_not_dealt,
-         .first_module = after_encoders}};
+         .most_stages = most_phase_stages}};
     return all;
 }
 
@@ -85,9 +82,10 @@ const Partitioner& partitioner(std::string_view name) {
 
 namespace {
 
-std::int64_t layers_from(const workloads::Model& model, std::size_t first) {
+std::int64_t most_stages_of(const workloads::Model& model, const Partitioner& one) {
+    if (one.most_stages != nullptr) return one.most_stages(model);
     std::int64_t layers = 0;
-    for (std::size_t m = first; m < model.modules.size(); ++m) layers += model.modules[m].architecture.layers;
+    for (const auto& module : model.modules) layers += module.architecture.layers;
     return layers;
 }
 
@@ -111,13 +109,12 @@ std::vector<const Partitioner*> rows_for(Use use, const emulator::Setup& setup) 
 
 std::vector<std::int64_t> chunks_for(Use use, const emulator::Setup& setup, const Partitioner& one) {
     if (one.own_chunks) return {0};
-    const std::size_t first = use == Use::job && one.first_module != nullptr ? one.first_module(setup.model) : 0;
-    const std::int64_t layers = layers_from(setup.model, first);
+    const std::int64_t stages = most_stages_of(setup.model, one);
     // Runtimes of one chain are given few: with more stages of a chain, fewer of their schedules apply.
     const std::int64_t most = use == Use::framework ? 2 : chunk_counts.back();
     std::vector<std::int64_t> chunks;
     for (const std::int64_t count : chunk_counts)
-        if (count <= most && count * setup.layout.pp <= layers) chunks.push_back(count);
+        if (count <= most && count * setup.layout.pp <= stages) chunks.push_back(count);
     return chunks;
 }
 
@@ -126,8 +123,11 @@ std::vector<std::int64_t> chunks_for(Use use, const emulator::Setup& setup, cons
 std::vector<Cutting> cuttings(Use use, const emulator::Setup& setup, std::string_view name) {
     const auto rows = name.empty() ? rows_for(use, setup) : std::vector{&partitioner(name)};
     std::vector<Cutting> all;
-    for (const Partitioner* one : rows)
-        for (const std::int64_t chunks : chunks_for(use, setup, *one)) all.push_back({one, chunks});
+    for (const Partitioner* one : rows) {
+        auto counts = chunks_for(use, setup, *one);
+        if (counts.empty() && (!name.empty() || use == Use::opponent)) counts.push_back(chunk_counts.front());
+        for (const std::int64_t chunks : counts) all.push_back({one, chunks});
+    }
     // What is tried without a planner goes by chunks, the fewest first.
     if (use != Use::job)
         std::stable_sort(all.begin(), all.end(), [](const Cutting& a, const Cutting& b) {

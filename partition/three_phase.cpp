@@ -33,6 +33,14 @@ std::optional<std::string> why_not_dealt(const Setup& setup) {
     return std::nullopt;
 }
 
+// A stage for each layer from the backbone on.
+std::int64_t most_phase_stages(const Model& model) {
+    std::int64_t layers = 0;
+    for (std::size_t m = model.backbone(); m < model.modules.size(); ++m)
+        layers += model.modules[m].architecture.layers;
+    return layers;
+}
+
 Partition three_phase(const Setup& setup, const Sample& sample, std::int64_t chunks_per_rank) {
     if (const auto why = why_not_dealt(setup)) fail(ErrorKind::input, "partition three-phase: {}", *why);
     const Model& model = setup.model;

@@ -96,6 +96,7 @@ def sources_of(root):
 
 def compiles(tree, file, text):
     """Whether `text` would do in place of a file of the tree."""
+    (tree / file).parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile("w", suffix=".cpp", dir=(tree / file).parent) as trial:
         trial.write(text)
         trial.flush()

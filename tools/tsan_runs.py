@@ -46,7 +46,7 @@ def plan(number, folder):
     tp, pp, dp = draw.choice([(1, 2, 1), (1, 2, 2), (2, 2, 1), (1, 4, 1), (2, 2, 2), (1, 1, 2)])
     options = ["--tp", tp, "--pp", pp, "--dp", dp, "--packing", draw.choice(["given", "ffd", "balanced", "padded"]),
                "--seed", number, "--max-rounds", draw.randrange(1, 4)]
-    partition = draw.choice(["megatron", "balanced", "uniform", "modules"])
+    partition = draw.choice(["first-stage", "megatron", "balanced", "uniform", "modules"])
     options += ["--partition", partition] if number % 8 else []
     options += ["--robust"] if number % 5 == 1 else []
     options += ["--target", draw.choice(["torch-actions", "torch-csv", "any"])]

@@ -44,9 +44,19 @@ Item image_item(const Json& json, const ItemRules& rules) {
                        is_target(json));
 }
 
-// Clips are scaled to the model's size; their own must make sense all the same.
+// Where the model's rule has no size that clips are scaled to, each must say its own.
+void require_size(const Json& json, const ItemRules& rules) {
+    if (!rules.needs_clip_sizes() || (json.find("width") && json.find("height"))) return;
+    json.fail(
+        fmt::format("lacks width or height, and the video rule of the model has neither: allowed are both, 1 to {} "
+                    "pixels, or tokens and patches in place of the size",
+                    most_pixels));
+}
+
+// Clips may be scaled to the model's size; their own must make sense all the same.
 Item video_item(const Json& json, const ItemRules& rules) {
     json.only_keys({"frames", "seconds", "width", "height", "fps", "role"});
+    require_size(json, rules);
     Clip clip;
     clip.width = integer_or(json, "width", 0, 1, most_pixels);
     clip.height = integer_or(json, "height", 0, 1, most_pixels);
@@ -59,7 +69,10 @@ Item video_item(const Json& json, const ItemRules& rules) {
         const auto frames = static_cast<double>(json.at("frames").integer(1, most_frames));
         clip.seconds = frames / json.at("fps").number(1e-3, most_fps);
     }
-    return rules.video(clip, is_target(json));
+    Item item = rules.video(clip, is_target(json));
+    if (const std::int64_t positions = std::max(item.tokens, item.patches); positions > most_tokens)
+        json.fail(fmt::format("has {} latent patches, allowed are up to {}", positions, most_tokens));
+    return item;
 }
 
 Item audio_item(const Json& json, const ItemRules& rules) {

@@ -6,6 +6,7 @@
 #include "workloads/embedded.hpp"
 #include "workloads/fields.hpp"
 #include "workloads/items.hpp"
+#include "workloads/packing_bins.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -306,9 +307,20 @@ std::optional<Sample> said_sample(std::string_view name, const Model& model, std
     }
     if (sizes.audio_seconds > 0) sample.items.push_back(rules.audio(sizes.audio_seconds, check_taken(Modality::audio)));
     if (model.too_long == TooLong::usual && sample.tokens() > model.microbatch_tokens)
-        fail(ErrorKind::input, "data set '{}': a sample has {} tokens, allowed are at most {}: a microbatch of '{}'",
-             name, sample.tokens(), model.microbatch_tokens, model.name);
+        fail(ErrorKind::input,
+             "data set '{}': a sample has {} tokens, allowed are at most {}: a microbatch of '{}' ({})", name,
+             sample.tokens(), model.microbatch_tokens, model.name, who_says_tokens(model));
     return sample;
+}
+
+// What becomes of the width and height of its clips.
+std::string clip_sizes(std::string_view dataset, const VideoRule& rule) {
+    const VideoRule usual = usual_size(rule);
+    if (!rule.keeps_sizes()) return fmt::format("are scaled to {} x {} pixels", rule.width, rule.height);
+    if (dataset.empty())
+        return fmt::format("keep their sizes, to whole latent patches of {0} x {0} pixels,", rule.spatial);
+    return fmt::format("are taken as {} x {} pixels, since {} has no sizes of them,", usual.width, usual.height,
+                       dataset);
 }
 
 // Whether the data set only counts images that the model reads in their own size.
@@ -332,10 +344,10 @@ std::vector<std::string> assumed_sizes(std::string_view dataset, const std::vect
         assumed.push_back(fmt::format("images of {} have {} x {} pixels: it gives their number alone", dataset,
                                       assumed_side, assumed_side));
     if (any(Modality::video))
-        assumed.push_back(fmt::format(
-            "clips given by seconds or frames are scaled to {} x {} pixels and read at {:.6g} frames a second, or all "
-            "of theirs if these are fewer, the first {:.6g} s of each (video of the model)",
-            model.video.width, model.video.height, model.video.fps, model.video.max_seconds));
+        assumed.push_back(
+            fmt::format("clips given by seconds or frames {} and read at {:.6g} frames a second, or all of theirs if "
+                        "these are fewer, the first {:.6g} s of each (video of the model)",
+                        clip_sizes(dataset, model.video), model.video.fps, model.video.max_seconds));
     if (any(Modality::audio))
         assumed.push_back(
             fmt::format("audio given by seconds has {:.6g} tokens and {:.6g} positions of its encoder a second (audio "

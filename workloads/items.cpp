@@ -86,17 +86,42 @@ std::int64_t latent_frames(const VideoRule& rule, double seconds, double fps) {
     return std::max<std::int64_t>(frames / rule.frames_in, 1) * rule.frames_out;
 }
 
-// At the clip's own length, frames and size; no more than can be summed.
+// Latent patches of a frame under the rule's width and height, or the usual ones.
+Grid usual_grid(const VideoRule& rule) {
+    const VideoRule usual = usual_size(rule);
+    const auto side = [&](std::int64_t pixels) { return std::max(std::int64_t{1}, pixels / rule.spatial); };
+    return {side(usual.width), side(usual.height)};
+}
+
+// At the clip's own width and height, rounded as images of native resolution are; the usual side for one not known.
+Grid own_grid(const VideoRule& rule, const Clip& clip) {
+    const Grid usual = usual_grid(rule);
+    Grid grid = native_grid({.patch = rule.spatial}, clip.width, clip.height);
+    if (clip.width == 0 || clip.width == rule.width) grid.width = usual.width;
+    if (clip.height == 0 || clip.height == rule.height) grid.height = usual.height;
+    return grid;
+}
+
+// No more than can be summed.
+std::int64_t patches_of(const Grid& grid, std::int64_t frames) {
+    constexpr double most = 1e12;
+    return static_cast<std::int64_t>(std::min(
+        most, static_cast<double>(frames) * static_cast<double>(grid.width) * static_cast<double>(grid.height)));
+}
+
+// At the clip's own length, frames and size.
 std::int64_t own_patches(const VideoRule& rule, const Clip& clip) {
-    const auto side = [&](std::int64_t own, std::int64_t of_rule) {
-        return static_cast<double>(std::max<std::int64_t>(1, (own == 0 ? of_rule : own) / rule.spatial));
-    };
-    const auto frames = static_cast<double>(latent_frames(rule, clip.seconds, clip.fps.value_or(rule.fps)));
-    return static_cast<std::int64_t>(
-        std::min(1e12, frames * side(clip.width, rule.width) * side(clip.height, rule.height)));
+    return patches_of(own_grid(rule, clip), latent_frames(rule, clip.seconds, clip.fps.value_or(rule.fps)));
 }
 
 }  // namespace
+
+VideoRule usual_size(VideoRule rule) {
+    if (!rule.keeps_sizes()) return rule;
+    rule.width = VideoRule{}.width;
+    rule.height = VideoRule{}.height;
+    return rule;
+}
 
 ItemRules::ItemRules(const Model& model) : model_(&model) {
     for (const auto modality : all_modalities)
@@ -163,12 +188,13 @@ Item ItemRules::video(const Clip& clip, bool target) const {
     const Way& found = *way(Modality::video, target);
     const VideoRule& rule = model_->video;
     const double read = std::min(rule.fps, clip.fps.value_or(rule.fps));
-    const std::int64_t patches = latent_frames(rule, std::min(clip.seconds, rule.max_seconds), read) *
-                                 (rule.width / rule.spatial) * (rule.height / rule.spatial);
+    const Grid grid = rule.keeps_sizes() ? own_grid(rule, clip) : usual_grid(rule);
+    const std::int64_t patches = patches_of(grid, latent_frames(rule, std::min(clip.seconds, rule.max_seconds), read));
     Item item = sized(found, Modality::video, target, divide_up(patches, found.reduction), patches);
     item.seconds = std::min(clip.seconds, rule.max_seconds);
     const std::int64_t own = own_patches(rule, clip);
     if (own != patches) item.own = found.kind == Way::direct ? divide_up(own, found.reduction) : own;
+    item.rounded = rule.keeps_sizes() && (clip.width % rule.spatial != 0 || clip.height % rule.spatial != 0);
     return item;
 }
 

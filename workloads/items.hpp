@@ -8,6 +8,9 @@
 
 namespace pipeweaver::workloads {
 
+/// The rule with a width and height for clips whose own are not known: its own, else 256 x 448 pixels (assumed).
+[[nodiscard]] VideoRule usual_size(VideoRule rule);
+
 /// A clip as it is. What is not known is taken as the model reads it.
 struct Clip {
     double seconds = 0;
@@ -22,6 +25,9 @@ public:
 
     /// Whether some module reads (target: makes) items of this modality.
     bool takes(Modality modality, bool target) const { return way(modality, target).has_value(); }
+
+    /// Whether a clip of a file must have its width and height: the model's rule has none that it would be scaled to.
+    bool needs_clip_sizes() const { return model_->video.keeps_sizes(); }
 
     /// Whether text is part of the backbone's sequence.
     bool takes_text() const { return takes_text_; }

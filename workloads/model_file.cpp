@@ -180,8 +180,13 @@ VideoRule parse_video(const Json& json) {
         {"width", "height", "spatial", "frames_in", "frames_out", "first_frame_alone", "fps", "max_seconds"});
     VideoRule rule;
     rule.spatial = json.at("spatial").integer(1, most_pixels);
-    rule.width = json.at("width").integer(rule.spatial, most_pixels);
-    rule.height = json.at("height").integer(rule.spatial, most_pixels);
+    const auto width = json.find("width"), height = json.find("height");
+    if (width.has_value() != height.has_value())
+        json.fail(
+            "has one of width and height, allowed are both (clips are scaled to them) or neither (clips keep "
+            "their own)");
+    rule.width = width ? width->integer(rule.spatial, most_pixels) : 0;
+    rule.height = height ? height->integer(rule.spatial, most_pixels) : 0;
     rule.frames_in = json.at("frames_in").integer(1, 10'000);
     rule.frames_out = json.at("frames_out").integer(1, 10'000);
     rule.first_frame_alone = boolean_or(json, "first_frame_alone", false);

@@ -54,14 +54,15 @@ Object image_json(const ImageRule& rule) {
 }
 
 Object video_json(const VideoRule& rule) {
-    return {{"width", rule.width},
-            {"height", rule.height},
-            {"spatial", rule.spatial},
-            {"frames_in", rule.frames_in},
-            {"frames_out", rule.frames_out},
-            {"first_frame_alone", rule.first_frame_alone},
-            {"fps", rule.fps},
-            {"max_seconds", rule.max_seconds}};
+    Object json = Object::object();
+    if (!rule.keeps_sizes()) json = {{"width", rule.width}, {"height", rule.height}};
+    json["spatial"] = rule.spatial;
+    json["frames_in"] = rule.frames_in;
+    json["frames_out"] = rule.frames_out;
+    json["first_frame_alone"] = rule.first_frame_alone;
+    json["fps"] = rule.fps;
+    json["max_seconds"] = rule.max_seconds;
+    return json;
 }
 
 void put_rules(Object& json, const Model& model) {

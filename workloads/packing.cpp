@@ -22,19 +22,17 @@ void require_items_fit(const Sample& sample, const Model& model) {
     for (std::size_t i = 0; i < sample.items.size(); ++i)
         if (sample.items[i].tokens > model.microbatch_tokens)
             fail(ErrorKind::input,
-                 "sample '{}' has an item ({}, number {}) of {} tokens, a microbatch of '{}' holds {} "
-                 "(microbatch_tokens of its model file)",
-                 sample.id, name_of(sample.items[i].modality), i, sample.items[i].tokens, model.name,
-                 model.microbatch_tokens);
+                 "sample '{}' has an item ({}, number {}) of {} tokens, a microbatch of '{}' holds {} ({})", sample.id,
+                 name_of(sample.items[i].modality), i, sample.items[i].tokens, model.name, model.microbatch_tokens,
+                 who_says_tokens(model));
 }
 
 void require_fit(const Sample& sample, const Load& load, const Model& model) {
     if (fits(load, limit_of(model))) return;
     require_items_fit(sample, model);
     if (load.tokens > model.microbatch_tokens)
-        fail(ErrorKind::input,
-             "sample '{}' has {} tokens, a microbatch of '{}' holds {} (microbatch_tokens of its model file)",
-             sample.id, load.tokens, model.name, model.microbatch_tokens);
+        fail(ErrorKind::input, "sample '{}' has {} tokens, a microbatch of '{}' holds {} ({})", sample.id, load.tokens,
+             model.name, model.microbatch_tokens, who_says_tokens(model));
     if (model.most_items > 0 && load.items > model.most_items)
         fail(ErrorKind::input, "sample '{}' has {} items, a microbatch of '{}' holds {} (most_items of its model file)",
              sample.id, load.items, model.name, model.most_items);

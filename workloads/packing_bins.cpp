@@ -1,5 +1,7 @@
 #include "workloads/packing_bins.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -237,6 +239,15 @@ Load limit_of(const Model& model) {
     if (model.most_items > 0) limit.items = model.most_items;
     if (model.most_video_seconds > 0) limit.video_us = microseconds(model.most_video_seconds);
     return limit;
+}
+
+std::string who_says_tokens(const Model& model) {
+    constexpr std::string_view option = "--microbatch-tokens";
+    const auto of_file = model.microbatch_tokens_of_file;
+    const std::string who = !of_file       ? fmt::format("microbatch_tokens of its model file, or {}", option)
+                            : *of_file > 0 ? std::string(option)
+                                           : fmt::format("{} or its default", option);
+    return who + "; --too-long own packs it alone";
 }
 
 bool fits(const Load& load, const Load& limit) {

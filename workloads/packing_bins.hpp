@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace pipeweaver::workloads {
@@ -30,6 +31,8 @@ constexpr std::int64_t no_limit = INT64_MAX / 4;
 
 /// Of a microbatch of the model.
 [[nodiscard]] Load limit_of(const Model& model);
+/// What says how many tokens a microbatch of the model holds, and the way out of it: words for an error.
+[[nodiscard]] std::string who_says_tokens(const Model& model);
 [[nodiscard]] bool fits(const Load& load, const Load& limit);
 
 /// The loads, but those above the limit as large as it is: whatever has one of these has a bin of its own.

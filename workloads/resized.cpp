@@ -8,9 +8,12 @@ namespace pipeweaver::workloads {
 namespace {
 
 struct Count {
-    std::int64_t all = 0, changed = 0;
+    std::int64_t all = 0, changed = 0, rounded = 0;
     double own = 0, taken = 0;  // positions of the changed ones
 };
+
+// More than a twentieth.
+bool is_worth_saying(std::int64_t some, std::int64_t all) { return some * 20 > all; }
 
 Count count(const std::vector<Sample>& samples, Modality modality) {
     Count count;
@@ -18,6 +21,7 @@ Count count(const std::vector<Sample>& samples, Modality modality) {
         for (const Item& item : sample.items) {
             if (item.modality != modality) continue;
             ++count.all;
+            count.rounded += item.rounded ? 1 : 0;
             if (item.own == 0) continue;
             ++count.changed;
             count.own += static_cast<double>(item.own);
@@ -33,18 +37,25 @@ std::string image_rule(const ImageRule& rule) {
 }
 
 std::string video_rule(const VideoRule& rule) {
-    return fmt::format("{} x {} pixels, {:.6g} frames a second, the first {:.6g} s", rule.width, rule.height, rule.fps,
-                       rule.max_seconds);
+    const auto size = rule.keeps_sizes() ? "" : fmt::format("{} x {} pixels, ", rule.width, rule.height);
+    return fmt::format("{}{:.6g} frames a second, the first {:.6g} s", size, rule.fps, rule.max_seconds);
 }
 
-void say(const Count& count, std::string_view items, const std::string& rule, std::string_view keys,
-         std::vector<std::string>& lines) {
-    if (count.changed * 20 <= count.all) return;
+// `keys`: of the model file; `way_out`: what else can be done there, or nothing.
+struct Words {
+    std::string_view items;
+    std::string rule;
+    std::string_view keys, way_out;
+};
+
+void say(const Count& count, const Words& words, std::vector<std::string>& lines) {
+    if (!is_worth_saying(count.changed, count.all)) return;
     const double times = count.own > count.taken ? count.own / count.taken : count.taken / count.own;
     lines.push_back(fmt::format(
         "{} of {} {} were resized by the model's rule ({}) and have {:.1f}x {} tokens than at their own sizes; "
-        "to change that edit {} in the model file (pipeweaver show MODEL prints it)",
-        count.changed, count.all, items, rule, times, count.own > count.taken ? "fewer" : "more", keys));
+        "to change that edit {} in the model file (pipeweaver show MODEL prints it{})",
+        count.changed, count.all, words.items, words.rule, times, count.own > count.taken ? "fewer" : "more",
+        words.keys, words.way_out));
 }
 
 }  // namespace
@@ -52,9 +63,20 @@ void say(const Count& count, std::string_view items, const std::string& rule, st
 std::vector<std::string> resized(const std::vector<Sample>& samples, const Model& model) {
     std::vector<std::string> lines;
     const bool square = model.image.fixed_pixels > 0;
-    say(count(samples, Modality::image), "images", image_rule(model.image),
-        square ? "image.fixed_pixels" : "image.min_tokens and image.max_tokens", lines);
-    say(count(samples, Modality::video), "clips", video_rule(model.video), "video", lines);
+    say(count(samples, Modality::image),
+        {"images", image_rule(model.image), square ? "image.fixed_pixels" : "image.min_tokens and image.max_tokens",
+         ""},
+        lines);
+    const Count clips = count(samples, Modality::video);
+    say(clips,
+        {"clips", video_rule(model.video), "video",
+         model.video.keeps_sizes() ? "" : "; without width and height there each clip keeps its own"},
+        lines);
+    if (is_worth_saying(clips.rounded, clips.all))
+        lines.push_back(
+            fmt::format("{} of {} clips have a side that is no multiple of {} pixels, and are rounded to "
+                        "whole latent patches (video.spatial of the model file)",
+                        clips.rounded, clips.all, model.video.spatial));
     return lines;
 }
 

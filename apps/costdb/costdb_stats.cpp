@@ -2,6 +2,7 @@
 #include "apps/command_line.hpp"
 #include "apps/console.hpp"
 #include "apps/costdb/costdb_commands.hpp"
+#include "pipeweaver/costdb/database.hpp"
 #include "pipeweaver/costdb/stats.hpp"
 
 #include <fmt/ranges.h>

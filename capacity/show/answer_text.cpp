@@ -106,6 +106,24 @@ std::string unpriced_text(const Study& study) {
     return fmt::format("{}", fmt::join(names, ", "));
 }
 
+// The cell's fastest point by launch flags; null: none is faster than the row's own.
+const Point* faster_by_flags(const std::vector<CellResult>& results, const Row& row) {
+    const Point* fastest = &point_of(results, row);
+    for (const Point& point : results[row.cell].points)
+        if (point.status == PointStatus::judged && point.step < fastest->step) fastest = &point;
+    return fastest != &point_of(results, row) && fastest->step < row.flags_step ? fastest : nullptr;
+}
+
+// Rows whose layout is the best for a planned order, and where launch flags alone are faster.
+std::string flags_text(const std::vector<CellResult>& results, const Ranking& ranking) {
+    std::string text;
+    for (std::size_t i = 0; i < ranking.rows.size(); ++i)
+        if (const Point* fastest = faster_by_flags(results, ranking.rows[i]))
+            text += fmt::format("row {} is in the best layout as planned; launch flags alone take {} in {}\n", i + 1,
+                                human(fastest->step), layout_text(fastest->as));
+    return text;
+}
+
 // Beneath the table: what its columns and notes mean here.
 std::string notes_text(const Study& study, const std::vector<CellResult>& results, const Ranking& ranking) {
     const auto& rows = ranking.rows;
@@ -120,6 +138,7 @@ std::string notes_text(const Study& study, const std::vector<CellResult>& result
         std::any_of(study.cells.begin(), study.cells.end(), [](const Cell& cell) { return price_of(cell) > 0; });
     if (some_priced && study.training_tokens > 0 && !ranking.has_prices)
         text += fmt::format("no price is known of {}: rows are ranked by GPU-hours\n", unpriced_text(study));
+    text += flags_text(results, ranking);
     for (std::size_t i = 0; i < rows.size(); ++i)
         if (!rows[i].why_not_planned.empty())
             text += fmt::format("row {} is not planned: {}\n", i + 1, rows[i].why_not_planned);

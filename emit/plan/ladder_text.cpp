@@ -4,6 +4,7 @@
 #include "emit/report/report_parts.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
+#include "pipeweaver/emulator/memory.hpp"
 #include "pipeweaver/planner/launched_way.hpp"
 #include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/planner/training_cost.hpp"
@@ -94,6 +95,23 @@ std::vector<std::string> training_lines(const Job& job, const Ladder& ladder) {
     add(ladder.now());
     if (&ladder.best() != &ladder.now()) add(ladder.best());
     return lines;
+}
+
+std::string fragments_text(const Job& job, const Batch& batch, const Rung& rung) {
+    const workloads::Model& model = job.setup->model;
+    const bool packs_text = model.modules[model.backbone()].architecture.kind == workloads::ModuleKind::language_model;
+    if (packs_text || planner::target(job.target).fixed_shapes) return {};
+    std::set<std::int64_t> sizes;
+    for (const auto& microbatch : batch.microbatches)
+        sizes.insert(microbatch.lengths.begin(), microbatch.lengths.end());
+    const double usable = static_cast<double>(emulator::usable_bytes(job.setup->cluster).count);
+    const double left = 1 - static_cast<double>(rung.peak.count) / usable;
+    constexpr double enough = 0.2;
+    if (sizes.size() < 2 || left >= enough) return {};
+    return fmt::format(
+        "images or clips have {} sizes, and the fullest GPU has {} of what is usable left: an allocator that "
+        "fragments takes more than the peak; --headroom 20% keeps room for it",
+        sizes.size(), percent(left));
 }
 
 std::string trust_text(const Job& job, const Plan& plan) {
@@ -194,6 +212,8 @@ std::string ladder_text(const Job& job, const Batch& batch, const Plan& plan) {
     text += wrapped("do", best.name != "now" ? fmt::format("{}: {}", best.name, what_to_do(job, ladder, best))
                                              : "now: keep what you run, no other rung is shorter");
     for (const std::string& line : workloads::resized(batch.samples, job.setup->model)) text += wrapped("sizes", line);
+    if (const auto fragments = fragments_text(job, batch, best); !fragments.empty())
+        text += wrapped("memory", fragments);
     text += training_of(job, ladder);
     const bool is_plans = best.name == "schedule";
     text += wrapped("trust", (is_plans ? "" : "of the searched plan: ") + trust_text(job, plan));

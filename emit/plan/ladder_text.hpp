@@ -26,6 +26,11 @@ namespace pipeweaver::emit {
 /// What all tokens of the job take as things are, and on the best rung: a phrase each; none: it was not asked.
 [[nodiscard]] std::vector<std::string> training_lines(const planner::Job& job, const planner::Ladder& ladder);
 
+/// Where the items of an encoder's or generator's microbatches have several sizes, and the rung's fullest GPU has less
+/// left than `--headroom 20%` keeps free: that fragments of the allocator are not counted; else nothing.
+[[nodiscard]] std::string fragments_text(const planner::Job& job, const planner::Batch& batch,
+                                         const planner::Rung& rung);
+
 /// What the plan's costs and its in-situ factors rest on, and how often it is the faster one if they are wrong: a
 /// phrase.
 [[nodiscard]] std::string trust_text(const planner::Job& job, const planner::Plan& plan);

@@ -2,6 +2,7 @@
 
 #include "emit/report/report_parts.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/planner/layout_choice.hpp"
 #include "pipeweaver/planner/training_cost.hpp"
 
 #include <fmt/format.h>
@@ -53,6 +54,12 @@ Writer partition_json(const partition::Partition& partition, const workloads::Mo
                                        {"copies", layout.copies},
                                        {"sharing", name_of(layout.sharing)}});
     return json;
+}
+
+std::string cut_short_text(const LayoutChoice& choice) {
+    constexpr const char* over = "the time for layouts was over; a larger --budget";
+    if (choice.not_reached > 0) return fmt::format("{} not tried: {} tries them", choice.not_reached, over);
+    return fmt::format("not all of the fastest were searched: {} searches them", over);
 }
 
 std::vector<std::string> layout_lines(const partition::Partition& partition, const workloads::Model& model) {

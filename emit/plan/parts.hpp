@@ -31,6 +31,9 @@ namespace pipeweaver::emit {
 /// The partitions that were judged beside the one taken: an array.
 [[nodiscard]] nlohmann::ordered_json alternatives_json(const planner::PartitionChoice& choice);
 
+/// "12 not tried: the budget was over; ...": what time left out of a choice of layouts. Pre: it was cut short.
+[[nodiscard]] std::string cut_short_text(const planner::LayoutChoice& choice);
+
 /// "balanced, interleaved, 4 chunks, recompute blocks:2": an opponent, or a policy on a partition.
 [[nodiscard]] std::string words_of(const planner::Baseline& baseline);
 

@@ -93,6 +93,8 @@ Writer layout_choice_json(const std::optional<LayoutChoice>& choice) {
     return {{"tried", std::move(tried)},
             {"refused", std::move(refused)},
             {"passed_over", choice->passed_over},
+            {"cut_short", choice->cut_short},
+            {"not_reached", choice->not_reached},
             {"same_batch", choice->equal_batch},
             {"own_refused", choice->own_refused ? Writer(*choice->own_refused) : Writer(nullptr)}};
 }

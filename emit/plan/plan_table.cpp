@@ -155,6 +155,7 @@ std::string layouts(const std::optional<LayoutChoice>& choice) {
     for (const LayoutRefused& one : choice->refused) text += fmt::format("  {} refused: {}\n", one.count, one.why);
     if (choice->passed_over > 0)
         text += fmt::format("  {} not tried: even without recomputation they would take longer\n", choice->passed_over);
+    if (choice->cut_short) text += fmt::format("  {}\n", cut_short_text(*choice));
     return text;
 }
 

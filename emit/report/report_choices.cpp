@@ -1,4 +1,5 @@
 // What was decided before any schedule was searched: the layout, and which replica takes which microbatches.
+#include "emit/plan/parts.hpp"
 #include "emit/report/report_parts.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/schedule/gap.hpp"
@@ -65,6 +66,7 @@ std::string layouts(const LayoutChoice& choice) {
     if (choice.passed_over > 0)
         refused.push_back(fmt::format("{}, not tried: even without recomputation slower than those that were",
                                       plural(choice.passed_over, "layout")));
+    if (choice.cut_short) refused.push_back(cut_short_text(choice));
     std::string html = tried_table(choice);
     if (refused.empty()) return html;
     LongList list{"<ul class=\"not\">\n", "</ul>\n", {}, "more reasons"};

@@ -50,7 +50,8 @@ std::string ladder(const Job& job, const Plan& plan) {
     return table + training +
            fmt::format("<p>Trust: {}. {}{}.</p>\n", escape(trust_text(job, plan)),
                        missing.empty() ? std::string()
-                                       : fmt::format("Left out for lack of time: {}. ", fmt::join(missing, ", ")),
+                                       : fmt::format("Left out for lack of time: {}; a larger --budget has them. ",
+                                                     fmt::join(missing, ", ")),
                        escape(search_text(plan)));
 }
 

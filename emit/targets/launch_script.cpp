@@ -27,6 +27,11 @@ std::string comment(const std::string& text) {
     return "# " + line + "\n";
 }
 
+std::string kind_of(const Launch& of, const std::string& module, std::string_view usual) {
+    const auto kind = of.kinds.find(module);
+    return kind == of.kinds.end() ? std::string(usual) : kind->second;
+}
+
 std::string launch_head(const Launch& of, std::string_view what) {
     return comment(fmt::format("{} for {} on {} x {}, rung {}: {}", what, of.model, of.degrees.gpus(), of.device,
                                of.rung, of.way)) +

@@ -1,6 +1,7 @@
 #include "emit/targets/megatron.hpp"
 
 #include "emit/targets/launch_script.hpp"
+#include "emit/targets/megatron_entry.hpp"
 #include "pipeweaver/base/option_values.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/launch/megatron_words.hpp"
@@ -65,52 +66,33 @@ std::string split_arrays(const Launch& of) {
     return text;
 }
 
+// What the script says as keys, with those of the split.
+std::vector<LaunchSetting> keyed(const Launch& of) {
+    std::vector<LaunchSetting> all = launch::megatron_settings(of);
+    if (of.split.ranks == 1) return all;
+    const Spelled layout = launch::spell_pipeline_layout(of.split);
+    const auto chunks = std::to_string(of.split.chunks());
+    for (const Flag& one : layout.flags)
+        all.push_back(
+            {{}, "model.pipeline_model_parallel_layout", nlohmann::json(one.value).dump(), "layers of every stage"});
+    if (of.split.chunks() > 1) all.push_back({{}, "model.virtual_pipeline_model_parallel_size", chunks, ""});
+    return all;
+}
+
+// Megatron-Bridge's KEY=VALUE, which are the keys of the configuration.
+std::string overrides(const Launch& of) {
+    std::string text = comment("Megatron-Bridge: the same and the split as overrides of a recipe (run_recipe.py)") +
+                       "PIPEWEAVER_BRIDGE=(\n";
+    for (const LaunchSetting& one : keyed(of))
+        if (!one.key.empty()) text += "  " + quoted_for_shell(fmt::format("{}={}", one.key, one.value)) + "\n";
+    return text + ")\n";
+}
+
 std::string mimo(const Launch& of) {
     const Spelled grids = launch::spell_mimo(of);
     if (!grids.says()) return comment("MegatronMIMO's grids: none: " + grids.why_not);
     std::string text = comment("MegatronMIMO's grids: images have a copy on each GPU, beside the language model");
     for (const Flag& one : grids.flags) text += fmt::format("export {}={}\n", one.name, one.value);
-    return text;
-}
-
-std::string kind_of(const Launch& of, const std::string& module, std::string_view usual) {
-    const auto kind = of.kinds.find(module);
-    return kind == of.kinds.end() ? std::string(usual) : kind->second;
-}
-
-// The script of Megatron-LM that trains such a model, and what it wants; none: it has none.
-struct Entry {
-    std::string script;
-    std::vector<std::string> notes;
-};
-
-// As of August 2026: model.py clears split fields by their names of 2024, and so hands the split on.
-Entry entry_of(const Launch& of) {
-    std::vector<std::string> encoders = of.dealt;
-    for (const auto& one : of.split.encoders) encoders.push_back(one.module);
-    const bool is_text = kind_of(of, of.language, "llm") == "llm" && of.split.generators.empty();
-    if (is_text && encoders.empty()) return {"pretrain_gpt.py", {}};
-    const bool sees = std::all_of(encoders.begin(), encoders.end(),
-                                  [&](const std::string& one) { return kind_of(of, one, "vit") == "vit"; });
-    if (is_text && sees)
-        return {"examples/multimodal/train.py",
-                {"builds the encoder on the first stage, models by --language-model-type and --vision-model-type;",
-                 "its model.py hands the split on to the encoder: there vision_config and vision_projection_config",
-                 "need pipeline_model_parallel_layout, num_layers_in_first_pipeline_stage and",
-                 "num_layers_in_last_pipeline_stage None; --recompute-vision recomputes the encoder, too.",
-                 "For models that it does not name Megatron-Bridge has recipes (scripts/training/run_recipe.py),",
-                 "with the keys of megatron.yaml."}};
-    return {{},
-            {fmt::format("Megatron-LM has no entry script for {}: PIPEWEAVER_ENTRY is your own, which builds the",
-                         !is_text ? "models with a diffusion transformer or other generator"
-                                  : "language models with encoders of other than images and clips"),
-             "model of Megatron Core's modules; Megatron-Bridge has recipes of some (FLUX, Wan, Qwen Omni)."}};
-}
-
-std::string entry_lines(const Launch& of) {
-    const Entry entry = entry_of(of);
-    std::string text = entry.script.empty() ? std::string() : fmt::format("PIPEWEAVER_ENTRY={}\n", entry.script);
-    for (auto note = entry.notes.rbegin(); note != entry.notes.rend(); ++note) text.insert(0, comment(*note));
     return text;
 }
 
@@ -143,23 +125,10 @@ std::string script(const Launch& of) {
         launch_head(of, "Flags of Megatron-LM") + "#\n" + comment("  source megatron.sh") +
         comment("  export CUDA_DEVICE_MAX_CONNECTIONS=1    # before Blackwell, with tensor or context parallelism") +
         comment("  torchrun ... \"$PIPEWEAVER_ENTRY\" \"${PIPEWEAVER_FLAGS[@]}\" \"${PIPEWEAVER_SPLIT[@]}\" ...") +
-        "\n" + entry_lines(of) + "\n" + flag_array(of) + "\n";
+        "\n" + megatron_entry(of) + "\n" + flag_array(of) + "\n";
     for (const std::string& note : launch::recompute_words(of).notes) text += comment("Recomputation: " + note);
     if (!of.frozen.empty()) text += comment(fmt::format("Not trained: {}", fmt::join(of.frozen, ", ")));
-    return text + split_arrays(of) + "\n" + mimo(of) + "\n" + fake_group(of);
-}
-
-// What the script says as keys, with those of the split.
-std::vector<LaunchSetting> keyed(const Launch& of) {
-    std::vector<LaunchSetting> all = launch::megatron_settings(of);
-    if (of.split.ranks == 1) return all;
-    const Spelled layout = launch::spell_pipeline_layout(of.split);
-    const auto chunks = std::to_string(of.split.chunks());
-    for (const Flag& one : layout.flags)
-        all.push_back(
-            {{}, "model.pipeline_model_parallel_layout", nlohmann::json(one.value).dump(), "layers of every stage"});
-    if (of.split.chunks() > 1) all.push_back({{}, "model.virtual_pipeline_model_parallel_size", chunks, ""});
-    return all;
+    return text + split_arrays(of) + overrides(of) + "\n" + mimo(of) + "\n" + fake_group(of);
 }
 
 std::string first_last(const Launch& of) {

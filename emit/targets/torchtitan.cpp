@@ -144,11 +144,19 @@ std::vector<Line> batch_lines(const Launch& of) {
     return all;
 }
 
+// Whose module it is, where torchtitan need not have one.
+std::string module_note(const Launch& of) {
+    if (kind_of(of, of.language, "llm") != "dit") return "";
+    return comment(
+               "Of diffusion transformers torchtitan 0.3.0 has FLUX alone (--module flux); for any other, --module") +
+           comment("is your own, which builds and shards the model as these flags say.");
+}
+
 std::string titan_script(const Launch& of) {
     std::string text =
         launch_head(of, "Flags of torchtitan 0.3.0") + "#\n" + comment("  source torchtitan.sh") +
         comment("  torchrun ... -m torchtitan.train --module ... --config ... \"${PIPEWEAVER_FLAGS[@]}\"") +
-        "\nPIPEWEAVER_FLAGS=(\n";
+        module_note(of) + "\nPIPEWEAVER_FLAGS=(\n";
     for (const auto& lines : {pipeline_lines(of), degree_lines(of), batch_lines(of)})
         for (const Line& one : lines) {
             if (!one.about.empty()) text += "  " + comment(one.about);

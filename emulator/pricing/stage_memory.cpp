@@ -2,6 +2,7 @@
 
 #include "emulator/pricing/data_traffic.hpp"
 #include "emulator/pricing/kept_memory.hpp"
+#include "pipeweaver/emulator/shares.hpp"
 #include "pipeweaver/workloads/activations.hpp"
 #include "pipeweaver/workloads/counts.hpp"
 #include "pipeweaver/workloads/module_roles.hpp"

@@ -6,6 +6,7 @@
 #include "emulator/step/step_parts.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emulator/layer_costs.hpp"
+#include "pipeweaver/emulator/shares.hpp"
 #include "pipeweaver/emulator/split.hpp"
 #include "pipeweaver/workloads/counts.hpp"
 #include "pipeweaver/workloads/module_roles.hpp"

@@ -18,13 +18,21 @@ namespace {
 template <class Launch>
 class Trials {
 public:
-    Trials(const FitAsked& asked, const std::string& framework, const Executor& execute)
-        : asked_(asked), framework_(framework_called(framework)), execute_(execute) {}
+    // Of changes of `launch`: an assignment is of its replicas.
+    Trials(const Launch& launch, const FitAsked& asked, const std::string& framework, const Executor& execute)
+        : asked_(asked),
+          unassigned_(asked),
+          dp_(launch.dp(asked.gpus)),
+          framework_(framework_called(framework)),
+          execute_(execute) {
+        unassigned_.assigned.clear();
+    }
 
     std::optional<Fit> fit(const Launch& launch) const {
         if (!broken_rules(launch, asked_.gpus, framework_).empty()) return std::nullopt;
         try {
-            return fit_of(run_of(as_run(launch), asked_), asked_.seed, execute_);
+            const FitAsked& asked = launch.dp(asked_.gpus) == dp_ ? asked_ : unassigned_;
+            return fit_of(run_of(as_run(launch), asked), asked.seed, execute_);
         } catch (const Error& error) {
             // A layout that our emulation has no cut or order for.
             if (error.kind() == ErrorKind::io) throw;
@@ -45,6 +53,8 @@ private:
     static TitanLaunch as_run(const TitanLaunch& launch) { return launch; }
 
     const FitAsked& asked_;
+    FitAsked unassigned_;
+    std::int64_t dp_;
     const Framework& framework_;
     const Executor& execute_;
 };
@@ -152,7 +162,7 @@ void add_doubled(const Trials<Launch>& trials, const Launch& l, std::int64_t Lau
 
 std::vector<Change> fitting_changes(const MegatronLaunch& l, const FitAsked& asked, const Fit& fit,
                                     const std::string& framework, const Executor& execute) {
-    const Trials<MegatronLaunch> trials(asked, framework, execute);
+    const Trials<MegatronLaunch> trials(l, asked, framework, execute);
     std::vector<Change> changes;
     std::int64_t most = 1;
     for (const std::int64_t layers : built_layers(settled(l)).layers) most = std::max(most, layers);
@@ -181,7 +191,7 @@ std::vector<Change> fitting_changes(const MegatronLaunch& l, const FitAsked& ask
 
 std::vector<Change> fitting_changes(const TitanLaunch& l, const FitAsked& asked, const Fit&,
                                     const std::string& framework, const Executor& execute) {
-    const Trials<TitanLaunch> trials(asked, framework, execute);
+    const Trials<TitanLaunch> trials(l, asked, framework, execute);
     std::vector<Change> changes;
     if (l.checkpoint != "full") {
         TitanLaunch changed = l;

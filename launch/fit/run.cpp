@@ -6,11 +6,13 @@
 #include "pipeweaver/launch/rules.hpp"
 #include "pipeweaver/partition/said_layers.hpp"
 #include "pipeweaver/planner/emulate.hpp"
+#include "pipeweaver/planner/targets.hpp"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace pipeweaver::launch {
 
@@ -34,13 +36,55 @@ std::string dataset_of(const FitAsked& asked, std::int64_t sequence) {
     return fmt::format("constant-{}", sequence);
 }
 
-// A batch file is the step of all replicas as it is.
-void put_samples(const FitAsked& asked, std::int64_t sequence, std::int64_t microbatches,
-                 planner::WorkloadOptions& workload) {
+// A batch file is the step of all replicas as it is. Without an assignment samples are packed and handed out as a plan
+// has them in its rung "now".
+void put_samples(const FitAsked& asked, std::int64_t sequence, std::int64_t microbatches, Run& run) {
+    planner::WorkloadOptions& workload = run.options.workload;
     workload.batch = asked.batch;
-    if (!asked.batch.empty()) return;
-    workload.dataset = dataset_of(asked, sequence);
-    workload.microbatches = microbatches;
+    run.options.assigned = asked.assigned;
+    if (asked.assigned.empty()) {
+        run.options.batch.assignment = "in-turn";
+        workload.equal_microbatches = planner::target(run.target).equal_microbatches;
+    }
+    if (asked.batch.empty()) {
+        workload.dataset = dataset_of(asked, sequence);
+        workload.microbatches = microbatches;
+    }
+    // Of other data sets samples are cut to what a microbatch holds; require_held() refuses these.
+    if (!asked.batch.empty() || workload.dataset.starts_with("constant-"))
+        workload.too_long = workloads::name_of(workloads::TooLong::own);
+}
+
+// "--seq-length times --micro-batch-size".
+std::string product_of(const std::string& sequence, std::int64_t samples, std::string_view count) {
+    return samples > 1 ? fmt::format("{} times {}", sequence, count) : sequence;
+}
+
+// A microbatch holds what the launch says, not what a model file or option does.
+void require_held(const Run& run, const planner::EmulationRequest& of) {
+    workloads::Model model = of.job.setup->model;
+    model.too_long = workloads::TooLong::usual;
+    for (const workloads::Sample& sample : of.batch.samples) {
+        if (sample.tokens() > model.microbatch_tokens)
+            fail(ErrorKind::input, "{}: sample '{}' has {} tokens, a microbatch of the launch holds {} ({})",
+                 of.batch.name, sample.id, sample.tokens(), model.microbatch_tokens, run.says_tokens);
+        workloads::require_fit(sample, model);
+    }
+}
+
+// How samples became microbatches; empty: each is one.
+std::string packing_of(const Run& run, const planner::EmulationRequest& of) {
+    const std::size_t samples = of.batch.samples.size(), microbatches = of.batch.microbatches.size();
+    if (!run.options.assigned.empty())
+        return fmt::format("{} samples are in {} microbatches and on the replicas as {} says", samples, microbatches,
+                           run.options.assigned);
+    if (samples == microbatches || run.options.workload.dataset.starts_with("constant-")) return {};
+    return fmt::format(
+        "{} samples are packed into {} microbatches as they come and handed to the replicas in turn{}, "
+        "as *now* of `plan --target {}` has them{}",
+        samples, microbatches, of.job.equal_microbatches ? ", equally many to each" : "",
+        planner::target(run.target).option,
+        run.options.workload.batch.empty() ? "" : "; --assigned takes a plan's assignment of them");
 }
 
 // Layers of the backbone by stage as --layers takes them; multi-token prediction counts as layers where it is.
@@ -102,6 +146,9 @@ Recipe recipe_of(const MegatronLaunch& l, const std::string& asked, std::vector<
     recipe.execution.sequence_parallel = l.sequence_parallel || l.tp == 1;
     if (l.experts) recipe.execution.experts.tensor_parallel = *l.etp;
     put_states(l, recipe);
+    if (!l.bf16 && !l.fp16)
+        assumed.push_back(fmt::format("neither bf16 nor fp16 is said: values have 32 bits; {} says otherwise",
+                                      l.dialect == Dialect::bridge_overrides ? "model.bf16=true" : "--bf16"));
     if (!l.fp8.empty()) assumed.emplace_back("weights and activations are counted in 16 bits, not in fp8");
     if (l.offload_layers > 0 || l.fine_offload) assumed.emplace_back("nothing is taken off for offloaded activations");
     return recipe;
@@ -188,14 +235,16 @@ Run run_without_batch(const MegatronLaunch& l, const FitAsked& asked) {
 
 Run run_of(const MegatronLaunch& l, const FitAsked& asked) {
     Run run = run_without_batch(l, asked);
-    put_samples(asked, *l.seq_length, std::min(microbatches_of(l, asked.gpus), enough_rounds * l.pp),
-                run.options.workload);
+    put_samples(asked, *l.seq_length, std::min(microbatches_of(l, asked.gpus), enough_rounds * l.pp), run);
     run.options.any_memory = true;
+    run.says_tokens =
+        product_of(written(l.dialect, "seq-length"), l.micro_batch.value_or(1), written(l.dialect, "micro-batch-size"));
     return run;
 }
 
 Run run_of(const TitanLaunch& l, const FitAsked& asked) {
     Run run;
+    run.target = "torchtitan";
     planner::EmulateOptions& options = run.options;
     const auto schedule = titan_schedule(l.schedule);
     workloads::Model model = asked.model;
@@ -211,7 +260,10 @@ Run run_of(const TitanLaunch& l, const FitAsked& asked) {
     options.workload.dp = degree(l.dp(asked.gpus));
     options.workload.ep = degree(l.ep);
     if (l.cp > 1) options.workload.context = "ring";
-    put_samples(asked, l.seq_len, l.pp > 1 ? l.local_batch / l.microbatch : 1, options.workload);
+    run.says_tokens =
+        product_of("training.seq_len", samples,
+                   l.pp > 1 ? "parallelism.pipeline_parallel_microbatch_size" : "training.local_batch_size");
+    put_samples(asked, l.seq_len, l.pp > 1 ? l.local_batch / l.microbatch : 1, run);
     Recipe recipe = emulator::find_recipe(asked.recipe.empty() ? "torch-fsdp2" : asked.recipe);
     const bool keeps = l.reshard == "never" || (l.reshard == "default" && l.pp > 1);
     recipe.zero = l.shards(asked.gpus) * l.cp == 1 ? 0 : keeps ? 2 : 3;
@@ -243,14 +295,17 @@ const emulator::ReplicaEmulation& fullest_replica(const planner::Emulation& emul
 
 Fit fit_of(const Run& run, std::int64_t seed, const Executor& execute) {
     const auto request = run.options.request(static_cast<std::uint64_t>(seed), execute);
+    require_held(run, request);
     const auto emulation = planner::emulate(request, execute);
     const emulator::Setup& setup = *request.job.setup;
     Fit fit;
     fit.usable = emulator::capacity_of(setup);
     fit.device = setup.cluster.device;
     fit.step = emulation.step;
-    fit.microbatches = *run.options.workload.microbatches;
+    for (const auto& mine : emulation.assigned)
+        fit.microbatches = std::max(fit.microbatches, static_cast<std::int64_t>(mine.size()));
     fit.assumed = run.assumed;
+    if (std::string packing = packing_of(run, request); !packing.empty()) fit.assumed.push_back(std::move(packing));
     for (const emulator::RankMemory& rank : fullest_replica(emulation).memory)
         fit.ranks.push_back({rank.peak, rank.fixed.weights, rank.fixed.gradients, rank.fixed.optimizer,
                              rank.fixed.buffers + rank.fixed.workspace, rank.activations, rank.transient, 0});

@@ -42,6 +42,12 @@ std::optional<Setting> kind_of(Dialect dialect, const Word& word, const std::str
     return Setting{"activation_checkpoint", {text.substr(begin.size())}, where};
 }
 
+// A value in Hydra's quotes, which "E|(t*2|)*3" needs, without them.
+std::string unquoted(const std::string& value) {
+    const bool quoted = value.size() > 1 && value.front() == value.back() && (value[0] == '"' || value[0] == '\'');
+    return quoted ? value.substr(1, value.size() - 2) : value;
+}
+
 // "model.num_layers=64" or "+model.num_layers=64"; nothing for other words.
 std::optional<Setting> override_of(const Word& word, const std::string& where) {
     const std::size_t equals = word.text.find('=');
@@ -54,7 +60,7 @@ std::optional<Setting> override_of(const Word& word, const std::string& where) {
     if (name.find('.') == std::string::npos || !is_letter(name.front()) ||
         !std::all_of(name.begin(), name.end(), plain))
         return std::nullopt;
-    return Setting{name, {word.text.substr(equals + 1)}, where};
+    return Setting{name, {unquoted(word.text.substr(equals + 1))}, where};
 }
 
 std::string where_of(const Word& word, const std::string& from) {

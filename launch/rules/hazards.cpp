@@ -36,9 +36,11 @@ Why uneven_overlap(const M& l, const HazardAsked&) {
 
 Why varied_chunks(const M& l, const HazardAsked& asked) {
     const M all = settled(l);
-    if (!all.vpp || !(l.variable_lengths || asked.varied)) return std::nullopt;
-    return fmt::format("{} chunks of a rank, and {}", *all.vpp,
-                       l.variable_lengths ? "variable_seq_lengths is said" : "samples of varied sizes");
+    if (!all.vpp || !asked.varied || l.variable_lengths) return std::nullopt;
+    return fmt::format("{} chunks of a rank, and samples of varied sizes; {}", *all.vpp,
+                       l.dialect == Dialect::bridge_overrides
+                           ? "say model.variable_seq_lengths=true"
+                           : "no argument says variable_seq_lengths: set it in the model's configuration");
 }
 
 Why many_transfers(const M& l, const HazardAsked& asked) {
@@ -81,9 +83,11 @@ constexpr std::array megatron_hazards{
                  "NVIDIA/Megatron-LM#1810", uneven_overlap},
     HazardRow<M>{
         "varied-chunks",
-        "the schedule with chunks takes no tensors of changed shapes: variable lengths need variable_seq_lengths, "
-        "which has no argument, and an exchange of shapes before each transfer",
-        "megatron/core/pipeline_parallel/schedules.py; pytorch/pytorch#159942 has the same for PyTorch", varied_chunks},
+        "microbatches whose lengths vary need variable_seq_lengths, with which ranks exchange shapes before each "
+        "transfer; without it all tensors have the shape of the sequence length",
+        "megatron/core/pipeline_parallel/p2p_communication.py _communicate; pytorch/pytorch#159942 has the same for "
+        "PyTorch",
+        varied_chunks},
     HazardRow<M>{"many-transfers",
                  "with many microbatches transfers and activations of chunks may cost more than they save",
                  "NVIDIA/Megatron-LM#4385", many_transfers},

@@ -61,13 +61,6 @@ bool is_said(const NowWanted& now) {
     return !(now.partition.empty() && now.policy.empty() && now.recompute.empty() && now.layers.empty()) || now.chunks;
 }
 
-// Whether time ended the choice.
-bool lacks_some(const Opponents& opponents) {
-    const auto& refused = opponents.not_applicable;
-    return std::any_of(refused.begin(), refused.end(),
-                       [](const NotApplicable& one) { return one.why == no_time_left; });
-}
-
 // What runs now goes first, and so is tried however short the time: no plan is then slower than it.
 void add_first(Opponents& all, OpponentWay now, workloads::Packing cut_packing) {
     now.cut_packing = cut_packing;
@@ -97,7 +90,9 @@ Rung flags_rung(const Request& own, const Rung& before, std::vector<std::string>
     auto best = fastest_of("flags", here, own, execute, time, why_none);
     if (!best) return nothing("flags", before, std::move(why_none));
     Rung rung = std::move(best->rung);
-    if (rung.step >= before.step) return nothing("flags", before, std::string(no_better_flags));
+    const bool is_whole = best->is_whole && !lacks(left_out, tuned_cuts);
+    if (rung.step >= before.step)
+        return nothing("flags", before, std::string(is_whole ? no_better_flags : none_in_time));
     rung.needs = needs_of_flags(own.job, *best->way, best->recompute);
     rung.files = before.files;
     return rung;
@@ -194,7 +189,8 @@ LadderStart begin_ladder(std::vector<Request> packings, const std::vector<Reques
         start.opponents = chosen;
     else
         start.opponents = choose_opponents(start.request.job, start.request.batch, execute, time);
-    if (own.empty() && lacks_some(start.opponents)) add_first(start.opponents, *now->way, given.job.packing);
+    if (own.empty() && lacks_time(start.opponents.not_applicable))
+        add_first(start.opponents, *now->way, given.job.packing);
     // Another layout gains more than another cut: it comes first where time is short.
     add_elsewhere(start, wanted.cp, execute, time);
     tune_best(start.opponents, start.request, start.left_out, execute, time);

@@ -28,7 +28,8 @@ public:
             ladder_.rungs.push_back(*start_.flags);
         else
             add_row(
-                "flags", [](const Baseline& row) { return row.on_own_ranks; }, std::string(no_better_flags));
+                "flags", [](const Baseline& row) { return row.on_own_ranks; },
+                std::string(all_flags_tried() ? no_better_flags : none_in_time));
         add_row(
             "layout", [this](const Baseline& row) { return start_.flags || !row.on_own_ranks; }, why_no_layout());
         ladder_.left_out = start_.left_out;
@@ -59,8 +60,20 @@ private:
         ladder_.rungs.push_back(nothing(name, last(), std::move(why_nothing)));
     }
 
+    // Whether there was time for every schedule that the target's flags say in the plan's layout.
+    bool all_flags_tried() const {
+        const auto has = [](const std::vector<std::string>& all, const std::string& one) {
+            return std::find(all.begin(), all.end(), one) != all.end();
+        };
+        std::vector<NotApplicable> of_flags = plan_.baselines.not_applicable;
+        std::erase_if(of_flags, [&](const NotApplicable& one) {
+            return !has(runs_.launch.partitions, one.partition) || !has(runs_.launch.policies, one.policy);
+        });
+        return !lacks_time(of_flags) && !lacks(start_.left_out, tuned_cuts);
+    }
+
     std::string why_no_layout() const {
-        if (lacks(start_.left_out, other_layouts)) return "of those that there was time for none is faster";
+        if (lacks(start_.left_out, other_layouts)) return std::string(none_in_time);
         if (job_.layout_choice)
             return fmt::format("{} was chosen among {} layouts", name_of(job_.setup->layout), start_.layouts);
         return fmt::format("none of {} layouts that fit is faster as flags launch it", start_.layouts);
@@ -142,7 +155,7 @@ private:
         for (const ReplicaPlan& replica : plan_.replicas)
             take_memory(rung, replica.cut.step.problem.ranks, replica.found.replay.peak);
         rung.needs = "pipeweaver.torch runs it" + left_to_chunks();
-        rung.target = targets().front().option;
+        rung.target = runs_plan(runs_) ? runs_.option : targets().front().option;
         rung.files = {"replica-*/actions.json"};
         return rung;
     }

@@ -85,6 +85,17 @@ std::string why_not_of(const std::vector<NotApplicable>& all) {
     return text;
 }
 
+// The ways of a job that its target launches, of which there are none.
+std::string why_none_of(const Job& job, const Opponents& ways) {
+    const Target& runs = target(job.target);
+    const int zero = job.setup->recipe.zero;
+    if (zero > runs.launch.most_zero)
+        return fmt::format("--zero, --recipe: the job has ZeRO {}, but {} launches ZeRO 0 to {} alone", zero,
+                           runs.option, runs.launch.most_zero);
+    if (!ways.not_applicable.empty()) return why_not_of(ways.not_applicable);
+    return fmt::format("{} launches nothing in {}", runs.option, name_of(job.setup->layout));
+}
+
 search::Standing standing_of(const Rung& rung) {
     const double usable = rung.usable > Bytes{} ? static_cast<double>(rung.usable.count) : 1;
     return {rung.step, static_cast<double>(rung.peak.count) / usable};
@@ -131,7 +142,7 @@ std::optional<Fitting> fastest_of(const std::string& name, const Opponents& ways
                                   const Executor& execute, const Time& time, std::string& why_none) {
     std::optional<Fitting> best;
     if (ways.ways.empty()) {
-        why_none = why_not_of(ways.not_applicable);
+        why_none = why_none_of(request.job, ways);
         return best;
     }
     const Baselines rows = run_opponents(ways, request.job, request.batch, execute, time);
@@ -142,8 +153,14 @@ std::optional<Fitting> fastest_of(const std::string& name, const Opponents& ways
         if (tried && tried->recompute == row.recompute && !judged) judged = row.step;
         if (tried && (!best || standing_of(tried->rung) < standing_of(best->rung))) best = std::move(tried);
     }
+    if (best) best->is_whole = !lacks_time(rows.not_applicable);
     if (!best) why_none = rows.all.empty() ? why_not_of(rows.not_applicable) : "no recomputation fits all replicas";
     return best;
+}
+
+bool lacks_time(const std::vector<NotApplicable>& refused) {
+    return std::any_of(refused.begin(), refused.end(),
+                       [](const NotApplicable& one) { return one.why == no_time_left; });
 }
 
 bool lacks(const std::vector<std::string>& left_out, std::string_view what) {
@@ -153,6 +170,7 @@ bool lacks(const std::vector<std::string>& left_out, std::string_view what) {
 std::string needs_of_flags(const Job& job, const OpponentWay& way, const std::string& recompute) {
     const std::int64_t chunks = way.partition.chunks_per_rank;
     const Launch& launch = target(job.target).launch;
+    if (way.setup->layout.pp == 1 && chunks == 1) return fmt::format("recompute {} ({})", recompute, launch.recompute);
     return fmt::format("layers {} ({}), {} with {} chunk{} a rank ({}), recompute {} ({})",
                        partition::text_of(partition::said_layers(job.setup->model, way.partition)), launch.cut,
                        way.policy, chunks, chunks == 1 ? "" : "s", launch.order, recompute, launch.recompute);

@@ -12,12 +12,16 @@ struct Fitting {
     const OpponentWay* way = nullptr;
     std::string recompute;
     Rung rung;
+    bool is_whole = true;  // of fastest_of(): there was time for all ways
 };
 
 // What is left out for lack of time.
 constexpr std::string_view other_layouts = "other layouts", tuned_cuts = "tuned cuts";
 
 constexpr std::string_view no_better_flags = "no other cut, chunks or recomputation that the flags can say is faster";
+
+// In place of the like where some were left out.
+constexpr std::string_view none_in_time = "of those that there was time for none is faster";
 
 // Whether a rank that holds `peak` of `usable` bytes has less left than the rung's fullest.
 bool is_over(const Rung& rung, Bytes peak, Bytes usable);
@@ -39,6 +43,9 @@ std::optional<Fitting> fastest_of(const std::string& name, const Opponents& ways
 Rung nothing(std::string name, const Rung& before, std::string why);
 
 std::string needs_of_flags(const Job& job, const OpponentWay& way, const std::string& recompute);
+
+// Whether some were not tried for lack of time.
+bool lacks_time(const std::vector<NotApplicable>& refused);
 
 bool lacks(const std::vector<std::string>& left_out, std::string_view what);
 

@@ -22,7 +22,8 @@ struct Considered {
     std::shared_ptr<const Setup> setup{};
     LayoutTrial trial{};  // unless refused before it
     bool passed_over = false;
-    bool is_final = false;  // one of those that the layout is chosen from
+    bool not_reached = false;  // when time was over
+    bool is_final = false;     // one of those that the layout is chosen from
 
     const std::optional<LayoutTried>& tried() const { return trial.tried; }
 
@@ -135,6 +136,7 @@ private:
             if (one.is.refused) ++count[static_cast<std::size_t>(*one.is.refused)];
             if (one.is.refused && one.is.is_own) choice.own_refused = reason_text(*one.is.refused, request_);
             if (one.passed_over) ++choice.passed_over;
+            if (one.not_reached) ++choice.not_reached;
         }
         std::sort(fitting.begin(), fitting.end(),
                   [](const Considered* a, const Considered* b) { return is_faster(*a->tried(), *b->tried()); });
@@ -161,8 +163,9 @@ private:
             std::vector<Considered*> now;
             for (std::size_t i = first; i < end; ++i) {
                 Considered& one = *open[i];
-                one.passed_over = cut_short_ || is_hidden(one, limit);
-                if (!one.passed_over) now.push_back(&one);
+                one.passed_over = is_hidden(one, limit);
+                one.not_reached = cut_short_ && !one.passed_over;
+                if (!one.passed_over && !one.not_reached) now.push_back(&one);
             }
             judge(now, LayoutEffort::quick);
             cut_short_ = cut_short_ || time_.is_over();

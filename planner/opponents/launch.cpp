@@ -11,6 +11,8 @@ using namespace emulator;
 
 namespace {
 
+constexpr std::string_view no_pipeline = "no-pipeline";
+
 // Encoders whole on the first stage, and what follows the backbone whole on the last.
 bool has_whole_encoders(const OpponentWay& way) {
     const std::size_t backbone = way.setup->model.backbone();
@@ -24,11 +26,17 @@ bool has_whole_encoders(const OpponentWay& way) {
 
 }  // namespace
 
+std::string name_without_pipeline(const Setup& setup) {
+    const int zero = setup.recipe.zero;
+    return fmt::format("{} tp {}{}", no_pipeline, setup.layout.tp, zero == 1 ? "" : fmt::format(" zero {}", zero));
+}
+
 bool launches(const Target& target, const OpponentWay& way) {
     const auto has = [](const std::vector<std::string>& all, const std::string& one) {
         return std::find(all.begin(), all.end(), one) != all.end();
     };
-    if (!way.has_pipeline) return way.setup->recipe.zero <= target.launch.most_zero;
+    if (way.setup->recipe.zero > target.launch.most_zero) return false;
+    if (!way.has_pipeline) return true;
     if (!target.launch.spreads_encoders && !has_whole_encoders(way)) return false;
     const bool cuts_so = !way.layers.empty() || has(target.launch.partitions, way.partition.name);
     return cuts_so && has(target.launch.policies, way.policy);
@@ -38,6 +46,10 @@ Opponents launched_here(const Opponents& all, const Job& job) {
     Opponents some = all;
     std::erase_if(some.ways,
                   [&](const OpponentWay& way) { return way.setup != job.setup || !launches(target(job.target), way); });
+    const std::string own = job.setup->layout.pp == 1 ? name_without_pipeline(*job.setup) : std::string();
+    std::erase_if(some.not_applicable, [&](const NotApplicable& one) {
+        return one.partition.starts_with(no_pipeline) && one.partition != own;
+    });
     return some;
 }
 

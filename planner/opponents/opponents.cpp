@@ -121,9 +121,7 @@ private:
                 const auto setup =
                     own ? job_.setup : std::make_shared<const Setup>(with_recipe(with_layout(setup_, flat), recipe));
                 const auto whole = partition::partitioner("megatron").make(*setup, batches_.front(), 1);
-                const auto name =
-                    fmt::format("no-pipeline tp {}{}", tp, zero == 1 ? "" : fmt::format(" zero {}", zero));
-                add({.name = name, .has_pipeline = false, .setup = setup, .partition = whole});
+                add({.name = name_without_pipeline(*setup), .has_pipeline = false, .setup = setup, .partition = whole});
             }
     }
 
@@ -194,21 +192,19 @@ private:
             if (std::find(settings.begin(), settings.end(), ran.recompute) == settings.end() && ran.why_not.empty())
                 settings.push_back(ran.recompute);
         }
-        std::optional<std::pair<bool, Duration>> best;
+        std::vector<std::pair<bool, Duration>> sums;  // of each setting: whether it does not fit, then the steps
+        sums.reserve(settings.size());
         for (const std::string& setting : settings) {
-            bool fits = true;
-            Duration sum{};
+            auto& [does_not_fit, sum] = sums.emplace_back();
             for (const BuiltSteps& batch : steps) {
                 const Ran ran = batch.run(way.policy, setting);
-                fits = fits && ran.recompute == setting;
+                does_not_fit = does_not_fit || ran.recompute != setting;
                 sum += ran.step;
             }
-            const std::pair how(!fits, sum);
-            if (best && how >= *best) continue;
-            best = how;
-            way.recompute = setting;
-            way.step = sum / static_cast<std::int64_t>(batches_.size());
         }
+        const auto best = std::min_element(sums.begin(), sums.end());  // of equal ones the first
+        way.recompute = settings[static_cast<std::size_t>(best - sums.begin())];
+        way.step = best->second / static_cast<std::int64_t>(batches_.size());
         way.batches = batches_.size();
     }
 

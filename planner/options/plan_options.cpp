@@ -9,6 +9,8 @@
 #include "planner/layout/layout.hpp"
 #include "planner/options/recompute_menu.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
@@ -69,7 +71,24 @@ void PlanOptions::fill(Job& of, const WorkloadOptions& as, const SearchLimits& l
     if (of.words) of.words->add(values_of(batch));
 }
 
+namespace {
+
+// What is said to run now is run, by whatever launches it.
+void require_launched_zero(const PlanOptions& asked) {
+    const auto& zero = asked.workload.overrides.zero;
+    const Target& of = target(target_called(asked.target));
+    if (!zero || *zero <= of.launch.most_zero || !asked.now.empty() || !asked.layers.empty()) return;
+    std::vector<std::string> others;
+    for (const Target& one : targets())
+        if (one.launch.most_zero >= *zero) others.push_back(one.option);
+    fail(ErrorKind::input, "--zero: is {}, but --target {} launches 0 to {} alone; allowed with {} are --target {}",
+         *zero, of.option, of.launch.most_zero, *zero, fmt::join(others, ", "));
+}
+
+}  // namespace
+
 WorkloadOptions PlanOptions::for_target(WorkloadOptions as) const {
+    require_launched_zero(*this);
     as.target = target_called(target);
     as.equal_microbatches = as.equal_microbatches || planner::target(as.target).equal_microbatches;
     return as;

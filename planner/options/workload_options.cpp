@@ -255,6 +255,8 @@ workloads::Model WorkloadOptions::found_model() const {
         found.microbatch_tokens = *microbatch_tokens;
     } else if (!is_said && has_samples) {
         found.microbatch_tokens = workloads::usual_latents(found);
+        // No rule bounds a clip of its own size: a larger one is packed alone.
+        if (found.video.keeps_sizes()) found.too_long = workloads::TooLong::own;
     }
     if (!too_long.empty()) found.too_long = workloads::too_long_named(too_long);
     return found;

@@ -74,6 +74,17 @@ TEST_CASE("the arithmetic goes from tokens to USD, and ties and rows without a p
     CHECK(has(text, "at risk: a step that much longer"));
 }
 
+TEST_CASE("a row in the best layout as planned says where launch flags alone are faster") {
+    auto found = found_by_hand();
+    CHECK_FALSE(has(answer(found), "launch flags alone"));
+    Row& first = found.ranking.rows[0];
+    first.point = 0;
+    first.flags_step = found.results[first.cell].points[0].step;
+    CHECK(
+        has(answer(found),
+            "row 1 is in the best layout as planned; launch flags alone take 20.00 s in tp 4 cp 2 pp 4 dp 8 zero 1\n"));
+}
+
 TEST_CASE("where no row meets what is asked the answer says which comes nearest, and has all rows") {
     auto found = found_by_hand();
     found.ranking.answers = {};

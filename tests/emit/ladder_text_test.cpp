@@ -1,6 +1,7 @@
 // What a plan's ladder says in words, of ladders made by hand.
 #include "emit/plan/ladder_text.hpp"
 
+#include "pipeweaver/emulator/memory.hpp"
 #include "tests/support/small_request.hpp"
 
 #include <doctest/doctest.h>
@@ -40,6 +41,29 @@ TEST_CASE("what all tokens take is said as things are, and on the best rung wher
 
     ladder.headline = 0;
     CHECK(emit::training_lines(job, ladder) == std::vector{lines[0]});
+}
+
+TEST_CASE("where items of several sizes leave a GPU fuller than a headroom of 20 % does, fragments are named") {
+    Request request = testing::small_request();
+    const auto said = [&](double part, const char* target = "free") {
+        Rung one = rung("now", std::chrono::milliseconds(2000));
+        const auto usable = static_cast<double>(emulator::usable_bytes(request.job.setup->cluster).count);
+        one.peak = Bytes{static_cast<std::int64_t>(part * usable)};
+        request.job.target = target;
+        return emit::fragments_text(request.job, request.batch, one);
+    };
+    for (auto& microbatch : request.batch.microbatches) microbatch.lengths = {1024};
+    request.batch.microbatches.front().lengths = {1031};
+    CHECK(said(0.9).empty());  // sequences of text are packed up to one length
+    testing::change_setup(request, [](emulator::Setup& setup) {
+        setup.model.modules[setup.model.backbone()].architecture.kind = workloads::ModuleKind::diffusion_transformer;
+    });
+    CHECK(said(0.9).starts_with("images or clips have 2 sizes, and the fullest GPU has 10.0 % of what is usable left"));
+    CHECK(said(0.9).find("--headroom 20%") != std::string::npos);
+    CHECK(said(0.79).empty());
+    CHECK(said(0.9, "torch-csv").empty());  // pads all to one shape
+    request.batch.microbatches.front().lengths = {1024};
+    CHECK(said(0.9).empty());
 }
 
 TEST_CASE("a rung's pace is its tokens over its step, and a gain what the longer step is over the shorter") {

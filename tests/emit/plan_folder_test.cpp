@@ -169,3 +169,38 @@ TEST_CASE("of many replicas the slowest have a trace, and who wrote the files ch
     CHECK(traces == planner::sizes.replicas_examined);
     CHECK(fastest_with >= slowest_without);
 }
+
+TEST_CASE("a replica is planned into a folder of the others, whose files stay where the plan was asked for the same") {
+    const testing::TemporaryFolder temporary("one-by-one");
+    const fs::path folder = temporary.path() / "plan";
+    const auto write = [&](std::size_t replica, std::uint64_t seed) {
+        planner::Request request = testing::small_request(2);
+        request.job.partition = "balanced";
+        request.job.max_rounds = 1;
+        request.job.seed = seed;
+        const planner::Wanted wanted{.targets = false, .robustness = false, .opponents = false, .replicas = {replica}};
+        const auto plan = testing::planned(request, in_order, wanted);
+        emit::write_plan_folder(request.job, request.batch, plan, folder, {{"format", "pipeweaver-run/1"}}, in_order);
+    };
+    write(0, 1);
+    write(1, 1);
+    CHECK(fs::exists(folder / "replica-000/solution.json"));
+    CHECK(emit::read_plan_folder(folder).replicas.size() == 2);
+    write(1, 2);
+    CHECK_FALSE(fs::exists(folder / "replica-000/solution.json"));
+    CHECK(emit::read_plan_folder(folder).replicas.size() == 1);
+}
+
+TEST_CASE("plan.json says what options say in place of the model") {
+    planner::Request request = written().request;
+    const auto asked = [&] { return emit::plan_json(request.job, request.batch, written().plan).at("asked"); };
+    CHECK_FALSE(asked().contains("microbatch_tokens"));
+    CHECK_FALSE(asked().contains("too_long"));
+    testing::change_setup(request, [](emulator::Setup& setup) {
+        setup.model.microbatch_tokens = 5000;
+        setup.model.microbatch_tokens_of_file = 4000;
+        setup.model.too_long = workloads::TooLong::own;
+    });
+    CHECK(asked().at("microbatch_tokens") == 5000);
+    CHECK(asked().at("too_long") == "own");
+}

@@ -243,6 +243,8 @@ TEST_CASE("the report shows the layouts that were tried, and each replica with i
     choice.tried.back().is_own = true;
     choice.equal_batch = true;
     choice.passed_over = 5;
+    choice.cut_short = true;
+    choice.not_reached = 7;
     choice.refused = {{"tp 8 does not divide <4> heads", 3}};
     request.job.layout_choice = choice;
     const Plan& plan = plan_of_two();
@@ -257,6 +259,8 @@ TEST_CASE("the report shows the layouts that were tried, and each replica with i
                 "<th scope=\"row\">4 x 2 x 2 (your own)</th><td data-column=\"ZeRO\">1</td>"
                 "<td data-column=\"partition, chunks\">balanced 1</td><td data-column=\"schedule\">1f1b</td>") == 1);
     CHECK(count(layouts, "<li>5 layouts, not tried") == 1);
+    constexpr const char* cut_short = "7 not tried: the time for layouts was over; a larger --budget tries them";
+    CHECK(count(layouts, cut_short) == 1);
     CHECK(count(layouts, "<td class=\"n\" data-column=\"over the fastest\">2.000x</td>") == 1);
     CHECK(count(layouts, "<li>3 layouts: tp 8 does not divide &lt;4&gt; heads</li>") == 1);
 
@@ -265,6 +269,7 @@ TEST_CASE("the report shows the layouts that were tried, and each replica with i
     CHECK(count(text, "> tp 2  pp 4   dp 2    zero 1  step") == 1);
     CHECK(count(text, ", recompute full), your own\n") == 1);
     CHECK(count(text, "  5 not tried: even without recomputation they would take longer") == 1);
+    CHECK(count(text, cut_short) == 1);
 
     const auto replicas = between(page, "<section id=\"replicas\">", "</section>");
     REQUIRE(plan.replicas.size() == 2);

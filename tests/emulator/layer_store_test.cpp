@@ -5,6 +5,7 @@
 #include "pipeweaver/costdb/database.hpp"
 #include "pipeweaver/emulator/layer_costs.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
+#include "tests/support/small_workload.hpp"
 
 #include <doctest/doctest.h>
 
@@ -99,4 +100,29 @@ TEST_CASE("costs are the same with a store, whatever it was asked before, and pr
         CHECK(equal(alone[i], cold[i]));
         CHECK(equal(alone[i], warm[i]));
     }
+}
+
+TEST_CASE("factors of a measured run are on the passes of their model and module alone") {
+    const auto costs_with = [](std::vector<costdb::PassFactor> factors) {
+        costdb::Measurements points = testing::small_costs()->measurements();
+        points.pass_factors = std::move(factors);
+        return std::make_shared<const costdb::CostDatabase>(costdb::CostDatabase::from(std::move(points)));
+    };
+    const auto times = [&](std::vector<costdb::PassFactor> factors) {
+        Setup setup = testing::small_setup({.tp = 1, .pp = 1, .dp = 1});
+        setup.costs = costs_with(std::move(factors));
+        LayerCosts costs(setup);
+        std::vector<double> all;  // the encoder's forward and backward, and the language model's
+        for (const std::size_t module : {0U, 1U})
+            for (const PassKind pass : {PassKind::forward, PassKind::backward})
+                all.push_back(static_cast<double>(costs.layer(module, 0, {{2048}}, pass).time.count()));
+        return all;
+    };
+    const auto plain = times({});
+    const auto fitted = times({{"small", "vit", false, 1'500'000, 5},
+                               {"small", "llm", true, 2'000'000, 5},
+                               {"other", "vit", true, 3'000'000, 5}});
+    const std::vector<double> factors{1.5, 1, 1, 2};
+    for (std::size_t i = 0; i < factors.size(); ++i)
+        CHECK(fitted[i] / plain[i] == doctest::Approx(factors[i]).epsilon(0.001));
 }

@@ -65,6 +65,7 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 TEST_CASE("a launch file is read back as it was written") {
     Launch launch = small();
     launch.frozen = {"vit"};
+    launch.vision["vit"] = {24, 1024, 4096, true};
     const std::string text = to_json(launch);
     CHECK(to_json(parse_launch(JsonDocument("launch.json", text))) == text);
     launch.recompute = "by-rank";
@@ -90,7 +91,9 @@ TEST_CASE("a rung that the target launches has its way, and Megatron runs it") {
     const workloads::Model& model = request.job.setup->model;
     CHECK(launch.split.depth() == model.modules[model.backbone()].architecture.layers);
     REQUIRE(launch.split.encoders.size() == model.backbone());
-    CHECK(launch.split.encoders.front().layers.front() == model.modules.front().architecture.layers);
+    const workloads::Architecture& encoder = model.modules.front().architecture;
+    CHECK(launch.split.encoders.front().layers.front() == encoder.layers);
+    CHECK(launch.vision.at("vit") == VisionSizes{encoder.layers, encoder.hidden, encoder.ffn, encoder.image_size == 0});
     const std::string text = to_json(launch);
     CHECK(to_json(parse_launch(JsonDocument("launch.json", text))) == text);
 }

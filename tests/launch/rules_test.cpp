@@ -228,10 +228,28 @@ TEST_CASE("hazards name their threads, and come with what causes them alone") {
     CHECK(found("", false).empty());
     CHECK(found(experts + "--pipeline-model-parallel-layout Et*3|t*4|t*4|t*4|t*4|t*4|t*4|t*5L", false) ==
           Found{"uneven-expert-overlap", "many-transfers"});
-    CHECK(found(experts + "--num-virtual-stages-per-pipeline-rank 2 --global-batch-size 32", true) ==
-          Found{"varied-chunks"});
+    const std::string chunks = experts + "--num-virtual-stages-per-pipeline-rank 2 --global-batch-size 32";
+    CHECK(found(chunks, true) == Found{"varied-chunks"});
+    CHECK(found(chunks, false).empty());
     CHECK(found("--num-query-groups 8", false) == Found{"groups-ignored"});
     CHECK(found("--tensor-model-parallel-size 1", false) == Found{"sequence-parallel-off"});
+}
+
+TEST_CASE("chunks of lengths that vary are a hazard until the launch says variable_seq_lengths, and it says so") {
+    const auto found = [](const launch::MegatronLaunch& said) {
+        const launch::HazardAsked asked{.gpus = 64, .device = "b200", .varied = true};
+        std::string all;
+        for (const auto& hazard : launch::hazards_of(said, asked))
+            if (hazard.id == "varied-chunks") all += hazard.why;
+        return all;
+    };
+    launch::MegatronLaunch said = arguments("--num-virtual-stages-per-pipeline-rank 2 --global-batch-size 32");
+    CHECK(found(said).find("no argument says variable_seq_lengths: set it in the model's") != std::string::npos);
+    said.dialect = launch::Dialect::bridge_overrides;
+    said.vpp = 2;  // overrides say it themselves
+    CHECK(found(said).find("say model.variable_seq_lengths=true") != std::string::npos);
+    said.variable_lengths = true;
+    CHECK(found(said).empty());
 }
 
 TEST_CASE("every rule has an identifier, a sentence and a source, and no two of a version are called the same") {

@@ -92,3 +92,25 @@ TEST_CASE("cuts into more stages than the model has layers are not tried") {
     setup.model.modules[0].architecture.layers = 6;
     CHECK(partitions_for(Use::framework, setup, setup.microbatches).size() == 5);
 }
+
+TEST_CASE("a partitioner is asked for no more stages than it can cut, and for the fewest where it can cut none") {
+    const auto chunks_of = [](const testing::SmallWorkload& setup, std::string_view name, Use use) {
+        std::vector<std::int64_t> chunks;
+        for (const Cutting& one : cuttings(use, setup, name)) {
+            chunks.push_back(one.chunks_per_rank);
+            CHECK(one.make(setup, setup.microbatches).chunks_per_rank == one.chunks_per_rank);
+        }
+        return chunks;
+    };
+    testing::SmallWorkload setup({.tp = 1, .pp = 4, .dp = 1}, {7, 0, 3, 12});
+    setup.model.modules[0].architecture.layers = 30;  // the encoder, whole on the first stage
+    setup.model.modules[1].architecture.layers = 7;
+    for (const Use use : {Use::job, Use::opponent, Use::framework})
+        CHECK(chunks_of(setup, "first-stage", use) == std::vector<std::int64_t>{1, 2});
+    CHECK(chunks_of(setup, "balanced", Use::job) == std::vector<std::int64_t>{1, 2, 4, 8});
+    setup.model.modules[1].architecture.layers = 6;
+    CHECK(chunks_of(setup, "first-stage", Use::job) == std::vector<std::int64_t>{1});
+    setup.model.modules[1].architecture.layers = 2;
+    CHECK_THROWS_WITH_AS(static_cast<void>(partitions_for(Use::job, setup, setup.microbatches, "first-stage")),
+                         doctest::Contains("4 stages are more than the 2 layers of llm"), Error);
+}

@@ -5,6 +5,7 @@
 #include "pipeweaver/planner/partition_choice.hpp"
 #include "pipeweaver/planner/static_order.hpp"
 #include "pipeweaver/planner/tuning.hpp"
+#include "planner/opponents/built_steps.hpp"
 #include "planner/options/recompute_menu.hpp"
 #include "tests/support/effort.hpp"
 #include "tests/support/small_request.hpp"
@@ -194,6 +195,59 @@ TEST_CASE("the fastest opponents run on the whole sample, the others on its firs
     }
 }
 
+TEST_CASE("an opponent's command has the way's layout, and the packing that the job has") {
+    Request request = small_job();
+    OptionValues words;
+    for (const char* name : {"model", "packing", "cp", "ep"}) words.set(name, "said");
+    request.job.words = words;
+    OpponentWay way{.name = "balanced", .setup = request.job.setup};
+    way.partition.name = "balanced";
+    way.policy = "1f1b";
+    for (const auto packing : {workloads::Packing::given, workloads::Packing::balanced}) {
+        request.job.packing = packing;
+        const std::string command = command_of(way, "full", request.job, request.batch);
+        CHECK(command.starts_with("pipeweaver emulate --model said"));
+        CHECK(command.find("--tp 2 --pp 4 --dp 1 ") != std::string::npos);
+        CHECK(command.find("--policy 1f1b --recompute full") != std::string::npos);
+        const bool packs = packing == workloads::Packing::balanced;
+        CHECK((command.find(" --packing balanced ") != std::string::npos) == packs);
+        CHECK((command.find("--packing") != std::string::npos) == packs);
+        for (const char* other : {"--cp", "--ep"}) CHECK(command.find(other) == std::string::npos);
+    }
+    request.job.words.reset();
+    CHECK(command_of(way, "full", request.job, request.batch).empty());
+}
+
+// Of the first setting and those that are fastest for a batch that it does not fit: the first fastest that fits all.
+TEST_CASE("an opponent has one recomputation on the whole sample, which fits all of it where one does") {
+    std::size_t changed = 0;
+    for (const std::int64_t headroom : {0, 960'000, 965'000, 970'000}) {
+        CAPTURE(headroom);
+        Request request = small_job();
+        request.job.sample.batches = {testing::small_batch({0, 1, 0, 1, 0, 0, 1, 0}),
+                                      testing::small_batch({3, 9, 0, 9, 9, 2, 9, 4})};
+        testing::change_setup(request, [&](emulator::Setup& setup) { setup.headroom.parts_per_million = headroom; });
+        for (const OpponentWay& way : choose_opponents(request.job, request.batch, in_order).ways) {
+            if (way.batches != 2 || !way.has_pipeline) continue;
+            CAPTURE(way.name);
+            CAPTURE(way.policy);
+            const auto& target = planner::target(request.job.target);
+            const BuiltSteps light(way, {request.job.sample.batches[0]}, target);
+            const BuiltSteps full(way, {request.job.sample.batches[1]}, target);
+            const Ran first = light.run(way.policy, {});
+            const Ran other = full.run(way.policy, first.recompute);
+            if (!other.why_not.empty()) continue;
+            const Ran both = light.run(way.policy, other.recompute);
+            const bool fits = both.recompute == other.recompute;
+            changed += other.recompute != first.recompute && fits ? 1 : 0;
+            if (!fits) continue;
+            CHECK(way.recompute == other.recompute);
+            CHECK(way.step == (both.step + other.step) / 2);
+        }
+    }
+    CHECK(changed > 3);
+}
+
 TEST_CASE("a job without pipeline ranks has opponents without a pipeline alone, on its own GPUs") {
     Request request = small_request();
     request.job.setup = std::make_shared<emulator::Setup>(testing::small_setup({.tp = 8, .pp = 1, .dp = 1}));
@@ -252,6 +306,7 @@ TEST_CASE("a plan with dealt encoders is no slower than the opponent it begins f
             ++beaten;
         }
     CHECK(beaten > 0);
+    CHECK(plan.baselines.chosen_on == request.job.sample.name);
     std::map<std::tuple<std::size_t, std::size_t, std::size_t>, int> taken;
     REQUIRE(step.dealt.size() == 8);  // 4 ranks of 2 GPUs
     for (const auto& gpu : step.dealt)

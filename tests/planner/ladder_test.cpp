@@ -131,6 +131,39 @@ TEST_CASE(
     for (const Rung& rung : ladder.rungs) CHECK(rung.step <= ladder.now().step);
 }
 
+TEST_CASE("that no flag is faster is said of all of them, or of those that there was time for") {
+    const auto said_of_flags = [](const Time& time) {
+        const auto given = packings(1, "megatron");
+        auto start = begin_ladder({given.front()}, {}, {}, in_order, time);
+        start.now->step = start.data->step = Duration(1);  // faster than any
+        Wanted wanted;
+        wanted.robustness = wanted.targets = false;
+        wanted.known_opponents = &start.opponents;
+        const Plan plan = make_plan(start.request.job, start.request.batch, in_order, time, wanted);
+        return ladder_of(start, plan, in_order).rungs[2].why_nothing;
+    };
+    CHECK(said_of_flags({}) == "no other cut, chunks or recomputation that the flags can say is faster");
+    CHECK(said_of_flags(testing::after_questions(0)) == "of those that there was time for none is faster");
+}
+
+TEST_CASE("where a target launches nothing of the job the reason is the job's own layout's") {
+    Request request = packings(1, "megatron").front();
+    testing::change_setup(request, [](emulator::Setup& setup) { setup.recipe.zero = 2; });
+    CHECK(begin_ladder({request}, {}, {}, in_order, {}).why_none ==
+          "--zero, --recipe: the job has ZeRO 2, but megatron launches ZeRO 0 to 1 alone");
+    CHECK_THROWS_WITH_AS(static_cast<void>(begin_ladder({request}, {}, parse_now("1f1b", ""), in_order, {})),
+                         "--now: --zero, --recipe: the job has ZeRO 2, but megatron launches ZeRO 0 to 1 alone", Error);
+
+    Request flat = packings(1, "megatron").front();
+    testing::change_setup(flat, [](emulator::Setup& setup) {
+        setup.layout = {.tp = 2, .pp = 1, .dp = 4};
+        setup.headroom.parts_per_million = 999'999;
+    });
+    const auto start = begin_ladder({flat}, {}, {}, in_order, {});
+    CHECK(start.why_none.starts_with("no-pipeline tp 2 1f1b: "));
+    CHECK(start.why_none.find("tp 1") == std::string::npos);
+}
+
 TEST_CASE("what is said to be run and cannot be is an error that says why") {
     CHECK_THROWS_WITH_AS(
         static_cast<void>(begin_ladder(packings(1, "free"), {}, parse_now("zb-v,first-stage", ""), in_order, {})),
@@ -235,6 +268,12 @@ TEST_CASE("the terminal has the ladder in few lines of a hundred columns, and sa
     CHECK(json.at("ladder").size() == 5);
     CHECK(json.at("headline").at("step_ns") == plan.ladder.best().step.count());
     CHECK(emit::plan_text(start.request.job, start.request.batch, plan, true).starts_with(text));
+    CHECK(json.at("beyond").size() == plan.ladder.beyond.size());
+    Plan without = plan;
+    without.ladder = {};
+    const auto plain = emit::plan_json(start.request.job, start.request.batch, without);
+    for (const char* key : {"ladder", "beyond"}) CHECK((plain.at(key).is_array() && plain.at(key).empty()));
+    CHECK_FALSE(plain.contains("headline"));
 }
 
 TEST_CASE(

@@ -388,6 +388,10 @@ TEST_CASE("a choice that time ends has what was judged by then, and says so") {
     CHECK(choice.cut_short);
     CHECK(!choice.tried.empty());
     CHECK(choice.tried.size() <= 8);
+    CHECK(choice.not_reached > 0);
+    std::size_t refused = 0;
+    for (const LayoutRefused& one : choice.refused) refused += one.count;
+    CHECK(choice.tried.size() + choice.passed_over + choice.not_reached + refused == choice.considered.size());
     CHECK(!setup.choose(setup.request()).cut_short);
 }
 

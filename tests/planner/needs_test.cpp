@@ -80,6 +80,20 @@ TEST_CASE("a step asks for each operator once, as often as it runs") {
     CHECK(std::is_sorted(all.begin(), all.end(), [](const Need& a, const Need& b) { return a.share > b.share; }));
 }
 
+TEST_CASE("an encoder dealt over all GPUs is asked for, too, an item at a time") {
+    auto request = alone();
+    request.job.partition = "three-phase";
+
+    const auto all = needs(request.job, request.batch);
+
+    costdb::Gemm vision{.m = 256, .n = 4096, .k = 1024};
+    REQUIRE(find(all, vision));
+    CHECK(find(all, vision)->times == 4 * 2 * 6);
+    vision.pass = costdb::Pass::backward_weight;
+    REQUIRE(find(all, vision));
+    CHECK(find(all, vision)->times == 4 * 2 * 6);
+}
+
 TEST_CASE("a plan whose needs were all measured rests on measurements alone") {
     auto request = alone();
     request.job.partition = "megatron";  // cut by parameters: the costs do not move it

@@ -59,3 +59,20 @@ TEST_CASE("balanced packing takes the same step for the same samples in any orde
         CHECK(balanced < given);
     }
 }
+
+TEST_CASE("every sample of a batch is in it or is left for a later step") {
+    Job job = on_first_stage("dip-vlm-m", {.tp = 8, .pp = 4, .dp = 1}).job;
+    workloads::Sample small{"small", 1000, 1000, {}, 0};
+    small.items.assign(2, {.tokens = 169, .patches = 2704});
+    std::vector<workloads::Sample> samples(100, small);
+    samples.push_back(small);
+    samples.back().id = "large";
+    samples.back().text_tokens = samples.back().loss_tokens = 100;
+    samples.back().items.resize(40, small.items.front());
+    CHECK(job.batch("batch", samples).deferred.empty());
+    job.defer = 3;
+    const Batch batch = job.batch("batch", samples);
+    CHECK(batch.samples == std::vector(100, small));
+    REQUIRE(batch.deferred.size() == 1);
+    CHECK(batch.deferred.front().id == "large");
+}

@@ -103,6 +103,13 @@ TEST_CASE("a plan on slow links has its waits in makespan, starts and files, and
             CAPTURE(one.policy);
             CHECK(plan.makespan <= one.makespan);
         }
+        for (const TargetPlan& target : plan.targets) {
+            if (!target.found.schedule) continue;
+            CAPTURE(target.target);
+            auto step = target.cut.step;
+            step.problem = alone(step);
+            CHECK(target.waits == emulator::replay_on_ports(step, *target.found.schedule).waits);
+        }
         check_files(request, plan);
         CHECK(files_of(request, plan).at("p/plan.json").find("\"port_waits\"") != std::string::npos);
     }

@@ -69,7 +69,8 @@ def test_an_image_larger_than_a_microbatch_is_refused_with_its_line(pipeweaver, 
     batch = write_batch(tmp_path, [(100, [SCREEN]), (100, [SCREEN, {"tokens": 9000, "patches": 36000}])])
     assert pipeweaver.fails(*PLAN, "--batch", batch, "--out", tmp_path / "plan") == (
         2, f"pipeweaver: {batch}:2: sample 's1' has an item (image, number 1) of 9000 tokens, a microbatch of "
-           "'dip-vlm-m' holds 8192 (microbatch_tokens of its model file)")
+           "'dip-vlm-m' holds 8192 (microbatch_tokens of its model file, or --microbatch-tokens; --too-long own "
+           "packs it alone)")
     assert not (tmp_path / "plan").exists()
 
 
@@ -106,7 +107,7 @@ def test_samples_too_long_are_dropped_or_have_a_microbatch_of_their_own(pipeweav
     ask = [*PLAN, "--batch", batch, "--microbatch-tokens", "1000", "--max-rounds", "0", "--json"]
     assert pipeweaver.fails(*ask, "--out", tmp_path / "plan") == (
         2, f"pipeweaver: {batch}:2: sample 's1' has 5169 tokens, a microbatch of 'dip-vlm-m' holds 1000 "
-           "(microbatch_tokens of its model file)")
+           "(--microbatch-tokens; --too-long own packs it alone)")
     assert not (tmp_path / "plan").exists()
 
     def planned(way):

@@ -85,6 +85,13 @@ def test_equal_launches_have_equal_answers_on_any_number_of_threads(check):
     ([*ON_8, DENSE, "--set", "A=1"], "--set: goes with FILE"),
     ([*ON_8, " "], "says no setting of Megatron-LM's arguments"),
     ([*ON_8, DENSE + "--moe-layer-freq [0] --num-experts 8"], "of 1 layers"),
+    ([*ON_8, DENSE, "--dataset", "constant-4097"],
+     "has 4097 tokens, a microbatch of the launch holds 4096 (--seq-length)"),
+    ([*ON_8, DENSE + "--micro-batch-size 2", "--dataset", "constant-8193"],
+     "has 8193 tokens, a microbatch of the launch holds 8192 (--seq-length times --micro-batch-size)"),
+    (["--cluster", "h100-sxm:8", "--model", "llama3-8b", "--dataset", "constant-513", "--torchtitan-args",
+      "--training.seq_len 64"],
+     "has 513 tokens, a microbatch of the launch holds 512 (training.seq_len times training.local_batch_size)"),
     ([*ON_8, LAYOUT, "--model", "flux.1-dev"], "no language model, whose rules these are; `pipeweaver emulate`"),
     (["--cluster", "h100-sxm:8", "--model", "flux.1-dev", "--torchtitan-args", "--training.seq_len 64"],
      "no language model, whose rules these are; `pipeweaver emulate`"),
@@ -157,6 +164,11 @@ def test_a_script_is_read_with_what_it_sources(check, tmp_path):
     answer = json.loads(done.stdout)
     assert (answer["layout"]["tp"], answer["layout"]["pp"]) == (4, 2), answer
     assert any("'missing.sh' is not at hand" in note for note in answer["assumed"]), answer
+    script.write_text(f"source none.sh\ntorchrun pretrain_gpt.py {DENSE.replace('--seq-length 4096', '')}\n")
+    done = check("--cluster", "h100-sxm:8", script)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert "--seq-length: is missing" in done.stderr
+    assert f"; {script}:1: 'none.sh' is not at hand" in done.stderr
 
 
 PROVIDER = {"_target_": "megatron.bridge.models.Provider", "num_layers": 32, "hidden_size": 4096,

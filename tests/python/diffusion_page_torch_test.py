@@ -1,10 +1,11 @@
-"""docs/diffusion.md: its script trains the plan on two processes."""
+"""docs/diffusion.md: its script trains plans on two processes, and on as many as a plan has GPUs."""
 
 import os
 import re
 import subprocess
 import sys
 
+import pytest
 from getting_started import blocks, page_of
 from served import free_port
 
@@ -12,19 +13,31 @@ PAGE = page_of("docs/diffusion.md")
 SIZES = [(1240, 1754), (1600, 1200), (960, 540)]
 
 
-def test_the_script_of_the_page_trains(pipeweaver, tmp_path):
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("dit")
     model = blocks("sh", PAGE)[0].partition("<<'END'\n")[2].partition("END\n")[0]
-    (tmp_path / "small-dit.json").write_text(model)
-    (tmp_path / "photos.jsonl").write_text("".join(
+    (folder / "small-dit.json").write_text(model)
+    (folder / "photos.jsonl").write_text("".join(
         f'{{"id":"{w}","text_tokens":0,"images":[{{"width":{w},"height":{h},"role":"target"}}]}}\n' for w, h in SIZES))
-    pipeweaver("plan", "--model", tmp_path / "small-dit.json", "--cluster", "h100-sxm:2", "--tp", "1", "--pp", "2",
-               "--batch", tmp_path / "photos.jsonl", "--max-rounds", "1", "--out", tmp_path / "planned")
     script, = blocks("python", PAGE)
-    (tmp_path / "train.py").write_text(script)
-    done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port",
-                           str(free_port()), "train.py"], cwd=tmp_path,
-                          env={**os.environ, "GLOO_SOCKET_IFNAME": "lo"}, stdin=subprocess.DEVNULL, capture_output=True,
-                          text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    losses = [float(loss) for loss in re.findall(r"step \d: loss ([\d.]+)", done.stdout)]
+    (folder / "train.py").write_text(script)
+    return folder
+
+
+def losses_of(pipeweaver, folder, tp, replicas):
+    gpus = 2 * tp * replicas
+    pipeweaver("plan", "--model", folder / "small-dit.json", "--cluster", f"h100-sxm:{gpus}", "--tp", tp, "--pp", "2",
+               "--batch", folder / "photos.jsonl", "--max-rounds", "1", "--out", folder / f"planned-{gpus}")
+    done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(gpus),
+                           "--master-port", str(free_port()), "train.py", f"planned-{gpus}"], cwd=folder,
+                          env={**os.environ, "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"},
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return [float(loss) for loss in re.findall(r"step \d: loss ([\d.]+)", done.stdout)]
+
+
+def test_the_script_of_the_page_trains_alike_on_two_processes_and_on_eight_with_groups(pipeweaver, folder):
+    losses = losses_of(pipeweaver, folder, 1, 1)
     assert len(losses) == 3 and losses[2] < losses[0]
+    assert losses_of(pipeweaver, folder, 2, 2) == pytest.approx(losses, abs=0.002)

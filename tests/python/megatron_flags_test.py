@@ -193,31 +193,75 @@ def test_the_page_prints_what_it_shows(pipeweaver, tmp_path):
             assert missing == [], f"the page shows what the command does not print:\n{printed}"
 
 
+def vision(layers, hidden, ffn, native=False):
+    return {"layers": layers, "hidden": hidden, "ffn": ffn, "native_sizes": native}
+
+
+SIGLIP, INTERNVIT = vision(27, 1152, 4304), vision(45, 3200, 12800)
+MULTIMODAL = "examples/multimodal/train.py"
 ENTRIES = {
-    "text": ([], "pretrain_gpt.py"),
-    "images": ([("vit", "encoder", "vit")], "examples/multimodal/train.py"),
-    "unsaid": ([("vit", "encoder", None)], "examples/multimodal/train.py"),
-    "audio": ([("ear", "encoder", "audio_encoder")], None),
-    "generator": ([("paint", "generator", "dit")], None),
-    "dit": ("dit", None),
+    "text": ([], "pretrain_gpt.py", ""),
+    "siglip": ([("vit", "encoder", "vit", SIGLIP)], MULTIMODAL, "--vision-model-type siglip,"),
+    "clip": ([("vit", "encoder", "vit", vision(24, 1024, 4096))], MULTIMODAL,
+             "--vision-model-type clip or internvit300M,"),
+    "unsaid kind": ([("vit", "encoder", None, INTERNVIT)], MULTIMODAL, "--vision-model-type internvit,"),
+    "unsaid sizes": ([("vit", "encoder", "vit", None)], None, "vit, whose sizes launch.json does not say:"),
+    "native": ([("vit", "encoder", "vit", vision(27, 1152, 4304, native=True))], None,
+               "vit, which takes images at their own sizes:"),
+    "other": ([("vit", "encoder", "vit", vision(63, 1792, 15360))], None,
+              "vit (63 layers, hidden 1792, feed-forward 15360):"),
+    "two": ([("a", "encoder", "vit", SIGLIP), ("b", "encoder", "vit", INTERNVIT)], None,
+            "models with 2 vision encoders:"),
+    "audio": ([("ear", "encoder", "audio_encoder", None)], None, "encoders of other than images and clips:"),
+    "generator": ([("paint", "generator", "dit", None)], None, "or other generator:"),
+    "dit": ("dit", None, "or other generator:"),
 }
 
 
 @pytest.mark.parametrize("case", ENTRIES)
 def test_the_script_names_the_entry_of_such_a_model_or_none(pipeweaver, tmp_path, case):
-    modules, entry = ENTRIES[case]
+    modules, entry, said = ENTRIES[case]
     launch = changed({})
     language = launch["modules"][-1]
     language["kind"] = modules if isinstance(modules, str) else "llm"
-    for name, role, kind in [] if isinstance(modules, str) else modules:
+    for name, role, kind, sizes in [] if isinstance(modules, str) else modules:
         layers = [0] * 7 + [4] if role == "generator" else [4] + [0] * 7
-        one = {"module": name, "role": role, "trains": True, "layers": layers, **({"kind": kind} if kind else {})}
+        one = {"module": name, "role": role, "trains": True, "layers": layers, **({"kind": kind} if kind else {}),
+               **({"vision": sizes} if sizes else {})}
         launch["modules"].insert(len(launch["modules"]) if role == "generator" else 0, one)
     assert emit(pipeweaver, write(tmp_path / "plan", launch), tmp_path / "out").returncode == 0
     text = (tmp_path / "out/megatron.sh").read_text()
     assert re.findall("^PIPEWEAVER_ENTRY=(.*)$", text, re.MULTILINE) == ([entry] if entry else [])
     assert entry == "pretrain_gpt.py" or "pretrain_gpt.py" not in text
+    assert said in text
     assert entry or "PIPEWEAVER_ENTRY is your own" in text
+
+
+@pytest.mark.parametrize("model, entry", [("qwen2.5-vl-7b", None), ("deepseek-vl2", MULTIMODAL)])
+def test_a_plan_says_of_its_encoder_what_the_entry_depends_on(pipeweaver, tmp_path, model, entry):
+    pipeweaver("plan", "--model", model, "--cluster", "h100-sxm:16", "--tp", 4, "--pp", 1, "--dataset", "vlm-mix",
+               "--microbatches", 4, "--target", "megatron", "--max-rounds", 1, "--budget", "500ms", "--out", tmp_path)
+    text = (tmp_path / "megatron/megatron.sh").read_text()
+    assert re.findall("^PIPEWEAVER_ENTRY=(.*)$", text, re.MULTILINE) == ([entry] if entry else [])
+
+
+def test_overrides_of_a_recipe_are_the_keys_of_the_configuration_and_construct_the_same(pipeweaver, planned, tmp_path):
+    folder, _ = planned
+    overrides = arrays(folder / "megatron/megatron.sh")["PIPEWEAVER_BRIDGE"]
+    keys, section = [], ""
+    for line in (folder / "megatron/megatron.yaml").read_text().splitlines():
+        if line and not line.lstrip().startswith("#"):
+            section = section if line.startswith(" ") else line.removesuffix(":")
+            keys += [f"{section}.{line.strip().replace(': ', '=', 1)}"] if line.startswith(" ") else []
+    assert sorted(overrides) == sorted(keys) and len(keys) > 5
+    script = tmp_path / "launch.sh"
+    script.write_text(f'source {folder}/megatron/megatron.sh\ntorchrun scripts/training/run_recipe.py --recipe mine '
+                      '"${PIPEWEAVER_BRIDGE[@]}" model.seq_length=8192 model.bf16=true\n')
+    done = pipeweaver.run("check", "--cluster", "h100-sxm:32", "--model", "dip-vlm-m", "--rules-only", script, "--json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    launch = json.loads((folder / "launch.json").read_text())
+    assert [json.loads(done.stdout)["stages"]] == [one["layers"] for one in launch["modules"]
+                                                   if one["role"] == "language"]
 
 
 def test_check_constructs_what_was_planned(pipeweaver, planned, tmp_path):

@@ -52,6 +52,44 @@ def test_recommend_says_resized_images_and_takes_context_parallel_degrees(pipewe
     assert "\nsizes: 12 of 16 images were resized by the model's rule" in pipeweaver(*rest)
 
 
+def clips(folder, *sizes):
+    path = folder / "clips.jsonl"
+    path.write_text("".join(json.dumps({"id": str(i), "text_tokens": 0, "videos": [
+        {"frames": 81, "fps": 16, "role": "target", **size}]}) + "\n" for i, size in enumerate(sizes)))
+    return path
+
+
+def test_video_transformers_of_hugging_face_keep_the_sizes_of_clips(pipeweaver, tmp_path):
+    wide, tall = {"width": 832, "height": 480}, {"width": 480, "height": 832}
+    for name, side, frames in (("wan2.1-t2v-14b", 16, 21), ("hunyuanvideo", 16, 21), ("wan2.2-ti2v-5b", 32, 21)):
+        config = f"hf:{ROOT / 'tests/data/hf' / (name + '.json')}"
+        own = tmp_path / f"{name}.json"
+        own.write_text(pipeweaver("show", config))
+        assert {"width", "height"} & set(json.loads(own.read_text())["video"]) == set()
+        positions = frames * (832 // side) * (480 // side)
+        for model in (config, own):
+            folder = tmp_path / "plan"
+            pipeweaver("plan", "--model", model, "--cluster", "h100-sxm:32", "--tp", "8", "--pp", "4", "--batch",
+                       clips(tmp_path, wide, tall), "--max-rounds", "0", "--out", folder)
+            replica, = json.loads((folder / "assignment.json").read_text())["replicas"]
+            assert sum(one["tokens"] for one in replica["microbatches"]) == 2 * positions
+
+
+def test_a_clip_without_a_size_is_refused_where_sizes_are_kept(pipeweaver, tmp_path):
+    config = f"hf:{ROOT / 'tests/data/hf/wan2.1-t2v-14b.json'}"
+    asked = ["plan", "--cluster", "h100-sxm:32", "--tp", "8", "--pp", "4", "--max-rounds", "0", "--out",
+             tmp_path / "plan", "--batch", clips(tmp_path, {"width": 832, "height": 480}, {"height": 480})]
+    assert pipeweaver.fails(*asked, "--model", config) == (
+        2, f"pipeweaver: {tmp_path}/clips.jsonl:2: videos[0]: lacks width or height, and the video rule of the model "
+           "has neither: allowed are both, 1 to 100000 pixels, or tokens and patches in place of the size")
+    assert not (tmp_path / "plan").exists()
+    pipeweaver(*asked, "--model", "wan2.1-t2v-14b")  # which scales clips
+    status, line = pipeweaver.fails(*asked[:-2], "--batch", clips(tmp_path, {"width": 832, "height": 480}), "--model",
+                                    config, "--microbatch-tokens", "20000")
+    assert status == 2 and line.endswith("of 32760 tokens, a microbatch of 'wan2.1-t2v-14b' holds 20000 "
+                                         "(--microbatch-tokens or its default; --too-long own packs it alone)")
+
+
 def test_support_and_check_take_a_batch_file(pipeweaver, tmp_path):
     own = batch(tmp_path, 0, 64)
     said = pipeweaver("support", "--model", "qwen2.5-vl-7b", "--cluster", "h100-sxm:8", "--batch", own)

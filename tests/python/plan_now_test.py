@@ -152,9 +152,9 @@ def test_variables_go_with_a_script(pipeweaver, tmp_path):
 SAMPLE = '{{"id": "s{}", "text_tokens": 1000, "images": []}}\n'
 
 
-def planned_of_file(pipeweaver, folder, samples, rest=""):
+def planned_of_file(pipeweaver, folder, samples, rest="", lines=None):
     batch = folder / "batch.jsonl"
-    batch.write_text("".join(SAMPLE.format(k) for k in range(samples)))
+    batch.write_text(lines or "".join(SAMPLE.format(k) for k in range(samples)))
     plan = folder / "plan"
     done = pipeweaver.run("plan", "--model", "qwen2.5-vl-32b", "--cluster", "h100-sxm:64", "--target", "megatron",
                           "--batch", batch, "--now", script(folder, PIPELINE, rest), "--max-rounds", 0, "--out", plan)
@@ -170,6 +170,44 @@ def test_a_batch_file_counts_in_place_of_the_scripts_global_batch(pipeweaver, tm
     assert now["remark"].startswith("32 samples are packed into 4 microbatches; ")
     assert now["remark"].endswith("today.sh says no packing: with 1 in each it is slower")
     assert "says no packing" in " ".join(done.stdout.split())
+
+
+def of_many_sizes(samples):
+    image = {"height": 896, "width": 672}
+    return "".join(json.dumps({"id": f"s{k}", "text_tokens": 300 + 37 * (k * 7 % 60), "images": [image] * (k * 5 % 4)})
+                   + "\n" for k in range(samples))
+
+
+def test_check_packs_a_batch_as_what_runs_now_and_says_so(pipeweaver, tmp_path):
+    now, _ = planned_of_file(pipeweaver, tmp_path, 47, lines=of_many_sizes(47))
+    done = pipeweaver.run("check", "--model", "qwen2.5-vl-32b", "--cluster", "h100-sxm:64", "--batch",
+                          tmp_path / "batch.jsonl", "--json", tmp_path / "today.sh")
+    answer = json.loads(done.stdout)
+    assert answer["memory"]["peak_bytes"] == now["peak_bytes"]
+    assert answer["memory"]["microbatches"] * 2 == now["microbatches"]
+    assert (f"47 samples are packed into {now['microbatches']} microbatches as they come and handed to the replicas in "
+            "turn, equally many to each, as *now* of `plan --target megatron` has them; --assigned takes a plan's "
+            "assignment of them") in answer["assumed"]
+
+
+def test_check_of_the_planned_launch_takes_its_assignment_and_the_memory_is_the_plans(pipeweaver, tmp_path):
+    planned_of_file(pipeweaver, tmp_path, 47, lines=of_many_sizes(47))
+    plan = json.loads((tmp_path / "plan/plan.json").read_text())
+    do = next(rung for rung in plan["ladder"] if rung["rung"] == plan["headline"]["rung"])
+    own = [one for one in ("launch-assignment.json", "assignment.json") if (tmp_path / "plan" / one).exists()]
+    monday = tmp_path / "monday.sh"
+    monday.write_text(f"source {tmp_path}/plan/megatron/megatron.sh\n"
+                      f'torchrun train.py {SIZES.replace("--micro-batch-size 1", "")} '
+                      '"${PIPEWEAVER_FLAGS[@]}" "${PIPEWEAVER_SPLIT[@]}"\n')
+    asked = ["check", "--model", "qwen2.5-vl-32b", "--cluster", "h100-sxm:64", "--json", monday]
+    batch = ["--batch", tmp_path / "batch.jsonl"]
+    checked = pipeweaver.run(*asked, *batch, "--assigned", tmp_path / "plan" / own[0])
+    assert json.loads(checked.stdout)["memory"]["peak_bytes"] == do["peak_bytes"], checked.stdout
+    as_they_come = json.loads(pipeweaver.run(*asked, *batch).stdout)
+    assert as_they_come["memory"]["peak_bytes"] != do["peak_bytes"]
+    alone = pipeweaver.run(*asked, "--dataset", "vlm-mix", "--assigned", tmp_path / "plan" / own[0])
+    said = "pipeweaver: --assigned: goes with --batch, whose samples it names\n"
+    assert (alone.returncode, alone.stderr) == (2, said)
 
 
 @pytest.mark.parametrize("rest", ["--sft", "--packing-buffer-size 64", "--use-packed-sequence"])

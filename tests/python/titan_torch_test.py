@@ -368,17 +368,57 @@ def test_launches_that_torchtitan_has_no_words_for_are_refused(pipeweaver, tmp_p
 
 # ---- the pages
 
-def test_the_page_on_pytorch_runs_two_steps_with_an_order_each(pipeweaver, tmp_path):
+@pytest.fixture(scope="module")
+def pytorch_page(pipeweaver, tmp_path_factory):
+    """Its folder after its commands, what they printed, its text and its script."""
+    folder = tmp_path_factory.mktemp("pytorch")
     page = getting_started.page_of("docs/pytorch-pipelining.md")
-    getting_started.follow(pipeweaver, tmp_path, page)
+    (folder / "examples").symlink_to(getting_started.ROOT / "examples")
+    printed = getting_started.follow(pipeweaver, folder, page)
     script, = getting_started.blocks("python", page)
-    (tmp_path / "train.py").write_text(script)
-    done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port",
-                           str(free_port()), "train.py"], cwd=tmp_path, env={**os.environ, "GLOO_SOCKET_IFNAME": "lo"},
+    return types.SimpleNamespace(folder=folder, printed=printed, page=page, script=script)
+
+
+def torchrun(folder, name, script, processes):
+    (folder / name).write_text(script)
+    return subprocess.run([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(processes),
+                           "--master-port", str(free_port()), name], cwd=folder,
+                          env={**os.environ, "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"},
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=200)
+
+
+def two_steps(printed):
+    return re.findall(r"(step-\d)/torch: 4 microbatches, mean loss ", printed)
+
+
+def test_the_page_on_pytorch_runs_two_steps_with_an_order_each(pytorch_page):
+    done = torchrun(pytorch_page.folder, "train.py", pytorch_page.script, 2)
     assert done.returncode == 0, done.stderr
-    assert re.findall(r"step-\d/torch: 4 microbatches, mean loss ", done.stdout) == [
-        f"step-{step}/torch: 4 microbatches, mean loss " for step in (1, 2)]
+    assert two_steps(done.stdout) == ["step-1", "step-2"]
+    rows = next(block for block in getting_started.blocks("", pytorch_page.page) if block.startswith("now "))
+    assert [row for row in rows.splitlines() if row not in pytorch_page.printed[0].splitlines()] == []
+    few = torchrun(pytorch_page.folder, "train.py", pytorch_page.script, 1)
+    assert few.returncode != 0 and "2 pipeline ranks: start as many processes" in few.stderr
+
+
+def test_the_page_on_pytorch_has_tensor_parallel_stages_with_checkpoints(pytorch_page):
+    """Its lines for GPUs, on the CPU: two pipeline ranks of two processes."""
+    begin, again = getting_started.blocks("py", pytorch_page.page)
+    where = "torch.distributed.algorithms._checkpoint.checkpoint_wrapper"
+    inside = "".join(f"    {line}\n" for line in again.splitlines())
+    for page, here in (('"nccl"', '"gloo"'), ("tp, replicas = 8, 1", "tp, replicas = 2, 1"),
+                       ('torch.device("cuda", int(os.environ["LOCAL_RANK"]))', 'torch.device("cpu")'),
+                       ("torch.cuda.set_device(device)\n", ""), ("    fully_shard(", f"{inside}    fully_shard("),
+                       ("import torch\n", f"import torch\nfrom {where} import CheckpointImpl, checkpoint_wrapper\n")):
+        assert begin.count(page) == 1, page
+        begin = begin.replace(page, here)
+    file = pytorch_page.folder / "step-1/torch/padding.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "recompute": "by-rank",
+                                "recompute_of_ranks": ["half", "blocks:2"]}))
+    script = begin + pytorch_page.script[pytorch_page.script.index("schedule = _Pipe"):]
+    done = torchrun(pytorch_page.folder, "gpus.py", script, 4)
+    assert done.returncode == 0, done.stderr
+    assert two_steps(done.stdout) == ["step-1", "step-1", "step-2", "step-2"]
 
 
 def test_the_flags_of_the_page_on_torchtitan_are_parsed_by_torchtitan(pipeweaver, tmp_path):

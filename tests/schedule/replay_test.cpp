@@ -89,6 +89,18 @@ TEST_CASE("a problem's fingerprint is the SHA-256 of its own file, read again") 
         }
         CHECK(fingerprint(problem) == parse_problem("two", to_json(problem)).sha256);
     }
+    // No pass of a mode takes no time.
+    const std::string text = to_json(problem);
+    for (const char* time : {"\"forward_ns\":10000", "\"backward_ns\":20000", "\"weight_ns\":5000"}) {
+        CAPTURE(time);
+        std::string none = text;
+        const std::size_t place = none.find(time);
+        REQUIRE(place != std::string::npos);
+        none.replace(none.find(':', place) + 1, std::string(time).size() - std::string(time).find(':') - 1, "0");
+        const std::string key = std::string(time).substr(1, std::string(time).find(':') - 2);
+        CHECK_THROWS_WITH_AS(static_cast<void>(parse_problem("two", none)),
+                             doctest::Contains(("pairs[0].modes[0]." + key + ": is 0, allowed are").c_str()), Error);
+    }
 }
 
 TEST_CASE("a pair's mode replaces times and memory of its tasks") {

@@ -45,6 +45,20 @@ TEST_CASE("initial schedules are the same, however few are taken at a time") {
     }
 }
 
+TEST_CASE("a schedule that a caller gave comes first and is called a start") {
+    const auto problem = chains(2, 3);
+    const Replayer replayer(problem);
+    const Flat flat(replayer);
+    const auto policy = apply_policy("gpipe", replayer);
+    REQUIRE(policy.schedule);
+    InitialSchedules with(flat, {*policy.schedule}), without(flat, {});
+    const auto all = with.next(1'000'000, in_order), others = without.next(1'000'000, in_order);
+    REQUIRE(all.size() == others.size() + 1);
+    CHECK(all.front().name == "start");
+    CHECK(all.front().candidate.valid());
+    for (std::size_t i = 0; i < others.size(); ++i) CHECK(all[i + 1].name == others[i].name);
+}
+
 TEST_CASE("a search that begins with few schedules has tried all of them after some rounds") {
     std::uint64_t later = 0;
     for (const Problem& problem : some_problems()) {

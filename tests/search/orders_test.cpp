@@ -37,6 +37,16 @@ TEST_CASE("1f1b has run a forward for each rank after it when it alternates") {
           std::vector<std::string>{"F0 F1 .. B0 F2 B1 .. B2", ".. F0 B0 F1 B1 F2 B2"});
 }
 
+TEST_CASE("1f1b goes along the chain, whatever numbers its stages have") {
+    auto problem = chains(3, 4);
+    const Replayer replayer(problem);
+    const auto usual = rows(problem, one_forward_one_backward_order(Flat(replayer)));
+    const std::vector<std::int64_t> number{1, 2, 0};
+    for (Task& task : problem.tasks) task.stage = number[index(task.rank)];
+    const Replayer renumbered(problem);
+    CHECK(rows(problem, one_forward_one_backward_order(Flat(renumbered))) == usual);
+}
+
 TEST_CASE("interleaved takes as many microbatches through each chunk as there are ranks") {
     // Two stages on each of two ranks: a microbatch passes rank 0, 1, 0, 1 and back.
     auto problem = chains(4, 2);

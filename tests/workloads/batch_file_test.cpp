@@ -181,15 +181,37 @@ TEST_CASE("bad batch lines are refused with file, line, place and what is allowe
           ":2: images[1].role: is 'output', allowed are input, target (did you mean 'input'?)");
 }
 
+TEST_CASE("a clip without a size is refused where the model has none that it would be scaled to") {
+    Model m = model("wan2.1-t2v-14b");
+    const auto clip = [](const std::string& size) {
+        return R"({"id":"a","text_tokens":0,"videos":[{"seconds":5)" + size + R"(,"role":"target"}]})";
+    };
+    CHECK(problem(clip(""), m) == "read");
+    m.video.width = m.video.height = 0;
+    for (const std::string size : {"", R"(,"width":832)", R"(,"height":480)"})
+        CHECK(problem(clip(size), m) ==
+              ":1: videos[0]: lacks width or height, and the video rule of the model has neither: allowed are both, 1 "
+              "to 100000 pixels, or tokens and patches in place of the size");
+    CHECK(problem(clip(R"(,"width":832,"height":480)"), m) == "read");
+    CHECK(problem(clip(R"(,"width":832,"height":0)"), m) ==
+          ":1: videos[0].height: is 0, allowed are whole numbers from 1 to 100000");
+    // 20 latent frames of 6250 x 6250 patches fit, but in no microbatch; those of 16 frames a second and 32 s do not.
+    CHECK(problem(clip(R"(,"width":100000,"height":100000)"), m)
+              .starts_with(":1: sample 'a' has an item (video, number 0) of 781250000 tokens"));
+    m.video.max_seconds = 32;
+    CHECK(problem(R"({"id":"a","text_tokens":0,"videos":[{"seconds":32,"width":100000,"height":100000}]})", m) ==
+          ":1: videos[0]: has 5000000000 latent patches, allowed are up to 1000000000");
+}
+
 TEST_CASE("a sample that no microbatch can hold is refused on its line") {
     const std::string good = R"({"id":"a","text_tokens":5})"
                              "\n";
-    CHECK(
-        problem(good + R"({"id":"b","text_tokens":8193})", model("dip-vlm-m")) ==
-        ":2: sample 'b' has 8193 tokens, a microbatch of 'dip-vlm-m' holds 8192 (microbatch_tokens of its model file)");
+    CHECK(problem(good + R"({"id":"b","text_tokens":8193})", model("dip-vlm-m")) ==
+          ":2: sample 'b' has 8193 tokens, a microbatch of 'dip-vlm-m' holds 8192 (microbatch_tokens of its model "
+          "file, or --microbatch-tokens; --too-long own packs it alone)");
     CHECK(problem(good + R"({"id":"b","text_tokens":0,"images":[{"tokens":8193,"patches":9}]})", model("dip-vlm-m")) ==
           ":2: sample 'b' has an item (image, number 0) of 8193 tokens, a microbatch of 'dip-vlm-m' holds 8192 "
-          "(microbatch_tokens of its model file)");
+          "(microbatch_tokens of its model file, or --microbatch-tokens; --too-long own packs it alone)");
 }
 
 TEST_CASE("samples too long are kept for a microbatch of their own, or to be dropped by id") {

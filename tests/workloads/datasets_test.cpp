@@ -246,6 +246,26 @@ TEST_CASE("what is assumed of sizes is said where a batch has such items") {
                                    "(audio of the model)"});
 }
 
+TEST_CASE("clips of a data set have an assumed size where the model keeps theirs, since it gives none") {
+    Model m = model("wan2.1-t2v-14b");
+    const Sample scaled = draw("constant-0+5s", m, 1, 0);
+    m.video.width = m.video.height = 0;
+    CHECK(draw("constant-0+5s", m, 1, 0) == scaled);
+    const auto said = [&](std::string_view dataset) { return assumed_sizes(dataset, {scaled}, m); };
+    const std::string rest =
+        "and read at 16 frames a second, or all of theirs if these are fewer, the first 16 s of each (video of the "
+        "model)";
+    CHECK(said("constant-0+5s") ==
+          std::vector{"clips given by seconds or frames are taken as 256 x 448 pixels, since constant-0+5s has no "
+                      "sizes of them, " +
+                      rest});
+    CHECK(said("") == std::vector{"clips given by seconds or frames keep their sizes, to whole latent patches of 16 x "
+                                  "16 pixels, " +
+                                  rest});
+    m.video.spatial = 1000;  // a patch larger than the assumed frame
+    CHECK(draw("constant-0+5s", m, 1, 0).items[0].patches == 20);
+}
+
 TEST_CASE("samples of a data set that are too long are cut, or refused, dropped or whole as the job says") {
     Model m = model("llama3-8b");
     m.microbatch_tokens = 400;
@@ -286,7 +306,8 @@ TEST_CASE("constant lengths fill microbatches with samples of that many tokens, 
     for (const auto& microbatch : drawn.microbatches) CHECK(microbatch.lengths == std::vector<std::int64_t>(4, 1024));
     CHECK_THROWS_WITH_AS(
         static_cast<void>(draw("constant-8192", model, 1, 0)),
-        "data set 'constant-8192': a sample has 8192 tokens, allowed are at most 4096: a microbatch of 'llama3-8b'",
+        "data set 'constant-8192': a sample has 8192 tokens, allowed are at most 4096: a microbatch of 'llama3-8b' "
+        "(microbatch_tokens of its model file, or --microbatch-tokens; --too-long own packs it alone)",
         Error);
     for (const auto* wrong : {"constant-", "constant-0", "constant-5x", "constant-5+x3px", "constant-5+0x3px",
                               "constant-5+1s2", "constant--5", "constant-1+2s+1x3px"})

@@ -82,6 +82,24 @@ TEST_CASE("a configuration of Qwen2.5-VL gives its windows, merge, projector and
     CHECK(model.image.merge == 2);
 }
 
+TEST_CASE("blocks of Qwen2.5-VL's encoder that see whole images are those of its class where a file has none") {
+    std::string text = read_file(testing::source_folder() / "tests/data/hf/qwen2.5-vl-7b.json");
+    const std::size_t key = text.find("\"fullatt_block_indexes\""), end = text.find("],", key);
+    REQUIRE((key != std::string::npos && end != std::string::npos));
+    text.erase(key, end + 2 - key);
+    const auto model = parse_hf_model(JsonDocument("c.json", text), "mine");
+    CHECK(model.modules[0].architecture.attention == public_model("qwen2.5-vl-7b").modules[0].architecture.attention);
+    REQUIRE(!model.assumed.empty());
+    CHECK(std::any_of(model.assumed.begin(), model.assumed.end(), [](const std::string& one) {
+        return one.find("7, 15, 23, 31: there is no fullatt_block_indexes") != std::string::npos;
+    }));
+    const std::size_t depth = text.find("\"depth\": 32");
+    REQUIRE(depth != std::string::npos);
+    text.replace(depth, 11, "\"depth\": 20");
+    CHECK(parse_hf_model(JsonDocument("c.json", text), "mine").modules[0].architecture.attention.full_layers ==
+          std::vector<std::int64_t>{7, 15});
+}
+
 TEST_CASE("the same text configuration nested, as newer files have it, is the same model") {
     const std::string vision =
         R"("vision_config":{"depth":2,"embed_dim":64,"mlp_ratio":4,"num_heads":2,"patch_size":14})";

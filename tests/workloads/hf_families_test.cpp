@@ -1,6 +1,7 @@
 // Families of Hugging Face configurations: parameters, variants of spelling and layout, defaults that are said, and
 // refusals with the way out.
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/files.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
 #include "pipeweaver/workloads/counts.hpp"
 #include "tests/support/shared.hpp"
@@ -201,6 +202,15 @@ TEST_CASE("experts: where they are, what is shared, and how files spell them") {
           std::string::npos);
 }
 
+TEST_CASE("what is assumed is printable, whatever the file names") {
+    std::string text = read_file(testing::source_folder() / "tests/data/hf/kimi-vl-a3b.json");
+    const std::string type = "\"model_type\": \"moonvit\"";
+    const std::size_t at = text.find(type);
+    REQUIRE(at != std::string::npos);
+    text.replace(at, type.size(), "\"model_type\": \"\xc2\x9b\"");
+    CHECK(assumes(parse_hf_model(JsonDocument("c.json", text), "mine"), R"(type '\xc2\x9b' is read as 'moonvit')"));
+}
+
 TEST_CASE("sliding windows are causal blocks twice as long, beside experts full attention; both are said") {
     const auto mistral = parsed(small("mistral", {{"sliding_window", "128"}}));
     CHECK((llm(mistral).attention.kind == AttentionKind::windowed && llm(mistral).attention.window == 256));
@@ -298,7 +308,7 @@ TEST_CASE("the transformers of diffusers become networks of two streams, of one,
     CHECK(layer_parameters(klein, 0) - klein.modulation == 2 * (4 + 3 * 3) * 3072 * 3072);
     CHECK(layer_parameters(klein, 24) - klein.modulation == (4 + 3 * 3) * 3072 * 3072);
     const auto wan = kept("wan2.1-t2v-14b");
-    CHECK((wan.video.spatial == 16 && wan.video.frames_in == 4 && wan.video.first_frame_alone));
+    CHECK((wan.video.spatial == 16 && wan.video.frames_in == 4 && wan.video.first_frame_alone && wan.video.width == 0));
     CHECK(wan.modules[0].architecture.cross_attention_dim == 5120);
     CHECK(kept("wan2.2-ti2v-5b").video.spatial == 32);
     const auto cog = kept("cogvideox-5b").modules[0].architecture;

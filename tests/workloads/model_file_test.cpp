@@ -165,6 +165,24 @@ TEST_CASE("a head is conditioned on the width of what it follows") {
           "m.json: edges: 'llm' to 'head': condition_dim of the head is 5121, needed is the width of 'llm', 5120");
 }
 
+TEST_CASE("a video rule has a width and height that clips are scaled to, or neither") {
+    const std::string file = to_json(model("wan2.1-t2v-14b"));
+    const auto without = [](std::string text, const std::string& key) {
+        const std::size_t at = text.find("\"" + key + "\"");
+        REQUIRE(at != std::string::npos);
+        return text.erase(at, text.find(',', at) + 1 - at);
+    };
+    for (const char* key : {"width", "height"})
+        CHECK(problem(without(file, key)) ==
+              "m.json: video: has one of width and height, allowed are both (clips are scaled to them) or neither "
+              "(clips keep their own)");
+    const Model own = parse_model(JsonDocument("own.json", without(without(file, "width"), "height")));
+    CHECK((own.video.width == 0 && own.video.height == 0 && own.video.keeps_sizes()));
+    CHECK(to_json(own).find("\"width\"") == std::string::npos);
+    CHECK(parse_model(JsonDocument("again.json", to_json(own))) == own);
+    CHECK(usual_latents(own) == usual_latents(model("wan2.1-t2v-14b")));
+}
+
 TEST_CASE("a diffusion transformer alone need not say how many latents a microbatch holds") {
     const Model named = model("wan2.1-t2v-14b");
     CHECK((named.microbatch_tokens == 131'072 && named.microbatch_tokens_of_file == 0));

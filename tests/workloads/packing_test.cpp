@@ -289,10 +289,10 @@ TEST_CASE("a vision encoder alone attends inside each image") {
 
 TEST_CASE("a sample that no microbatch can hold is named") {
     const Model vlm = model("dip-vlm-s"), t2v = model("dip-t2v-s");
-    CHECK_THROWS_WITH_AS(
-        pack({sample("long", 8193)}, vlm),
-        "sample 'long' has 8193 tokens, a microbatch of 'dip-vlm-s' holds 8192 (microbatch_tokens of its model file)",
-        Error);
+    CHECK_THROWS_WITH_AS(pack({sample("long", 8193)}, vlm),
+                         "sample 'long' has 8193 tokens, a microbatch of 'dip-vlm-s' holds 8192 (microbatch_tokens of "
+                         "its model file, or --microbatch-tokens; --too-long own packs it alone)",
+                         Error);
     CHECK_THROWS_WITH_AS(
         pack({sample("many", 0, std::vector<Item>(49, {Modality::image, 1, 16, 0, false}))}, vlm),
         "sample 'many' has 49 items, a microbatch of 'dip-vlm-s' holds 48 (most_items of its model file)", Error);
@@ -302,11 +302,24 @@ TEST_CASE("a sample that no microbatch can hold is named") {
                          Error);
 }
 
+TEST_CASE("an error names what says how many tokens a microbatch holds") {
+    const auto refused = [](std::optional<std::int64_t> of_file, const char* who) {
+        Model m = model("dip-vlm-s");
+        m.microbatch_tokens_of_file = of_file;
+        CHECK_THROWS_WITH_AS(
+            pack({sample("long", 8193)}, m),
+            doctest::Contains((std::string("holds 8192 (") + who + "; --too-long own packs it alone)").c_str()), Error);
+    };
+    refused(std::nullopt, "microbatch_tokens of its model file, or --microbatch-tokens");
+    refused(4096, "--microbatch-tokens");
+    refused(0, "--microbatch-tokens or its default");
+}
+
 TEST_CASE("an item larger than a microbatch is named with its number") {
     CHECK_THROWS_WITH_AS(
         pack({sample("a", 7, {picture, {Modality::image, 9000, 36000, 0, false}})}, model("dip-vlm-s")),
         "sample 'a' has an item (image, number 1) of 9000 tokens, a microbatch of 'dip-vlm-s' holds 8192 "
-        "(microbatch_tokens of its model file)",
+        "(microbatch_tokens of its model file, or --microbatch-tokens; --too-long own packs it alone)",
         Error);
 }
 

@@ -81,7 +81,30 @@ TEST_CASE("clips are scaled, thinned and cut: their own pixels, frames and secon
     CHECK(resized(samples(m, "videos", {R"("seconds":5,"width":512,"height":448)"}), m) ==
           Lines{"1 of 1 clips were resized by the model's rule (256 x 448 pixels, 16 frames a second, the first 16 s) "
                 "and have 2.0x fewer tokens than at their own sizes; to change that edit video in the model file "
-                "(pipeweaver show MODEL prints it)"});
+                "(pipeweaver show MODEL prints it; without width and height there each clip keeps its own)"});
+}
+
+TEST_CASE("a video rule without width and height keeps each clip's own, rounded to whole patches, and says so") {
+    Model m = model("wan2.1-t2v-14b");
+    m.video.width = m.video.height = 0;
+    const auto positions = [&](const char* clip) { return samples(m, "videos", {clip})[0].items[0]; };
+    // 81 frames are 1 + 80 / 4 latent ones.
+    CHECK(positions(R"("frames":81,"fps":16,"width":832,"height":480)").patches == 21 * 52 * 30);
+    CHECK(positions(R"("frames":81,"fps":16,"width":480,"height":832)").patches == 21 * 30 * 52);
+    CHECK(positions(R"("frames":81,"fps":16,"width":835,"height":490)").patches == 21 * 52 * 31);
+    CHECK(positions(R"("frames":81,"fps":16,"width":3,"height":480)").patches == 21 * 30);
+    // Half a patch goes to the even number, as for images.
+    CHECK(positions(R"("frames":81,"fps":16,"width":840,"height":488)").patches == 21 * 52 * 30);
+    CHECK(resized(samples(m, "videos", {R"("frames":81,"fps":16,"width":480,"height":832)"}), m).empty());
+    const auto odd =
+        samples(m, "videos", {R"("seconds":5,"width":835,"height":480)", R"("seconds":5,"width":832,"height":480)"});
+    CHECK(resized(odd, m) ==
+          Lines{"1 of 2 clips have a side that is no multiple of 16 pixels, and are rounded to whole latent patches "
+                "(video.spatial of the model file)"});
+    const auto cut = resized(samples(m, "videos", {R"("seconds":32,"width":832,"height":480)"}), m);
+    CHECK(cut == Lines{"1 of 1 clips were resized by the model's rule (16 frames a second, the first 16 s) and have "
+                       "2.0x fewer tokens than at their own sizes; to change that edit video in the model file "
+                       "(pipeweaver show MODEL prints it)"});
 }
 
 TEST_CASE("data sets that only count images say nothing of their sizes") {

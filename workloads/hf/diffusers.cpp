@@ -209,7 +209,8 @@ void read_positions(const Part& part, const DiffusersRow& row, const Patch& patc
     model.video.frames_in = 4 * patch.frames;
     model.video.frames_out = 1;
     model.video.first_frame_alone = true;
-    assume(*part.reading, "clips are scaled to the width and height under video: the source says none");
+    model.video.width = model.video.height = 0;
+    assume(*part.reading, "clips keep their own width and height: video has neither that they would be scaled to");
 }
 
 }  // namespace

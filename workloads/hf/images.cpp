@@ -6,13 +6,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
 
 namespace pipeweaver::workloads::hf {
 
 namespace {
 
-void say(const Towers& towers, std::string line) { assume(*towers.root.reading, std::move(line)); }
+void say(const Towers& towers, const std::string& line) { assume(*towers.root.reading, line); }
 
 // Of Qwen2-VL's model card, and of its processor's class the most.
 constexpr std::int64_t least_of_card = 256, most_of_card = 1280;

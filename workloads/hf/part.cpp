@@ -1,5 +1,6 @@
 #include "workloads/hf/part.hpp"
 
+#include "pipeweaver/base/text.hpp"
 #include "workloads/hf/keys.hpp"
 
 #include <fmt/format.h>
@@ -137,9 +138,10 @@ std::int64_t divided(const Part& part, Named a, Named b) {
     return a.value / b.value;
 }
 
-void assume(Reading& reading, std::string line) {
+void assume(Reading& reading, const std::string& line) {
     auto& all = reading.assumed;
-    if (std::find(all.begin(), all.end(), line) == all.end()) all.push_back(std::move(line));
+    std::string shown = printable(line);  // it may quote the file
+    if (std::find(all.begin(), all.end(), shown) == all.end()) all.push_back(std::move(shown));
 }
 
 void refuse(const Part& part, std::string_view message) { refuse(part.json, *part.reading, message); }

@@ -74,7 +74,7 @@ struct Named {
 [[nodiscard]] std::int64_t divided(const Part& part, Named a, Named b);
 
 /// Adds a line to what is assumed, once.
-void assume(Reading& reading, std::string line);
+void assume(Reading& reading, const std::string& line);
 
 /// Throws Error{input}: file, place, message and the way out.
 [[noreturn]] void refuse(const Part& part, std::string_view message);

@@ -2,7 +2,10 @@
 
 #include "workloads/hf/keys.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace pipeweaver::workloads::hf {
@@ -134,7 +137,15 @@ void read_vision_windows(const Part& part, Architecture& a) {
     a.attention.kind = AttentionKind::windowed;
     a.attention.window = side * side;
     const auto full = given(part, key::full_blocks);
-    if (!full) refuse(part, "the key 'fullatt_block_indexes' is missing");
+    if (!full) {
+        constexpr std::array<std::int64_t, 4> usual{7, 15, 23, 31};  // of its class in transformers
+        assume(*part.reading, fmt::format("the vision encoder attends to whole images in its blocks {}: there is no "
+                                          "fullatt_block_indexes",
+                                          fmt::join(usual, ", ")));
+        for (const std::int64_t layer : usual)
+            if (layer < a.layers) a.attention.full_layers.push_back(layer);
+        return;
+    }
     a.attention.full_layers.reserve(full->size());
     for (const Json& layer : full->elements()) a.attention.full_layers.push_back(layer.integer(0, a.layers - 1));
 }

@@ -7,6 +7,7 @@
 #include "pipeweaver/base/deadline.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/random.hpp"
+#include "pipeweaver/base/text.hpp"
 
 #include <algorithm>
 #include <array>

@@ -6,6 +6,7 @@
 #include "pipeweaver/base/deadline.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/parallel.hpp"
+#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/planner/plan.hpp"
 #include "pipeweaver/planner/record.hpp"
 #include "pipeweaver/schedule/gap.hpp"

@@ -24,8 +24,9 @@ struct CheckAsked {
     std::string model{};      ///< as find_model() takes it; empty: what the launch says
     std::string dataset{}, recipe{};
     std::int64_t seed = 1;
-    bool fits = true;     ///< whether it is asked for
-    std::string batch{};  ///< a file of samples, in place of a data set
+    bool fits = true;        ///< whether it is asked for
+    std::string batch{};     ///< a file of samples, in place of a data set
+    std::string assigned{};  ///< an assignment.json of these samples; empty: packed and handed out as they come
 };
 
 struct Checked {

@@ -25,13 +25,16 @@ struct FitAsked {
     std::string dataset{};   ///< what samples are drawn from; empty: text of the launch's sequence length
     std::string recipe{};    ///< how the framework trains; empty: the framework's own
     std::int64_t seed = 1;
-    std::string batch{};  ///< a file of samples, in place of a data set
+    std::string batch{};     ///< a file of samples, in place of a data set
+    std::string assigned{};  ///< a plan's assignment of these samples; empty: packed and handed out as they come
 };
 
 /// A launch as the planner emulates it.
 struct Run {
     planner::EmulateOptions options;
+    std::string target = "megatron";     ///< of planner::targets(): whose rules of packing samples are kept
     std::vector<std::string> assumed{};  ///< where it is not all that the launch says, sentences
+    std::string says_tokens{};           ///< what of the launch says how many tokens a microbatch holds
 };
 
 /// Throws Error{limit} where the launch cannot be emulated: a stage without anything but the embedding or the loss.
@@ -54,7 +57,7 @@ struct Fit {
     Bytes usable{};              ///< of a GPU
     std::string device;
     Duration step{};                   ///< of the microbatches that were emulated
-    std::int64_t microbatches = 0;     ///< of each replica, that were emulated
+    std::int64_t microbatches = 0;     ///< that were emulated, of the replica with the most
     std::vector<std::string> assumed;  ///< sentences
 
     bool fits() const { return ranks[fullest].peak <= usable; }

@@ -36,6 +36,14 @@ struct Degrees {
     std::int64_t gpus() const { return tp * cp * pp * dp; }
 };
 
+/// What a vision encoder is, for frameworks that build encoders of their own tables alone.
+struct VisionSizes {
+    std::int64_t layers = 0, hidden = 0, ffn = 0;
+    bool native_sizes = false;  ///< images keep their own sizes; else all are scaled to one
+
+    friend bool operator==(const VisionSizes&, const VisionSizes&) = default;
+};
+
 struct Launch {
     std::string rung;    ///< of the ladder: now, data, flags, layout
     std::string target;  ///< what --target calls the runtime that it was planned for
@@ -48,7 +56,8 @@ struct Launch {
     Split split{};                      ///< of all modules but dealt ones; encoders and generators are said in full
     std::vector<std::string> dealt{};   ///< modules whose items are dealt over all GPUs
     std::vector<std::string> frozen{};  ///< modules whose weights are not trained
-    std::map<std::string, std::string> kinds{};  ///< of modules by name, as workloads::name_of() says them: "vit"
+    std::map<std::string, std::string> kinds{};   ///< of modules by name, as workloads::name_of() says them: "vit"
+    std::map<std::string, VisionSizes> vision{};  ///< of modules by name that are vision encoders
     std::vector<std::string> letters{};  ///< of the language model's layers, see hybrid_letters(); none: it has none
     bool fused_attention = true;
 

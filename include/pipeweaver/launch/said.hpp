@@ -41,7 +41,8 @@ struct SaidLaunch {
     std::vector<std::string> notes{};  ///< what was taken of several, sentences
     Variables variables{};             ///< that a script sets
     bool is_toml = false;
-    bool is_dump = false;  ///< a framework wrote it, with all its names
+    bool is_dump = false;       ///< a framework wrote it, with all its names
+    std::string not_at_hand{};  ///< of `notes`, the first of a file that the script sources and that is not there
 };
 
 /// Reads words as a shell parts them: blanks part, quotes join, a backslash takes the next letter as it is. Throws

@@ -72,8 +72,8 @@ struct Partitioner {
     /// Why it does not apply to the setup; none: it does. Null: to any.
     std::optional<std::string> (*why_not)(const emulator::Setup& setup) = nullptr;
 
-    /// The first module whose layers it cuts into stages. Null: the model's first.
-    std::size_t (*first_module)(const workloads::Model& model) = nullptr;
+    /// The most stages that it cuts the model into. Null: as many as the model has layers.
+    std::int64_t (*most_stages)(const workloads::Model& model) = nullptr;
 };
 
 /// A partitioner with the chunks that it is asked for; 0: it decides.
@@ -96,7 +96,8 @@ struct Cutting {
 [[nodiscard]] const Partitioner& partitioner(std::string_view name);
 
 /// What may be cut for a use, in the order in which it is tried: the rows of that use, or the one that is named. Cuts
-/// into more stages than the model has layers are left out.
+/// into more stages than a row can make of the model are left out; of one that is named or is an opponent's, and can
+/// make none, the one with the fewest stays: it says why.
 [[nodiscard]] std::vector<Cutting> cuttings(Use use, const emulator::Setup& setup, std::string_view name = {});
 
 /// The partitions of these cuttings. Throws Error{input} where a partitioner does not apply.

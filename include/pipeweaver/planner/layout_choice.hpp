@@ -106,6 +106,7 @@ struct LayoutChoice {
     std::size_t passed_over = 0;               ///< layouts that a bound shows to be slower than the best ten: not tried
     bool equal_batch = false;                  ///< all are for the same microbatches: their steps may be compared
     bool cut_short = false;                    ///< time ended it: others may be faster
+    std::size_t not_reached = 0;               ///< layouts that were not tried when time ended it
     std::optional<std::string> own_refused{};  ///< why the user's own layout is not among them
     std::vector<LayoutConsidered> considered{};  ///< all: tp first, then cp, pp, ep and ZeRO stage
 

@@ -50,6 +50,9 @@ struct Opponents {
     const OpponentWay* best() const { return ways.empty() ? nullptr : &ways.front(); }
 };
 
+/// "no-pipeline tp 4 zero 3": what a way without a pipeline is called; ZeRO-1 goes without saying.
+[[nodiscard]] std::string name_without_pipeline(const emulator::Setup& setup);
+
 /// Whether the target's users launch the way; else it is one that other runtimes, or none, run.
 [[nodiscard]] bool launches(const Target& target, const OpponentWay& way);
 

@@ -29,7 +29,7 @@ struct Launch {
     /// where it is core attention, which is run again and leaves out nothing then.
     emulator::Recompute selective = emulator::Recompute::selective;
     bool by_rank = true;
-    int most_zero = 3;  ///< without a pipeline
+    int most_zero = 3;  ///< the highest stage of ZeRO
     bool spreads_encoders =
         true;                   ///< else encoders are whole on the first stage, what follows the backbone on the last
     bool splits_groups = true;  ///< else interleaved microbatches come in whole groups, one for each pipeline rank
@@ -79,6 +79,9 @@ struct Target {
 /// Whether a plan has a schedule of its own for the target beside that of every replica: one for all of them where
 /// shapes are fixed, else that of replica 0.
 [[nodiscard]] inline bool has_own_plan(const Target& target) { return !target.folder.empty(); }
+
+/// Whether it runs the plan itself, every replica's searched schedule, on any cut.
+[[nodiscard]] inline bool runs_plan(const Target& target) { return target.searches && !has_own_plan(target); }
 
 /// Whether it runs the orders of that policy.
 [[nodiscard]] bool runs_policy(const Target& target, std::string_view policy);

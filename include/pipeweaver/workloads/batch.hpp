@@ -23,6 +23,7 @@ struct Item {
     double seconds = 0;    ///< clips and audio
     bool target = false;   ///< generated, not read
     std::int64_t own = 0;  ///< positions (tokens, where it has none) at its own size; 0: as it is, or not known
+    bool rounded = false;  ///< a clip that keeps its size, but for sides that are no whole latent patches
 
     /// What a step takes of them is the same.
     friend bool operator==(const Item& a, const Item& b) {
@@ -100,7 +101,7 @@ struct DatasetInfo {
 
 /// A sentence for each modality of whose items more than a twentieth have other sizes than their own: how many, by
 /// which rule of the model, what that takes or saves, and how to change it. Of items whose own size a file or data set
-/// says.
+/// says. A sentence, too, where more than a twentieth of the clips keep their sizes but for rounding.
 [[nodiscard]] std::vector<std::string> resized(const std::vector<Sample>& samples, const Model& model);
 
 /// A slice of a microbatch's items in the order of its samples.

@@ -205,14 +205,16 @@ struct ImageRule {
 };
 
 struct VideoRule {
-    std::int64_t width = 256;  ///< clips are scaled to width x height (design: 256 x 448, assumed)
-    std::int64_t height = 448;
-    std::int64_t spatial = 16;    ///< pixels of a latent patch's side
+    std::int64_t width = 256;   ///< clips are scaled to width x height (design: 256 x 448, assumed); both 0: each clip
+    std::int64_t height = 448;  ///< keeps its own, rounded to whole latent patches
+    std::int64_t spatial = 16;  ///< pixels of a latent patch's side
     std::int64_t frames_in = 17;  ///< frames that make `frames_out` latent frames
     std::int64_t frames_out = 3;
     bool first_frame_alone = false;  ///< causal VAEs: the first frame makes a latent frame of its own
     double fps = 16;
     double max_seconds = 16;  ///< longer clips are cut
+
+    bool keeps_sizes() const { return width == 0; }  ///< each clip its own
 
     friend bool operator==(const VideoRule&, const VideoRule&) = default;
 };

@@ -44,6 +44,19 @@ TEST_CASE("bounds of two chains that share a rank, worked by hand") {
     CHECK(best_bound(replayer, BoundEffort::quick).value == Duration{22});
 }
 
+TEST_CASE("of equal bounds the first is named") {
+    Problem problem;
+    problem.name = "one rank";
+    problem.ranks = {{{}, {}, {}}};
+    problem.tasks = {task(0, 5), task(0, 6)};
+    problem.edges = {{TaskId{0}, TaskId{1}, {}}};
+    const Replayer replayer(problem);
+    for (const BoundEffort effort : {BoundEffort::quick, BoundEffort::full}) {
+        CHECK(best_bound(replayer, effort).value == Duration{11});
+        CHECK(best_bound(replayer, effort).name == "critical path");
+    }
+}
+
 TEST_CASE("the preemptive bound sees a job that must wait for its head") {
     // Jobs (head, work, tail): (0, 4, 1) runs 0-2, is stopped by (2, 3, 9) until 5, ends at 7; max(5 + 9, 7 + 1) = 14.
     CHECK(preemptive_makespan({{0, 4, 1}, {2, 3, 9}}) == 14);

@@ -1,0 +1,50 @@
+// Emulations that are refused: what does not fit, and plan folders of another format.
+#include "pipeweaver/planner/emulate.hpp"
+
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/planner/emulate_options.hpp"
+#include "tests/support/small_request.hpp"
+#include "tests/support/temporary.hpp"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <map>
+#include <string>
+
+using namespace pipeweaver;
+using namespace pipeweaver::planner;
+
+TEST_CASE("what does not fit is named by its replica and rank, and fits with more recomputation") {
+    EmulationRequest request;
+    const Request small = testing::small_request(2);
+    request.job = small.job;
+    request.batch = small.batch;
+    request.job.partition = "balanced";
+    testing::change_setup(request, [](emulator::Setup& setup) { setup.headroom.parts_per_million = 978'000; });
+    request.recompute = emulator::Recompute::none;
+    for (const char* part : {"replica 0", "rank 0"})
+        CHECK_THROWS_WITH_AS(static_cast<void>(emulate(request, in_order)), doctest::Contains(part), Error);
+    request.recompute = {};
+    CHECK(emulate(request, in_order).recompute != emulator::Recompute::none);
+    request.recompute_by_rank = true;
+    CHECK(emulate(request, in_order).by_rank.size() == 2);
+}
+
+TEST_CASE("the plan folder of a schedule is one of this format") {
+    const testing::TemporaryFolder temporary("emulate");
+    EmulateOptions options;
+    options.workload.model = "dip-vlm-s";
+    options.workload.cluster = "h100-sxm:8";
+    options.workload.dataset = "vlm-mix";
+    options.schedule = temporary.path().string();
+    const std::string rest = R"("asked":{"packing":"given"},"assignment":{"method":"balanced"}})";
+    const std::map<std::string, std::string> refused{
+        {R"({"format":"pipeweaver-problem/1",)", "needed is 'pipeweaver-plan/1'"},
+        {R"({"format":"pipeweaver-plan/9",)", "pipeweaver-plan/9"},
+        {"{", "the key 'format' is missing"}};
+    for (const auto& [start, said] : refused) {
+        std::ofstream(temporary.path() / "plan.json") << start << rest;
+        CHECK_THROWS_WITH_AS(static_cast<void>(options.request(1, in_order)), doctest::Contains(said.c_str()), Error);
+    }
+}
