@@ -1,13 +1,9 @@
 """docs/diffusion.md: its commands run one after the other, print what it shows, and leave what its launches need."""
 
 import json
-import os
-import pathlib
-import subprocess
-import sys
 
 from absent import needed
-from getting_started import ROOT, blocks, page_of
+from getting_started import ROOT, blocks, follow, page_of
 
 needed("pipeweaver.data.convert")
 
@@ -16,9 +12,7 @@ PAGE = page_of("docs/diffusion.md")
 
 def test_the_page_goes_from_sizes_to_launches(pipeweaver, tmp_path):
     (tmp_path / "examples").symlink_to(ROOT / "examples")
-    path = f"{pipeweaver.path.resolve().parent}:{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"
-    printed = [subprocess.run(["bash", "-e", "-c", block], cwd=tmp_path, env={**os.environ, "PATH": path},
-                              capture_output=True, text=True, check=True).stdout for block in blocks("sh", PAGE)]
+    printed = follow(pipeweaver, tmp_path, PAGE)
     assert printed[2:4] == blocks("", PAGE)[:2]
     # What a model file leaves out is written with its default.
     shown = (tmp_path / "shown.json").read_text()

@@ -4,6 +4,7 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 
 FILE = "docs/getting-started.md"
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -23,7 +24,8 @@ def blocks(language, page=PAGE):
 
 def follow(pipeweaver, folder, page=PAGE):
     """Runs the page's commands in the folder; returns what each block printed."""
-    environment = {**os.environ, "PATH": f"{pipeweaver.path.resolve().parent}:{os.environ['PATH']}"}
+    paths = [pipeweaver.path.resolve().parent, pathlib.Path(sys.executable).parent, os.environ["PATH"]]
+    environment = {**os.environ, "PATH": ":".join(map(str, paths))}
     printed = []
     for block in blocks("sh", page):
         done = subprocess.run(["bash", "-e", "-c", block], cwd=folder, env=environment, stdin=subprocess.DEVNULL,

@@ -1,12 +1,7 @@
 """docs/your-own-data.md: its commands run one after the other, and print what it shows."""
 
-import os
-import pathlib
-import subprocess
-import sys
-
 from absent import needed
-from getting_started import ROOT, blocks, page_of
+from getting_started import ROOT, blocks, follow, page_of
 
 needed("pipeweaver.data.convert")
 
@@ -15,9 +10,7 @@ PAGE = page_of("docs/your-own-data.md")
 
 def test_the_page_prints_what_it_shows(pipeweaver, tmp_path):
     (tmp_path / "examples").symlink_to(ROOT / "examples")
-    path = f"{pathlib.Path(sys.executable).parent}:{pipeweaver.path.resolve().parent}:{os.environ['PATH']}"
-    printed = [subprocess.run(["bash", "-e", "-c", block], cwd=tmp_path, env={**os.environ, "PATH": path},
-                              capture_output=True, text=True, check=True).stdout for block in blocks("sh", PAGE)]
+    printed = follow(pipeweaver, tmp_path, PAGE)
     assert [text for text in printed if text] == blocks("", PAGE)
     assert len(printed) == 4
 
