@@ -9,6 +9,8 @@
 
 namespace pipeweaver::launch {
 
+namespace in_arguments {
+
 namespace {
 
 using L = MegatronLaunch;
@@ -184,7 +186,10 @@ Why one_activation(const L& l, std::int64_t) {
 
 }  // namespace
 
+}  // namespace in_arguments
+
 std::span<const MegatronRule> pattern_rules() {
+    using namespace in_arguments;
     static const std::array rules{
         MegatronRule{"hybrid-pattern", "there is no --hybrid-layer-pattern", file, Phase::arguments, no_pattern,
                      "0.16.1"},
@@ -198,6 +203,7 @@ std::span<const MegatronRule> pattern_rules() {
 }
 
 std::span<const MegatronRule> environment_rules() {
+    using namespace in_arguments;
     static const std::array rules{
         MegatronRule{"max-connections",
                      "before Blackwell, tensor and context parallelism take CUDA_DEVICE_MAX_CONNECTIONS=1", file,
@@ -209,6 +215,7 @@ std::span<const MegatronRule> environment_rules() {
 }
 
 std::span<const MegatronRule> argument_rules() {
+    using namespace in_arguments;
     static const std::array rules{
         MegatronRule{"world-size", "the GPUs are a multiple of tp x pp x cp", file, Phase::arguments, world},
         MegatronRule{

@@ -7,6 +7,8 @@
 
 namespace pipeweaver::launch {
 
+namespace in_configuration {
+
 namespace {
 
 using L = MegatronLaunch;
@@ -123,7 +125,10 @@ Why fused_activation(const L& l, std::int64_t) {
 
 }  // namespace
 
+}  // namespace in_configuration
+
 std::span<const MegatronRule> configuration_rules() {
+    using namespace in_configuration;
     static const std::array rules{
         MegatronRule{"groups-world", "the GPUs are a multiple of tp x pp x cp", groups, Phase::groups, world},
         MegatronRule{"groups-chunks", "chunks need 2 pipeline ranks and more", groups, Phase::groups, interleaved},

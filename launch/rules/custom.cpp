@@ -8,6 +8,8 @@
 
 namespace pipeweaver::launch {
 
+namespace in_custom {
+
 namespace {
 
 using L = MegatronLaunch;
@@ -44,7 +46,10 @@ Why custom_recompute(const L& l, std::int64_t) {
 
 }  // namespace
 
+}  // namespace in_custom
+
 std::span<const MegatronRule> custom_rules() {
+    using namespace in_custom;
     static const std::array rules{
         MegatronRule{"custom-layers",
                      "--custom-pipeline-layers goes without a layout, layers of the first or last rank and "

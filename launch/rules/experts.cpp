@@ -7,6 +7,8 @@
 
 namespace pipeweaver::launch {
 
+namespace in_experts {
+
 namespace {
 
 using L = MegatronLaunch;
@@ -108,7 +110,10 @@ Why divide(const L& l, std::int64_t) {
 
 }  // namespace
 
+}  // namespace in_experts
+
 std::span<const MegatronRule> expert_rules() {
+    using namespace in_experts;
     static const std::array rules{
         MegatronRule{"ep-experts", "expert parallelism takes experts", config, Phase::configuration, need_experts},
         MegatronRule{"some-experts", "the number of experts is above 0", config, Phase::configuration, some_experts},

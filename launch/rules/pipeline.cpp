@@ -10,6 +10,8 @@
 
 namespace pipeweaver::launch {
 
+namespace in_pipeline {
+
 namespace {
 
 using L = MegatronLaunch;
@@ -105,7 +107,10 @@ Why not_negative(const L& l, std::int64_t) {
 
 }  // namespace
 
+}  // namespace in_pipeline
+
 std::span<const MegatronRule> pipeline_rules() {
+    using namespace in_pipeline;
     static const std::array rules{
         MegatronRule{"ends-or-accounts",
                      "layers of the first and last rank go without accounting for the embedding or the loss", config,

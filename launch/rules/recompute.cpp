@@ -8,6 +8,8 @@
 
 namespace pipeweaver::launch {
 
+namespace in_recompute {
+
 namespace {
 
 using L = MegatronLaunch;
@@ -96,7 +98,10 @@ Why fine_offload(const L& l, std::int64_t) {
 
 }  // namespace
 
+}  // namespace in_recompute
+
 std::span<const MegatronRule> recompute_rules() {
+    using namespace in_recompute;
     static const std::array rules{
         MegatronRule{"full-method", "full recomputation has a method, uniform or block", config, Phase::configuration,
                      full_method},

@@ -12,6 +12,8 @@
 
 namespace pipeweaver::launch {
 
+namespace in_settling {
+
 namespace {
 
 using L = MegatronLaunch;
@@ -132,7 +134,10 @@ BuiltLayers by_ranks(const L& l) {
 
 }  // namespace
 
+}  // namespace in_settling
+
 MegatronLaunch settled(MegatronLaunch l) {
+    using namespace in_settling;
     if (l.dialect == Dialect::megatron_arguments) settle_arguments(l);
     if (!l.etp) l.etp = l.tp;
     if (!l.group_size) l.group_size = l.pp;
@@ -154,6 +159,7 @@ MegatronLaunch settled(MegatronLaunch l) {
 }
 
 BuiltLayers built_layers(const MegatronLaunch& l) {
+    using namespace in_settling;
     BuiltLayers built;
     try {
         built = !l.hybrid_pattern.empty() ? of_pattern(l)

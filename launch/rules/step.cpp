@@ -8,6 +8,8 @@
 
 namespace pipeweaver::launch {
 
+namespace in_step {
+
 namespace {
 
 using L = MegatronLaunch;
@@ -83,7 +85,10 @@ Why experts_by_sequence(const L& l, std::int64_t) {
 
 }  // namespace
 
+}  // namespace in_step
+
 std::span<const MegatronRule> step_rules() {
+    using namespace in_step;
     static const std::array rules{
         MegatronRule{"widths-by-tp",
                      "the feed-forward's columns are a multiple of tp, an expert's of etp, the shared experts' of tp",

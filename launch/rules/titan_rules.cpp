@@ -14,6 +14,8 @@
 
 namespace pipeweaver::launch {
 
+namespace in_titan_rules {
+
 namespace {
 
 using L = TitanLaunch;
@@ -166,6 +168,8 @@ Why rounds(const L& l, std::int64_t) {
 
 }  // namespace
 
+}  // namespace in_titan_rules
+
 const std::vector<TitanSchedule>& titan_schedules() {
     static const std::vector<TitanSchedule> all{{.name = "1F1B", .single = true, .policy = "1f1b"},
                                                 {.name = "GPipe", .single = true, .policy = "gpipe"},
@@ -186,6 +190,7 @@ std::optional<TitanSchedule> titan_schedule(std::string_view name) {
 }
 
 std::span<const TitanRule> titan_rules() {
+    using namespace in_titan_rules;
     static const std::array rules{
         TitanRule{"known-settings", "settings of parallelism, training and activation checkpointing are those it has",
                   "torchtitan/config/configs.py", Phase::arguments, known_settings},

@@ -7,6 +7,8 @@
 
 namespace pipeweaver::launch {
 
+namespace in_titan_stages {
+
 namespace {
 
 TitanStages refused(std::string why) { return {0, {}, std::move(why)}; }
@@ -68,7 +70,10 @@ std::optional<std::int64_t> layer_of(const std::string& name) {
 
 }  // namespace
 
+}  // namespace in_titan_stages
+
 TitanStages stages_of(const TitanLaunch& launch) {
+    using namespace in_titan_stages;
     const auto schedule = titan_schedule(launch.schedule);
     if (!schedule) return refused(fmt::format("'{}' is no schedule", launch.schedule));
     const Count count = count_of(launch, *schedule);
@@ -78,6 +83,7 @@ TitanStages stages_of(const TitanLaunch& launch) {
 }
 
 BuiltLayers built_layers(const TitanLaunch& launch) {
+    using namespace in_titan_stages;
     BuiltLayers built;
     const auto stages = stages_of(launch);
     built.why_not = stages.why_not;
