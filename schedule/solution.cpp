@@ -3,9 +3,8 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/json.hpp"
+#include "pipeweaver/base/object_text.hpp"
 #include "pipeweaver/base/random.hpp"
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 
@@ -101,29 +100,34 @@ Schedule parse_schedule(std::string name, std::string_view text, const ProblemFi
     return from_document(JsonDocument(std::move(name), text), file);
 }
 
+namespace {
+
+template <class Values, class Number>
+std::string list_text(const Values& values, Number number) {
+    std::string out;
+    for (const auto& value : values) out += (out.empty() ? "[" : ",") + std::to_string(number(value));
+    return out.empty() ? "[]" : out + "]";
+}
+
+}  // namespace
+
 std::string to_json(const Solution& solution) {
-    using Writer = nlohmann::ordered_json;
     std::string out =
         fmt::format("{{\"format\":\"pipeweaver-solution/1\",\"problem\":{},\n\"problem_sha256\":\"{}\",\n\"order\":[",
-                    Writer(solution.problem).dump(), solution.problem_sha256);
+                    json_text(solution.problem), solution.problem_sha256);
     const auto& order = solution.schedule.order;
-    for (std::size_t r = 0; r < order.size(); ++r) {
-        Writer row = Writer::array();
-        for (const TaskId task : order[r]) row.push_back(index(task));
-        out += (r == 0 ? "\n" : ",\n") + row.dump();
-    }
-    Writer start = Writer::array(), peak = Writer::array();
-    for (const Duration time : solution.start) start.push_back(time.count());
-    for (const Bytes size : solution.peak) peak.push_back(size.count);
-    Writer bound = nullptr;
-    if (solution.lower_bound) bound = solution.lower_bound->count();
+    for (std::size_t r = 0; r < order.size(); ++r)
+        out += (r == 0 ? "\n" : ",\n") + list_text(order[r], [](TaskId task) { return index(task); });
     out += fmt::format(
         "],\n\"mode\":{},\n\"start_ns\":{},\n\"makespan_ns\":{},\"lower_bound_ns\":{},\n\"peak_bytes\":{},\n",
-        Writer(solution.schedule.mode).dump(), start.dump(), solution.makespan.count(), bound.dump(), peak.dump());
+        list_text(solution.schedule.mode, [](auto mode) { return mode; }),
+        list_text(solution.start, [](Duration time) { return time.count(); }), solution.makespan.count(),
+        solution.lower_bound ? std::to_string(solution.lower_bound->count()) : "null",
+        list_text(solution.peak, [](Bytes size) { return size.count; }));
     out +=
         fmt::format("\"strategy\":{},\"stop_reason\":\"{}\",\"rounds\":{},\"evaluations\":{},\"signature\":\"{}\"}}\n",
-                    Writer(solution.strategy).dump(), name_of(solution.stop_reason), solution.rounds,
-                    solution.evaluations, signature(solution.schedule, solution.makespan));
+                    json_text(solution.strategy), name_of(solution.stop_reason), solution.rounds, solution.evaluations,
+                    signature(solution.schedule, solution.makespan));
     return out;
 }
 
