@@ -51,6 +51,7 @@ LayerCosts::LayerCosts(const Setup& setup, const ModuleLayouts& modules, const R
       factors_{in_situ_factors(costs_, cluster_.device, Precision::sixteen_bit),
                in_situ_factors(costs_, cluster_.device, Precision::eight_bit)},
       measured_(measured_factors(costs_, model_)),
+      gradient_(workloads::gradient_reaches(model_)),
       recipe_(recipe),
       what_if_(what_if),
       replica_(replica),
@@ -177,13 +178,14 @@ PricedOperators LayerCosts::priced_again(std::int64_t layer, const PassShape& sh
     return priced(std::move(operators), place);
 }
 
-PricedOperators LayerCosts::priced_around(AroundBlocks around, RankId rank, bool beside_data) const {
+PricedOperators LayerCosts::priced_around(const AroundBlocks& around, std::vector<Operator> operators, RankId rank,
+                                          bool beside_data) const {
     const Layout& layout = layout_of(around.module);
     const OwnParameters own{around.parameters, layout.weight_copies(), layout.tp};
-    add_accumulation(around.operators, around.parameters, around.pass, around.trained, recipe_);
-    add_data_traffic(around.operators, own, around.pass, around.trained, recipe_, cluster_);
+    add_accumulation(operators, around.parameters, around.pass, around.trained, recipe_);
+    add_data_traffic(operators, own, around.pass, around.trained, recipe_, cluster_);
     const Place place{around.module, rank, around.pass, beside_data};
-    auto list = priced(std::move(around.operators), place);
+    auto list = priced(std::move(operators), place);
     // As many kernels as two layers.
     return around.loss ? with_host(std::move(list), {.passes = 2 * layers_of_host(place.pass)}, place) : list;
 }
@@ -250,19 +252,27 @@ PassCost LayerCosts::layers_on_copy(const LayerRange& range, const PassShape& sh
     return sum;
 }
 
+namespace {
+
+// What is known of a shape beside its kinds of blocks: what stands around them, and what of them runs again.
+constexpr std::size_t after_kinds = 256, again_kinds = 1024;
+
+}  // namespace
+
 PassCost LayerCosts::stage(const StageLayers& stage, const std::vector<PassShape>& shapes, PassKind pass,
                            Recompute recompute) {
     PassCost sum;
     walk_stage(
-        model_, modules_, recipe_, stage, shapes, pass,
+        model_, modules_, gradient_, recipe_, stage, shapes, pass,
         [&](const LayerRange& part, PassKind here, const PassShape& shape) {
             sum += layers_on_copy(part, shape, here, stage.rank);
         },
-        [&](AroundBlocks around) {
-            constexpr std::size_t after_kinds = 256;  // of blocks
+        [&](const AroundBlocks& around) {
             const auto [cost, added] =
                 of(*around.shape).find({around.module, after_kinds + around.number, around.pass, device(stage.rank)});
-            if (added) *cost = priced_around(std::move(around), stage.rank).cost;
+            if (added)
+                if (auto operators = around.operators(); !operators.empty())
+                    *cost = priced_around(around, std::move(operators), stage.rank).cost;
             sum += *cost;
         });
     if (runs_backwards(pass)) sum += blocks_forward(stage, shapes, recompute);
@@ -273,10 +283,9 @@ PassCost LayerCosts::stage(const StageLayers& stage, const std::vector<PassShape
 PassCost LayerCosts::blocks_forward(const StageLayers& stage, const std::vector<PassShape>& shapes,
                                     Recompute recompute) {
     PassCost sum;
-    const auto gradient = workloads::gradient_reaches(model_);
     for (const LayerRange& part : stage.parts) {
         const LayerRange again{part.module, part.first, recomputed_layers(model_, part, recompute)};
-        if (shapes[part.module].lengths.empty() || again.count == 0 || !gradient[part.module]) continue;
+        if (shapes[part.module].lengths.empty() || again.count == 0 || !gradient_[part.module]) continue;
         const OnCopy copy(model_.modules[part.module].architecture, shapes[part.module], modules_[part.module].own);
         const PassShape& shape = copy.shape();
         if (!recompute.repeats_parts()) {
@@ -284,7 +293,12 @@ PassCost LayerCosts::blocks_forward(const StageLayers& stage, const std::vector<
             continue;
         }
         walk_layers(model_, again, [&](std::int64_t first, std::int64_t alike) {
-            sum += alike * priced_again(first, shape, {part.module, stage.rank}, recompute).cost;
+            const auto kind = workloads::block_kind(model_.modules[part.module].architecture, first);
+            const std::size_t what = again_kinds + static_cast<std::size_t>(kind) +
+                                     (recompute == Recompute::core_attention ? after_kinds : 0);
+            const auto [cost, added] = of(shape).find({part.module, what, PassKind::forward, device(stage.rank)});
+            if (added) *cost = priced_again(first, shape, {part.module, stage.rank}, recompute).cost;
+            sum += alike * *cost;
         });
     }
     return sum;
@@ -295,7 +309,7 @@ void LayerCosts::add_blocks(const LayerRange& part, const PassShape& shape, cons
                             std::vector<PassPiece>& pieces) const {
     const auto& network = model_.modules[place.module].architecture;
     const std::int64_t again = runs_backwards(place.pass) ? recomputed_layers(model_, part, recompute) : 0;
-    const bool copies = recompute == Recompute::offload && workloads::gradient_reaches(model_)[place.module];
+    const bool copies = recompute == Recompute::offload && gradient_[place.module];
     const auto add = [&](std::int64_t first, std::int64_t count, bool twice) {
         if (count == 0) return;
         PassPiece piece{{}, part.module, first, count, true, 0};
@@ -339,17 +353,19 @@ std::vector<PassPiece> LayerCosts::pieces(const StageLayers& stage, const std::v
     std::vector<PassPiece> pieces;
     std::size_t blocks = 0;  // where those of the part begin
     walk_stage(
-        model_, modules_, recipe_, stage, shapes, pass,
+        model_, modules_, gradient_, recipe_, stage, shapes, pass,
         [&](const LayerRange& part, PassKind here, const PassShape& shape) {
             blocks = pieces.size();
             add_blocks(part, shape, {part.module, stage.rank, here, beside_data}, recompute, pieces);
         },
-        [&](AroundBlocks around) {
+        [&](const AroundBlocks& around) {
+            auto operators = around.operators();
+            if (operators.empty()) return;
             const auto place = around.in_front ? pieces.begin() + static_cast<std::ptrdiff_t>(blocks) : pieces.end();
             const std::size_t module = around.module;
             const std::int64_t parameters = around.parameters;
             const bool trained = around.trained;
-            auto priced = priced_around(std::move(around), stage.rank, beside_data);
+            auto priced = priced_around(around, std::move(operators), stage.rank, beside_data);
             pieces.insert(place, {{std::move(priced)}, module, 0, 1, false, parameters, trained});
         });
     if (pass != PassKind::forward) std::reverse(pieces.begin(), pieces.end());

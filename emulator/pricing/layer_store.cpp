@@ -1,5 +1,6 @@
 #include "pipeweaver/emulator/layer_store.hpp"
 
+#include "emulator/pricing/stage_store.hpp"
 #include "pipeweaver/base/random.hpp"
 #include "pipeweaver/emulator/pass_cost.hpp"
 
@@ -87,8 +88,11 @@ struct LayerStore::Shards {
     Shard& of(std::uint64_t hash) { return all[hash % count]; }
 };
 
-LayerStore::LayerStore(std::size_t capacity) : shards_(new Shards{{}, capacity / Shards::count}) {}
+LayerStore::LayerStore(std::size_t capacity)
+    : shards_(new Shards{{}, capacity / Shards::count}), stages_(std::make_unique<StageStore>()) {}
 LayerStore::~LayerStore() = default;
+
+StageStore& LayerStore::stages() { return *stages_; }
 
 std::optional<PassCost> LayerStore::find(const LayerKey& key) {
     const std::uint64_t hash = hash_of(key);

@@ -7,6 +7,7 @@
 #include "pipeweaver/workloads/counts.hpp"
 #include "pipeweaver/workloads/module_roles.hpp"
 
+#include <functional>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -51,8 +52,8 @@ inline std::optional<PassKind> pass_in_projector(bool trained, bool gradient, Pa
 
 /// What stands in front of a module's blocks or after them.
 struct AroundBlocks {
-    std::vector<Operator> operators;
-    std::size_t number = 0;  ///< tells those of a module apart
+    std::function<std::vector<Operator>()> operators;  ///< makes them, while they are visited; there may be none
+    std::size_t number = 0;                            ///< tells those of a module apart
     std::size_t module = 0;
     PassKind pass = PassKind::forward;  ///< what the module does in it
     std::int64_t parameters = 0;        ///< of their weights, on one GPU
@@ -72,8 +73,8 @@ inline std::int64_t columns_of(const workloads::Model& model, const workloads::M
 template <class Others>
 class AroundPart {
 public:
-    AroundPart(const workloads::Model& model, const PlacedModule& placed, const Recipe& recipe, const LayerRange& part,
-               const PassShape& unit, PassKind pass, const Others& others)
+    AroundPart(const workloads::Model& model, const PlacedModule& placed, bool gradient, const Recipe& recipe,
+               const LayerRange& part, const PassShape& unit, PassKind pass, const Others& others)
         : model_(model),
           placed_(placed),
           part_(part),
@@ -81,7 +82,7 @@ public:
           copy_(network(), unit, placed.own),
           execution_(recipe.execution_of(module())),
           pass_(pass),
-          gradient_(gradient_reaches(model)[part.module]),
+          gradient_(gradient),
           others_(others) {}
 
     const PassShape& shape() const { return copy_.shape(); }
@@ -94,8 +95,10 @@ public:
         for (std::size_t e = 0; is_shared() && e < model_.edges.size() && is_first(); ++e)
             if (model_.edges[e].to == part_.module)
                 add(of_edges + 3 * e + 2,
-                    gathered_edge(columns_of(model_, model_.edges[e]), layout().part(unit_.context_positions()),
-                                  layout(), pass_, execution_),
+                    [&, e] {
+                        return gathered_edge(columns_of(model_, model_.edges[e]),
+                                             layout().part(unit_.context_positions()), layout(), pass_, execution_);
+                    },
                     {.own = here, .trained = false, .in_front = true, .shape = &unit_});
     }
 
@@ -107,13 +110,19 @@ public:
         As behind = in_front;
         behind.in_front = false;
         if (is_first() && network().vocab > 0)
-            add(embedding, embedding_operators(network(), shape(), layout(), *outside, execution_), in_front,
-                embedding_parameters(network()));
+            add(
+                embedding, [&] { return embedding_operators(network(), shape(), layout(), *outside, execution_); },
+                in_front, embedding_parameters(network()));
         const bool head = network().kind == workloads::ModuleKind::head;
-        if (head && is_first()) add(inputs, head_inputs(network(), shape(), layout(), *outside), in_front);
-        if (head && is_last()) add(outputs, head_outputs(network(), shape(), layout(), *outside), behind);
+        if (head && is_first())
+            add(
+                inputs, [&] { return head_inputs(network(), shape(), layout(), *outside); }, in_front);
+        if (head && is_last())
+            add(
+                outputs, [&] { return head_outputs(network(), shape(), layout(), *outside); }, behind);
         if (is_last() && has_head(model_, part_.module))
-            add(loss, head_operators(network(), shape(), layout(), *outside, execution_), behind,
+            add(
+                loss, [&] { return head_operators(network(), shape(), layout(), *outside, execution_); }, behind,
                 head_parameters(network()));
     }
 
@@ -127,13 +136,17 @@ public:
             if (!own) continue;
             const auto rows_of = [&](const PassShape& of) { return rows_of_group(of, layout(), edge.token_reduction); };
             if (edge.projector_in > 0)
-                add(of_edges + 3 * e, projector_operators(edge, rows_of(shape()), layout(), *own, execution_),
+                add(
+                    of_edges + 3 * e,
+                    [&] { return projector_operators(edge, rows_of(shape()), layout(), *own, execution_); },
                     {.own = *own, .trained = trained, .in_front = false, .shape = &shape()},
                     projector_parameters(edge));
             if (!is_shared()) continue;
-            const OnCopy most(network(), unit_, placed_.own, Fullest::by_positions);
             add(of_edges + 3 * e + 1,
-                gathered_edge(columns_of(model_, edge), rows_of(most.shape()), layout(), pass_, execution_),
+                [&] {
+                    const OnCopy most(network(), unit_, placed_.own, Fullest::by_positions);
+                    return gathered_edge(columns_of(model_, edge), rows_of(most.shape()), layout(), pass_, execution_);
+                },
                 {.own = *own, .trained = false, .in_front = false, .shape = &unit_});
         }
     }
@@ -147,10 +160,10 @@ private:
         const PassShape* shape;
     };
 
-    void add(std::size_t number, std::vector<Operator> operators, const As& as, std::int64_t parameters = 0) const {
-        if (!operators.empty())
-            others_(AroundBlocks{std::move(operators), number, part_.module, as.own, parameters / layout().tp,
-                                 as.in_front, number == loss, as.trained, as.shape});
+    void add(std::size_t number, std::function<std::vector<Operator>()> operators, const As& as,
+             std::int64_t parameters = 0) const {
+        others_(AroundBlocks{std::move(operators), number, part_.module, as.own, parameters / layout().tp, as.in_front,
+                             number == loss, as.trained, as.shape});
     }
 
     const workloads::Module& module() const { return model_.modules[part_.module]; }
@@ -172,15 +185,17 @@ private:
 };
 
 /// Calls `layers(range, pass, shape)` for the blocks of each part that has work, then `others(AroundBlocks)` for its
-/// embedding, head, projectors and the edges at its ends. `modules` are those of the model, `shapes` of the whole unit;
+/// embedding, head, projectors and the edges at its ends. `modules` are those of the model, `gradient` says which of
+/// them gradients reach (workloads::gradient_reaches()), `shapes` are of the whole unit;
 /// `shape` is that of the module's fullest copy.
 template <class Layers, class Others>
-void walk_stage(const workloads::Model& model, const std::vector<PlacedModule>& modules, const Recipe& recipe,
-                const StageLayers& stage, const std::vector<PassShape>& shapes, PassKind pass, const Layers& layers,
-                const Others& others) {
+void walk_stage(const workloads::Model& model, const std::vector<PlacedModule>& modules,
+                const std::vector<bool>& gradient, const Recipe& recipe, const StageLayers& stage,
+                const std::vector<PassShape>& shapes, PassKind pass, const Layers& layers, const Others& others) {
     for (const LayerRange& part : stage.parts) {
         if (shapes[part.module].lengths.empty()) continue;
-        const AroundPart around(model, modules[part.module], recipe, part, shapes[part.module], pass, others);
+        const AroundPart around(model, modules[part.module], gradient[part.module], recipe, part, shapes[part.module],
+                                pass, others);
         if (const auto here = around.in_blocks()) {
             layers(part, *here, around.shape());
             around.add_edges_in_front(*here);

@@ -97,14 +97,14 @@ std::vector<std::string> operator_names(const workloads::Model& model, const Lay
     const auto modules = placed_modules(layout, {}, model.modules.size());
     for (const PassKind pass : {PassKind::forward, PassKind::backward})
         walk_stage(
-            model, modules, Recipe{}, all, shapes, pass,
+            model, modules, workloads::gradient_reaches(model), Recipe{}, all, shapes, pass,
             [&](const LayerRange& part, PassKind here, const PassShape&) {
                 walk_layers(model, part, [&](std::int64_t first, std::int64_t) {
                     add(layer_operators(model.modules[part.module].architecture, shapes[part.module], layout, here,
                                         first));
                 });
             },
-            [&](const AroundBlocks& around) { add(around.operators); });
+            [&](const AroundBlocks& around) { add(around.operators()); });
     std::vector<std::string> names;
     for (std::size_t c = 0; c < operator_classes; ++c) names.emplace_back(name_of(static_cast<OperatorClass>(c)));
     for (const std::string& name : names) found.erase(name);

@@ -3,9 +3,9 @@
 
 #include "emulator/pricing/stage_memory.hpp"
 #include "emulator/step/phases.hpp"
+#include "emulator/step/stage_prices.hpp"
 #include "emulator/step/step_parts.hpp"
 #include "pipeweaver/base/error.hpp"
-#include "pipeweaver/emulator/layer_costs.hpp"
 #include "pipeweaver/emulator/shares.hpp"
 #include "pipeweaver/emulator/split.hpp"
 #include "pipeweaver/workloads/counts.hpp"
@@ -31,10 +31,7 @@ struct StagePass {
 class StepBuilder {
 public:
     explicit StepBuilder(const StepInput& input)
-        : in_(input),
-          modules_(input.placed()),
-          costs_(*input.setup, input.layouts, input.replica),
-          gradient_(gradient_reaches(input.setup->model)) {}
+        : in_(input), modules_(input.placed()), costs_(input), gradient_(gradient_reaches(input.setup->model)) {}
 
     BuiltStep build() {
         out_.problem.name = in_.name;
@@ -142,14 +139,14 @@ private:
     static Duration lasting(Duration pass) { return std::max(Duration{1}, pass); }
 
     // Which modules a pass works for: nearly every stage has layers of one alone.
-    std::uint32_t mix_of(const StageLayers& stage, const Unit& unit, PassKind pass) {
+    std::uint32_t mix_of(const StageLayers& stage, PassKind pass) {
         if (stage.parts.size() == 1) return static_cast<std::uint32_t>(stage.parts.front().module);
         ModuleMix mix;
         double whole = 0;
-        for (const LayerRange& part : stage.parts) {
-            const Duration time = costs_.stage({stage.rank, {part}}, unit.shapes, pass).time;
+        for (std::size_t p = 0; p < stage.parts.size(); ++p) {
+            const Duration time = costs_.part_time(p, pass);
             if (time == Duration{0}) continue;
-            mix.push_back({part.module, static_cast<double>(time.count())});
+            mix.push_back({stage.parts[p].module, static_cast<double>(time.count())});
             whole += mix.back().part;
         }
         if (mix.size() < 2)
@@ -161,16 +158,15 @@ private:
 
     // I and W together take at least as long as B, and the host's work for one task more: what hides traffic in B may
     // be missing beside them.
-    void add_modes(const StageLayers& stage, const Unit& unit, Recompute recompute, StageCosts& all) {
-        const PassMemory memory = pass_memory(in_, stage, unit.shapes, recompute, true);
+    void add_modes(const StageLayers& stage, Recompute recompute, StageCosts& all) {
+        const PassMemory memory = costs_.memory(recompute, true);
         Mode whole;
         const Recompute first = in_.modes_on(stage.rank).front();
         const bool as_first = (recompute == Recompute::offload) == (first == Recompute::offload);
-        const auto forward =
-            as_first ? time_of(all.forward) : costs_.task(stage, unit.shapes, PassKind::forward, recompute).time;
+        const auto forward = as_first ? time_of(all.forward) : costs_.task_time(PassKind::forward, recompute);
         whole.forward = lasting(forward);
-        const auto backward = recompute == first ? time_of(all.backward)
-                                                 : costs_.task(stage, unit.shapes, PassKind::backward, recompute).time;
+        const auto backward =
+            recompute == first ? time_of(all.backward) : costs_.task_time(PassKind::backward, recompute);
         whole.backward = lasting(backward);
         whole.held = memory.held;
         whole.forward_transient = memory.forward_transient;
@@ -179,7 +175,7 @@ private:
         if (!in_.priced_split) return;
         Mode split = whole;
         split.weight = time_of(all.split.weight);
-        const auto input = costs_.task(stage, unit.shapes, PassKind::input_gradient, recompute).time;
+        const auto input = costs_.task_time(PassKind::input_gradient, recompute);
         const Duration own_work = whole.backward - split.weight + in_.setup->recipe.action;
         split.backward = lasting(std::max(input, own_work));
         split.transient = memory.input_transient;
@@ -187,24 +183,25 @@ private:
         all.split.modes.push_back(split);
     }
 
-    StageCosts stage_costs(const StageLayers& stage, const Unit& unit) {
+    // Of the unit that was begun, and so above.
+    StageCosts stage_costs(const StageLayers& stage) {
         StageCosts all;
+        costs_.begin(stage);
         const auto modes = in_.modes_on(stage.rank);
-        all.forward = out_.keep(costs_.task(stage, unit.shapes, PassKind::forward, modes.front()));
-        all.forward_mix = mix_of(stage, unit, PassKind::forward);
+        all.forward = out_.keep(costs_.task(PassKind::forward, modes.front()));
+        all.forward_mix = mix_of(stage, PassKind::forward);
         if (!has_backward(stage)) return all;
-        all.backward_mix = mix_of(stage, unit, PassKind::backward);
-        if (modes.size() > 1 || in_.priced_split)
-            all.again = out_.keep(costs_.blocks_forward(stage, unit.shapes, Recompute::full));
-        all.backward = out_.keep(costs_.task(stage, unit.shapes, PassKind::backward, modes.front()));
+        all.backward_mix = mix_of(stage, PassKind::backward);
+        if (modes.size() > 1 || in_.priced_split) all.again = out_.keep(costs_.blocks_forward(Recompute::full));
+        all.backward = out_.keep(costs_.task(PassKind::backward, modes.front()));
         if (in_.priced_split) {
-            const PassCost weight = costs_.task(stage, unit.shapes, PassKind::weight_gradient);
+            const PassCost weight = costs_.task(PassKind::weight_gradient);
             if (weight.time != in_.setup->recipe.action) all.split.weight = out_.keep(weight);  // else none is trained
-            all.split.weight_mix = mix_of(stage, unit, PassKind::weight_gradient);
+            all.split.weight_mix = mix_of(stage, PassKind::weight_gradient);
         }
-        for (const Recompute recompute : modes) add_modes(stage, unit, recompute, all);
+        for (const Recompute recompute : modes) add_modes(stage, recompute, all);
         if (!in_.priced_split) return all;
-        PassCost input = costs_.task(stage, unit.shapes, PassKind::input_gradient, modes.front());
+        PassCost input = costs_.task(PassKind::input_gradient, modes.front());
         take_up(input, all.split.modes.front().backward);
         all.split.input = out_.keep(input);
         return all;
@@ -244,10 +241,11 @@ private:
         StagePass pass;
         if (!works_on(stage, unit)) return pass;
         auto& costs = known[alike_[chain][stage_number]];
-        if (!costs) costs = stage_costs(stage, unit);
+        if (!costs) costs = stage_costs(stage);
         pass.forward = add_task(mb, chain, unit_number, stage_number, TaskKind::forward, *costs);
         if (!has_backward(stage)) {
-            const auto memory = pass_memory(in_, stage, unit.shapes, Recompute::none, false);
+            costs_.begin(stage);
+            const auto memory = costs_.memory(Recompute::none, false);
             Task& task = out_.problem.tasks[index(*pass.forward)];
             task.acquire = task.release = memory.forward_transient;
             return pass;
@@ -360,6 +358,7 @@ private:
         const Chain& c = in_.chains[chain];
         for (std::size_t u = 0; u < in_.units[mb][chain].size(); ++u) {
             const Unit& unit = in_.units[mb][chain][u];
+            costs_.begin(unit);
             std::vector<StagePass> row;
             std::vector<std::optional<StageCosts>> known(c.stages.size());
             for (std::size_t s = 0; s < c.stages.size(); ++s) row.push_back(add_pass(mb, chain, u, s, known));
@@ -437,7 +436,7 @@ private:
 
     const StepInput& in_;
     std::vector<PlacedModule> modules_;
-    LayerCosts costs_;
+    StagePrices costs_;
     std::vector<bool> gradient_;
     std::vector<bool> feeds_;                          // per task: another task takes its output
     std::vector<std::int64_t> first_stage_;            // per chain

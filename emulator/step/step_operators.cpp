@@ -16,7 +16,8 @@ void visit_pass(const StepInput& input, const StageLayers& stage, const Unit& un
                 const OperatorVisitor& visit) {
     const auto modules = input.placed();
     walk_stage(
-        input.setup->model, modules, input.setup->recipe, stage, unit.shapes, pass,
+        input.setup->model, modules, gradient_reaches(input.setup->model), input.setup->recipe, stage, unit.shapes,
+        pass,
         [&](const LayerRange& part, PassKind here, const PassShape& shape) {
             const auto& module = input.setup->model.modules[part.module];
             walk_layers(input.setup->model, part, [&](std::int64_t first, std::int64_t alike) {
@@ -25,7 +26,7 @@ void visit_pass(const StepInput& input, const StageLayers& stage, const Unit& un
                           alike, visit);
             });
         },
-        [&](const AroundBlocks& around) { visit_all(around.operators, 1, visit); });
+        [&](const AroundBlocks& around) { visit_all(around.operators(), 1, visit); });
 }
 
 void visit_phases(const StepInput& input, const OperatorVisitor& visit) {

@@ -98,7 +98,8 @@ private:
     PricedOperators with_copy(PricedOperators list, std::int64_t layer, const PassShape& shape,
                               const Place& place) const;
     PassPiece action_of(const StageLayers& stage) const;
-    PricedOperators priced_around(AroundBlocks around, RankId rank, bool beside_data = false) const;
+    PricedOperators priced_around(const AroundBlocks& around, std::vector<Operator> operators, RankId rank,
+                                  bool beside_data = false) const;
     void add_blocks(const LayerRange& part, const PassShape& shape, const Place& place, Recompute recompute,
                     std::vector<PassPiece>& pieces) const;
 
@@ -112,6 +113,7 @@ private:
     const costdb::CostDatabase& costs_;
     std::array<InSituFactors, 2> factors_;         // by Precision
     std::vector<std::array<double, 2>> measured_;  // per module, forward and backward: in runs, over the costs
+    std::vector<bool> gradient_;                   // per module: gradients reach it
     Recipe recipe_;
     const WhatIf* what_if_;
     std::int64_t replica_;

@@ -12,6 +12,7 @@
 
 namespace pipeweaver::emulator {
 
+class StageStore;
 struct PassCost;
 enum class PassKind : std::uint8_t;
 
@@ -63,9 +64,13 @@ public:
     void insert(const LayerKey& key, const PassCost& cost);
     [[nodiscard]] StoreStatistics statistics() const;
 
+    /// What whole stages of these layers cost and hold.
+    [[nodiscard]] StageStore& stages();
+
 private:
     struct Shards;
     std::unique_ptr<Shards> shards_;
+    std::unique_ptr<StageStore> stages_;
 };
 
 }  // namespace pipeweaver::emulator
