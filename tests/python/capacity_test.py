@@ -223,7 +223,8 @@ def test_what_ends_early_says_so_and_cells_that_cannot_be_asked_are_named(study,
 
 
 def test_recommend_answers_and_says_what_is_wrong(pipeweaver, tmp_path):
-    ask = ["recommend", "--model", "dip-vlm-s", "--dataset", "vlm-mix", "--global-batch", "128", "--quiet"]
+    ask = ["recommend", "--model", "dip-vlm-s", "--dataset", "vlm-mix", "--global-batch", "128", "--quiet",
+           "--max-rounds", "1"]
     answer = json.loads(pipeweaver(*ask, "--tokens", "100B", "--days", "60", "--gpus", "16,32", "--clusters",
                                    "h100-sxm,a100-sxm", "--prices", "h100-sxm=2", "--faulty", "0.02", "--json"))
     rows = answer["rows"]
@@ -248,7 +249,7 @@ def test_recommend_answers_and_says_what_is_wrong(pipeweaver, tmp_path):
 
 def test_recommend_packs_as_it_is_told(pipeweaver):
     ask = ["recommend", "--model", "dip-vlm-s", "--dataset", "vlm-mix", "--global-batch", "128", "--quiet", "--tokens",
-           "1B", "--gpus", "16", "--clusters", "h100-sxm", "--json"]
+           "1B", "--max-rounds", "1", "--gpus", "16", "--clusters", "h100-sxm", "--json"]
     rows = json.loads(pipeweaver(*ask, "--microbatch-tokens", "4096", "--too-long", "drop"))["rows"]
     assert rows
     for words in (" --microbatch-tokens 4096 ", " --too-long drop "):

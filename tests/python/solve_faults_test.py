@@ -47,7 +47,7 @@ def test_tasks_that_nothing_leads_to_are_run(pipeweaver, problem, tmp_path):
     made["tasks"].append({"id": 4, "rank": 1, "kind": "X", "duration_ns": 7, "acquire_bytes": 0, "release_bytes": 0,
                           "label": "alone"})
     problem.write_text(json.dumps(made))
-    pipeweaver("solve", problem, "--out", tmp_path / "s.json")
+    pipeweaver("solve", problem, "--max-rounds", "3", "--out", tmp_path / "s.json")
     assert json.loads((tmp_path / "s.json").read_text())["makespan_ns"] == 4010
 
 
@@ -80,11 +80,12 @@ def test_a_problem_is_not_overwritten_by_its_solution(pipeweaver, problem):
 
 
 def test_a_solution_of_another_problem_is_carried_over_only_with_that_problem(pipeweaver, problem, tmp_path):
-    pipeweaver("solve", problem, "--out", tmp_path / "before.json")
+    pipeweaver("solve", problem, "--max-rounds", "3", "--out", tmp_path / "before.json")
     made = small_problem()
     made["tasks"][0]["duration_ns"] = 1500
     (tmp_path / "next.json").write_text(json.dumps(made))
-    solve = ["solve", tmp_path / "next.json", "--warm", tmp_path / "before.json", "--out", tmp_path / "s.json"]
+    solve = ["solve", tmp_path / "next.json", "--warm", tmp_path / "before.json", "--max-rounds", "3", "--out",
+             tmp_path / "s.json"]
     status, line = pipeweaver.fails(*solve)
     assert status == 2 and "before.json: problem_sha256: is '" in line
     assert not (tmp_path / "s.json").exists()
