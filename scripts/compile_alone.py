@@ -11,24 +11,12 @@ import pathlib
 import subprocess
 import sys
 
+from changed import changed
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-COMMITS = 10
 FILES = 30
 FLAGS = ["-std=c++20", "-I.", "-Iinclude", "-DDOCTEST_CONFIG_VOID_CAST_EXPRESSIONS", '-DPIPEWEAVER_SOURCE_DIR=""',
          '-DPIPEWEAVER_VERSION=""', "-DPIPEWEAVER_FUZZ_TARGET=problem"]
-
-
-def git(*arguments):
-    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
-
-
-def changed():
-    """The C++ files that changed of late but the bindings, which need Python's headers and are no unity sources."""
-    names = [*git("diff", "--name-only", "HEAD"), *git("ls-files", "--others", "--exclude-standard"),
-             *git("log", f"--max-count={COMMITS}", "--diff-merges=first-parent", "--format=", "--name-only")]
-    paths = [ROOT / name for name in dict.fromkeys(names)
-             if name.endswith((".cpp", ".hpp")) and not name.startswith("python/")]
-    return [path for path in paths if path.exists()][:FILES]
 
 
 def complaints(path):
@@ -37,7 +25,7 @@ def complaints(path):
 
 
 def main():
-    paths = changed()
+    paths = changed()[:FILES]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as threads:
         said = [text for text in threads.map(complaints, paths) if text is not None]
     print("\n".join([*said, f"{len(paths)} files compiled alone"]))

@@ -1,8 +1,12 @@
 #!/usr/bin/env python3
-"""Runs clang-tidy on all sources of a build folder, beside one another, and passes over what it has found clean before.
+"""Runs clang-tidy on sources of a build folder, beside one another, and passes over what it has found clean before.
 
-    scripts/tidy.py [BUILD]           a unity build (preset check): its unity sources and wrapped tests, in some twenty
-    scripts/tidy.py --each [BUILD]    a build source by source (preset dev)
+    scripts/tidy.py --changed [BUILD]    of a unity build (preset check) what changed of late, joined by module
+    scripts/tidy.py [BUILD]              a unity build: its unity sources and wrapped tests, in some twenty
+    scripts/tidy.py --each [BUILD]       a build source by source (preset dev)
+
+`--changed`: the sources that the work tree and the last ten commits changed, the latest MOST of them, and for each
+header that they changed a source of each of two modules that include it.
 
 What a run depends on is its key: clang-tidy, its configuration, the compile command, and the contents of the source and
 of all that it includes, as Ninja knows them since the last build. The keys of clean runs are empty files in
@@ -24,8 +28,13 @@ import subprocess
 import sys
 import time
 
+from changed import changed, module_of
+from wrap_tests import wrapped
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "pipeweaver/tidy"
+PINNED = ROOT / ".venv/bin/clang-tidy"  # tests/python/requirements-tools.txt
+MOST = 150
 KEPT_FOR = 60 * 86_400  # seconds since a key was last of use
 # In the compile commands: sanitized twins, sources of apps that tests have, too, and what no check is made for.
 ELSEWHERE = ("_sanitized.dir/", "pipeweaver_test_objects.dir/__/", "pipeweaver_python.dir/")
@@ -57,24 +66,100 @@ def group_of(build, source):
     return source.parent.parent.stem if source.parent.name == "Unity" else "-".join(name)
 
 
-def together(build, entries, known):
-    """Some forty entries as twenty that include them, in BUILD/tidy, and what each depends on: nearly all of the time
-    goes into headers."""
+def joined(build, groups):
+    """Sources that include others, in BUILD/tidy, from name -> (an entry whose options they have, text): nearly all of
+    the time goes into headers."""
     folder = build / "tidy"
     folder.mkdir(exist_ok=True)
-    groups, joined, files = {}, [], {}
+    entries = {}
+    for name, (entry, text) in sorted(groups.items()):
+        source = folder / f"{name}.cpp"
+        source.write_text(text)
+        entries[name] = entry | {"file": str(source), "command": entry["command"].replace(entry["file"], str(source))}
+    (folder / "compile_commands.json").write_text(json.dumps(list(entries.values())))
+    return folder, entries
+
+
+def together(build, entries, known):
+    """Some forty entries as twenty, and what each depends on."""
+    groups = {}
     for entry in entries:
         defines = [word for word in entry["command"].split() if word.startswith("-D")]
         groups.setdefault((group_of(build, pathlib.Path(entry["file"])), " ".join(defines)), []).append(entry)
-    for number, ((name, _), some) in enumerate(sorted(groups.items())):
-        source = folder / f"{name}-{number}.cpp"
-        source.write_text("".join(f'#include "{entry["file"]}"\n' for entry in some))
-        command = some[0]["command"].replace(some[0]["file"], str(source))
-        joined.append(some[0] | {"file": str(source), "command": command})
+    named = {f"{name}-{number}": some for number, ((name, _), some) in enumerate(sorted(groups.items()))}
+    folder, made = joined(build, {name: (some[0], "".join(f'#include "{one["file"]}"\n' for one in some))
+                                  for name, some in named.items()})
+    files = {}
+    for name, some in named.items():
         of_some = [known.get(entry["file"]) for entry in some]
-        files[str(source)] = [path for paths in of_some for path in paths] if None not in of_some else None
-    (folder / "compile_commands.json").write_text(json.dumps(joined))
-    return folder, joined, files
+        files[made[name]["file"]] = [path for paths in of_some for path in paths] if None not in of_some else None
+    return folder, list(made.values()), files
+
+
+@functools.cache
+def included(path):
+    """The files of the project that a file includes."""
+    names = re.findall(r'^#include "([^"]+)"', path.read_text(), re.MULTILINE)
+    places = [[pathlib.Path(name), ROOT / "include" / name, ROOT / name, path.parent / name] for name in names]
+    found = [next((place.resolve() for place in some if place.is_absolute() and place.is_file()), None)
+             for some in places]
+    return [path for path in found if path is not None]
+
+
+@functools.cache
+def all_included(path):
+    """What a file includes, directly or not, and itself."""
+    found, left = {path}, [path]
+    while left:
+        new = set(included(left.pop())) - found
+        found |= new
+        left.extend(new)
+    return found
+
+
+def members(entries):
+    """Source -> the entry whose object it is part of."""
+    found = {}
+    for entry in entries:
+        source = pathlib.Path(entry["file"])
+        parts = [part for part in included(source) if part.suffix == ".cpp"]
+        found.update({part: entry for part in parts or [source]})
+    return found
+
+
+def to_look_at(paths, sources):
+    """The changed ones of `sources`, and those that stand for changed headers."""
+    chosen = [path for path in paths if path in sources][:MOST]
+    for header in [path for path in paths if path.suffix == ".hpp"]:
+        modules = {module_of(source) for source in chosen if header in all_included(source)}
+        for source in sources:
+            if len(modules) < 2 and module_of(source) not in modules and header in all_included(source):
+                modules.add(module_of(source))
+                chosen.append(source)
+    return chosen
+
+
+def changes_together(build, entries, known):
+    """What is to be looked at of what changed, by module and options, and what it depends on: of the project what it
+    includes, of the system what its object does."""
+    entry_of = members(entries)
+    by_module = {}
+    for source in to_look_at(changed(ROOT), sorted(entry_of)):
+        kind = "tests" if source.is_relative_to(ROOT / "tests") else "changed"
+        by_module.setdefault((f"{kind}_{module_of(source)}", entry_of[source]["file"]), []).append(source)
+    groups, sources_of = {}, {}
+    for number, ((name, of), sources) in enumerate(sorted(by_module.items())):
+        sources_of[f"{name}-{number}"] = sources
+        lines = "".join(f'#include "{source.relative_to(ROOT)}"\n' for source in sources)
+        groups[f"{name}-{number}"] = (entry_of[sources[0]], wrapped(ROOT, sources) if "tests/groups" in of else lines)
+    folder, made = joined(build, groups)
+    files = {}
+    for name, sources in sources_of.items():
+        of_object = known.get(groups[name][0]["file"])
+        ours = sorted({path for source in sources for path in all_included(source)})
+        of_system = [path for path in of_object or [] if not path.is_relative_to(ROOT)]
+        files[made[name]["file"]] = [pathlib.Path(made[name]["file"]), *ours, *of_system] if of_object else None
+    return folder, list(made.values()), files
 
 
 def dependencies(build):
@@ -104,21 +189,22 @@ def key_of(entry, files, versions):
     return digest.hexdigest()
 
 
-def complaints(build, source, options):
+def complaints(program, build, source, options):
     """What clang-tidy says of a source; None if nothing."""
-    done = subprocess.run(["clang-tidy", "-p", build, "--quiet", *options, source], capture_output=True, text=True)
+    done = subprocess.run([program, "-p", build, "--quiet", *options, source], capture_output=True, text=True)
     if done.returncode == 0:
         return None
     said = [line for line in done.stderr.splitlines() if not line.endswith("generated.")]
     return done.stdout + "\n".join(said)
 
 
-def check(build, entry, files, versions, options):
+def check(run, entry, files, versions):
+    """What `run` says of an entry's source, unless it said nothing of the same before."""
     remembered = CACHE / key_of(entry, files, versions) if files else None
     if remembered and remembered.exists():
         remembered.touch()
         return "known", None
-    said = complaints(build, entry["file"], options)
+    said = run(entry["file"])
     if remembered and said is None:
         remembered.touch()
     return "checked", said
@@ -148,7 +234,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", nargs="?", type=pathlib.Path, help="default: build/check, with --each build/dev")
     parser.add_argument("--each", action="store_true", help="the build is none of unity sources")
+    parser.add_argument("--changed", action="store_true", help="what changed of late")
     parser.add_argument("--only", default="", metavar="TEXT", help="sources whose path contains TEXT (default: all)")
+    parser.add_argument("--clang-tidy", default=PINNED, metavar="PROGRAM", help="default: .venv/bin/clang-tidy")
     asked = parser.parse_args()
     build = (asked.build or ROOT / ("build/dev" if asked.each else "build/check")).resolve()
     CACHE.mkdir(parents=True, exist_ok=True)
@@ -156,21 +244,21 @@ def main():
     entries = entries_of(build, asked.only)
     folder, files = build, dependencies(build)
     if not asked.each:
-        folder, entries, files = together(build, entries, files)
+        folder, entries, files = (changes_together if asked.changed else together)(build, entries, files)
     options = [] if asked.each else UNITY_OPTIONS
     rules = (ROOT / ".clang-tidy").read_bytes() + " ".join(options).encode()
-    versions = output_of("clang-tidy", "--version").encode() + rules
+    versions = output_of(asked.clang_tidy, "--version").encode() + rules
 
-    def run(entry):
-        return check(folder, entry, files.get(entry["file"]), versions, options)
+    def run(source):
+        return complaints(asked.clang_tidy, folder, source, options)
 
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as threads:
-        results = list(threads.map(run, entries))
+        results = list(threads.map(lambda entry: check(run, entry, files.get(entry["file"]), versions), entries))
     said = [text for _, text in results if text is not None] + unused_using(ROOT)
     for text in said:
         print(text)
     print(f"clang-tidy: {len(results)} sources, {sum(how == 'known' for how, _ in results)} known to be clean")
-    return 1 if said or not results else 0
+    return 1 if said or not (results or asked.changed) else 0
 
 
 if __name__ == "__main__":
