@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
 # Runs all tests and closes with the line "N passed, N failed"; the exit status is 0 only if none failed.
 #
-#   run-tests.sh                    everything that a change must pass; some 20 minutes from nothing on two slow cores
+#   run-tests.sh                    everything that a change must pass; some 35 minutes from nothing on two slow cores
+#   run-tests.sh --quick            while working, under three minutes: format, structure, C++ tests of modules that changed
 #   run-tests.sh --core             without the tests that need PyTorch, a framework on it, a browser, Ray or Slurm
-#   run-tests.sh --all[=PART,...]   the full forms, too; these parts alone: dev asan tidy python studies fuzz tsan
-#   run-tests.sh --only PART,...    these parts: format structure build tidy alone cpp sanitized types python
+#   run-tests.sh --all[=PART,...]   the full forms, too; these parts alone: full dev asan tidy python studies fuzz tsan
+#   run-tests.sh --only PART,...    these parts: format structure build tidy alone cpp types python
 #
-# Counted are: each C++ test case, once at full strength on the release build's libraries and once on those with address
-# and undefined-behaviour sanitizers (long ones in short forms); each Python test; and each check of the sources as one.
-# A failure stops nothing, so the count is whole. No part begins after 75 minutes: what is left out then counts as failed.
+# Counted are: each C++ test case once, on the libraries with address and undefined-behaviour sanitizers in its short form
+# or on the release build's, where those differ; each Python test; and each check of the sources as one. A case that ran
+# nowhere is a failure. A failure stops nothing, so the count is whole. No part begins after 75 minutes: what is left out
+# then counts as failed. What the run cost is printed at the end, beside the last landing's (tests/run_cost.txt).
 set -uo pipefail
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")" || exit 1
 exec </dev/null
@@ -16,17 +18,19 @@ exec </dev/null
 . scripts/count.sh
 
 usage() {
-  echo "usage: run-tests.sh [--core] [--all[=PART,...]] [--only PART,...]; parts are listed at the top of the script" >&2
+  echo "usage: run-tests.sh [--core] [--quick | --all[=PART,...] | --only PART,...]; parts are listed at its top" >&2
   exit 2
 }
 
-usual_parts=(format structure build tidy alone cpp sanitized types python)
-full_parts=(dev asan tidy python studies fuzz tsan)
+usual_parts=(format structure build tidy alone cpp types python)
+quick_parts=(format structure quick)
+full_parts=(full dev asan tidy python studies fuzz tsan)
 core=no
 parts=("${usual_parts[@]}")
 while [ $# -gt 0 ]; do
   case "$1" in
     --core) core=yes ;;
+    --quick) parts=("${quick_parts[@]}") ;;
     --all) parts+=("${full_parts[@]/#/all_}") ;;
     --all=*) IFS=, read -ra parts <<<"${1#--all=}"; parts=("${parts[@]/#/all_}") ;;
     --only) IFS=, read -ra parts <<<"${2:-}"; shift ;;
@@ -35,7 +39,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 for part in "${parts[@]}"; do
-  [[ " ${usual_parts[*]} ${full_parts[*]/#/all_} " == *" $part "* ]] || usage
+  [[ " ${usual_parts[*]} quick ${full_parts[*]/#/all_} " == *" $part "* ]] || usage
 done
 
 results=$PWD/build/check/test-results
@@ -51,42 +55,91 @@ sources() {
     \( -name '*.hpp' -o -name '*.cpp' \) -print0
 }
 
-formatted() { sources | xargs -0 clang-format --dry-run -Werror; }
+formatted() { sources | xargs -0 .venv/bin/clang-format --dry-run -Werror; }
 
-# ctest_of PRESET PROGRAM: the cases of a test program, a process per source.
+# cases_of PRESET PROGRAM [OPTION...]: how many cases the program would run.
+cases_of() { "build/$1/bin/$2" --count "${@:3}" | grep -o '[0-9]*$'; }
+
+# ctest_of PRESET CASES LABEL...: the tests of CTest with these labels; CASES must leave a result.
 ctest_of() {
-  local folder=$PWD/build/$1/test-results/$2
-  rm -rf "$folder" && mkdir -p "$folder"
+  local preset=$1 cases=$2 labels folder=$PWD/build/$1/test-results label files=()
+  shift 2
+  for label in "$@"; do rm -rf "${folder:?}/$label" && mkdir -p "$folder/$label"; done
+  rm -f "$folder/plan-digests"
+  labels=$(IFS='|'; echo "$*")
   # No test takes long; one that hangs must not hold up the rest for long.
-  ctest --preset "$1" --label-regex "^$2\$" -j"$(nproc)" --timeout 900 --output-on-failure --output-log "$folder/log" >/dev/null ||
+  ctest --preset "$preset" --label-regex "^($labels)\$" -j"$(nproc)" --timeout 900 --output-on-failure --output-log "$folder/log" >/dev/null ||
     sed -n '/tests passed, /,$p' "$folder/log"
-  count "C++ tests, $1, $2" --at-least "$("build/$1/bin/$2" --count | grep -o '[0-9]*$')" --log "$folder/log" "$folder"/*.xml
+  for label in "$@"; do files+=("$folder/$label"/*.xml); done
+  count "C++ tests, $preset, $*" --at-least "$cases" --log "$folder/log" "${files[@]}"
 }
 
-part_format() { check "clang-format" formatted; }
+# The cases of PRESET's test program in their full forms.
+full_cases_of() {
+  PIPEWEAVER_FULL=1 ctest_of "$1" "$(PIPEWEAVER_FULL=1 cases_of "$1" pipeweaver_tests)" pipeweaver_tests
+}
+
+each_case_ran() { python3 scripts/cases.py build/check >"$results/cases.txt" && echo "where: ${results#"$PWD"/}/cases.txt"; }
+
+# What is changed is built source by source, and its tests are run in their short forms.
+part_quick() {
+  local modules
+  modules=$(python3 scripts/changed.py --commits 1 | grep -vx 'support\|python\|studies' | paste -sd'|')
+  if [ -z "$modules" ]; then
+    echo "nothing to do: neither the work tree nor the last commit changed a module of C++"
+    return
+  fi
+  echo "modules: ${modules//|/ }"
+  must "build of preset dev" compiled dev pipeweaver_tests || return
+  rm -rf build/dev/test-results/pipeweaver_tests && mkdir -p build/dev/test-results/pipeweaver_tests
+  PIPEWEAVER_SHORT=1 ctest --preset dev --tests-regex "^pipeweaver_tests/($modules)/" --no-tests=ignore -j"$(nproc)" \
+    --timeout 120 --output-on-failure --output-log build/dev/test-results/log >/dev/null ||
+    sed -n '/tests passed, /,$p' build/dev/test-results/log
+  local files=(build/dev/test-results/pipeweaver_tests/*.xml)
+  if [ -e "${files[0]}" ]; then
+    count "C++ tests of these modules" "${files[@]}"
+  else
+    echo "nothing to do: these modules have no C++ tests"
+  fi
+}
+
+part_format() { must "formatter and linter" tools_installed && check "clang-format" formatted; }
 part_structure() { check "structure" python3 tools/check_structure.py; }
 part_build() {
   rm -rf "$results" && mkdir -p "$results"
-  must "build" compiled check pipeweaver pipeweaver_pages pipeweaver_tests pipeweaver_tests_sanitized
+  local since
+  since=$(cpu_seconds)
+  must "build of the program" compiled check pipeweaver || return
+  program_cpu=$(($(cpu_seconds) - since))
+  must "build" compiled check pipeweaver_pages pipeweaver_tests pipeweaver_tests_sanitized
 }
-part_tidy() { check "clang-tidy" python3 scripts/tidy.py build/check; }
+part_tidy() {
+  must "formatter and linter" tools_installed && check "clang-tidy" python3 scripts/tidy.py --changed build/check
+}
 part_alone() { check "changed sources compile alone" python3 scripts/compile_alone.py; }
-part_cpp() { ctest_of check pipeweaver_tests; }
-part_sanitized() {
+part_cpp() {
+  local sanitized release
+  sanitized=$(cases_of check pipeweaver_tests_sanitized)
+  release=$(cases_of check pipeweaver_tests "--test-suite=release libraries,both libraries")
   # Reports are seldom read: of allocations they know two callers (with one LeakSanitizer finds nothing).
-  ASAN_OPTIONS=malloc_context_size=2:quarantine_size_mb=16 UBSAN_OPTIONS=print_stacktrace=1 ctest_of check pipeweaver_tests_sanitized
+  ASAN_OPTIONS=malloc_context_size=2:quarantine_size_mb=16 UBSAN_OPTIONS=print_stacktrace=1 \
+    ctest_of check $((sanitized + release)) pipeweaver_tests_sanitized release_cases
+  check "each C++ case ran" each_case_ran
 }
 
+part_all_full() {
+  must "build" compiled check pipeweaver_tests && full_cases_of check
+}
 part_all_dev() {
-  must "build of preset dev" compiled dev pipeweaver pipeweaver_tests && ctest_of dev pipeweaver_tests
+  must "build of preset dev" compiled dev pipeweaver pipeweaver_tests && full_cases_of dev
 }
 # The tests in their full forms, and the command line on 6,000 mutated inputs.
 part_all_asan() {
-  must "build of preset asan" compiled asan pipeweaver pipeweaver_tests && PIPEWEAVER_FULL=1 ctest_of asan pipeweaver_tests &&
+  must "build of preset asan" compiled asan pipeweaver pipeweaver_tests && full_cases_of asan &&
     check "sanitized command line on mutated inputs" python3 tests/fuzz/mutated_inputs.py --slow 10 --program build/asan/bin/pipeweaver
 }
 part_all_tidy() {
-  must "build of preset dev" compiled dev pipeweaver pipeweaver_tests &&
+  must "formatter and linter" tools_installed && must "build of preset dev" compiled dev pipeweaver pipeweaver_tests &&
     check "clang-tidy, each source" python3 scripts/tidy.py --each build/dev
 }
 part_all_python() { PIPEWEAVER_FULL=1 part_python; }
@@ -112,7 +165,12 @@ part_all_studies() {
 
 # --- Python
 
+python_there() { .venv/bin/python -c pass 2>/dev/null || python3 -m venv --clear .venv; }
+
 pip_install() { .venv/bin/python -m pip --quiet --disable-pip-version-check install "$@"; }
+
+# Formatter and linter, of which each part that wants one asks first: they are there in seconds.
+tools_installed() { python_there && pip_install --requirement tests/python/requirements-tools.txt; }
 
 # The CPU build of PyTorch: from where pip is told to look for files, else from PyTorch's own index; PyPI's build for
 # Linux would bring gigabytes of GPU libraries.
@@ -125,7 +183,7 @@ install_torch() {
 }
 
 install_python_packages() {
-  .venv/bin/python -c pass 2>/dev/null || python3 -m venv --clear .venv || return
+  python_there || return
   local wanted=(requirements requirements-package requirements-oracle requirements-openapi) name
   [ $core = yes ] || wanted+=(requirements-browser requirements-ray)
   for name in "${wanted[@]}"; do pip_install --requirement "tests/python/$name.txt" || return; done
@@ -182,10 +240,13 @@ part_python() {
 
 heading "Debian packages"
 packages=("${release_packages[@]}" "${test_packages[@]}")
-[ $core = yes ] || packages+=("${browser_packages[@]}" "${slurm_packages[@]}")
+[[ $core = yes || ! " ${parts[*]} " =~ python ]] || packages+=("${browser_packages[@]}" "${slurm_packages[@]}")
 must "Debian packages" install_packages "${packages[@]}" || close
 use_ccache "$PWD"
 mkdir -p "$results"
+python_there  # before two want to make it
+export CCACHE_STATSLOG=$PWD/build/ccache-statistics
+rm -f "$CCACHE_STATSLOG"
 [[ ! " ${parts[*]} " =~ python|types|studies|tsan ]] || begin_python_packages
 for part in "${parts[@]}"; do run_part "$part"; done
 [ -z "$python_packages" ] || wait "$python_packages"

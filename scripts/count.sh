@@ -7,8 +7,16 @@ began=$SECONDS
 no_part_after=$((75 * 60))  # seconds: a run that is ended from outside loses all that it found
 part_seconds=()
 result_files=()
+program_cpu=0  # CPU-seconds of building the command line
 
 heading() { printf '\n== %s (%d s)\n' "$1" $((SECONDS - began)); }
+
+# cpu_seconds: user and system time of this script and of all that it has waited for.
+cpu_seconds() {
+  local fields
+  read -ra fields </proc/$$/stat
+  echo $(((fields[13] + fields[14] + fields[15] + fields[16]) / $(getconf CLK_TCK)))
+}
 
 # failure WHAT: counts one.
 failure() {
@@ -59,10 +67,14 @@ skips_allowed() { [ "${CI:-}" != true ] || [ "$skipped" -le "${PIPEWEAVER_MAY_SK
 # close: says what took how long and what passed, and ends the script.
 close() {
   heading "seconds of each part"
-  local line
+  local line comparable=()
   for line in "${part_seconds[@]}"; do printf '%6d  %s\n' $line; done
   heading "the longest tests"
   [ ${#result_files[@]} -eq 0 ] || python3 scripts/count_tests.py --longest 15 "${result_files[@]}"
+  heading "cost"
+  [[ ${parts[*]} != "${usual_parts[*]}" ]] || comparable=(--comparable)
+  python3 scripts/run_cost.py --wall $((SECONDS - began)) --cpu "$(cpu_seconds)" --program "$program_cpu" \
+    --compiles "${CCACHE_STATSLOG:-none}" "${comparable[@]}"
   heading "done"
   skips_allowed || failure "$skipped tests were skipped, allowed are ${PIPEWEAVER_MAY_SKIP:-0}"
   local left_out=

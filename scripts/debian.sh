@@ -10,7 +10,7 @@ release_packages=(
   libsqlite3-dev zlib1g-dev libssl-dev libspdlog-dev prometheus-cpp-dev
 )
 test_packages=(
-  doctest-dev python3 python3-dev python3-venv clang-format clang-tidy curl git man-db openssl zsh fish
+  doctest-dev python3 python3-dev python3-venv curl git man-db openssl zsh fish
 )
 browser_packages=(chromium chromium-driver)  # not for --core
 slurm_packages=(slurmctld slurmd slurm-client munge)  # not for --core

@@ -1,10 +1,11 @@
-// How much of a test is run: its full form, or, on sanitized libraries, where all takes about five times as long, its
-// short form.
+// How much of a test is run, and where. A usual run has each case once: on sanitized libraries, where all takes about
+// five times as long, in its short form. What runs elsewhere: TEST_CASE("..." * testing::on_release_libraries()).
 //
-// Full form    what a test proves. Under sanitizers it is run where PIPEWEAVER_FULL is set and not empty.
+// Full form    what a test proves. Run where PIPEWEAVER_FULL is set and not empty, and on libraries without sanitizers.
 // Short form   enough of the same for a sanitizer to see every line: fewer cases, rounds and threads. It must be able
-//              to fail, too. What has no memory of its own to look at is skipped whole:
-//              TEST_CASE("..." * doctest::skip(testing::short_form())).
+//              to fail, too. PIPEWEAVER_SHORT asks for it on any libraries.
+//
+// scripts/cases.py knows the names of the suites below.
 #pragma once
 
 #include <algorithm>
@@ -22,10 +23,33 @@ namespace pipeweaver::testing {
 /// Whether this program runs on libraries that were compiled with the address or the thread sanitizer.
 inline bool sanitized() { return &__asan_init != nullptr || &__tsan_init != nullptr; }
 
-inline bool short_form() {
-    const char* full = std::getenv("PIPEWEAVER_FULL");
-    return sanitized() && (full == nullptr || *full == '\0');
+inline bool asked(const char* variable) {
+    const char* value = std::getenv(variable);
+    return value != nullptr && *value != '\0';
 }
+
+inline bool short_form() { return asked("PIPEWEAVER_SHORT") || (sanitized() && !asked("PIPEWEAVER_FULL")); }
+
+/// Where a case runs: a suite of doctest's, and whether this program skips it.
+struct Place {
+    const char* suite = nullptr;
+    bool skipped = false;
+
+    template <class Case>
+    void fill(Case& test) const {
+        test.m_test_suite = suite;
+        test.m_skip = skipped;
+    }
+};
+
+/// On the release libraries instead: quality or time, by code that other cases run on sanitized ones.
+inline Place on_release_libraries() { return {"release libraries", short_form()}; }
+
+/// On both, whose results are compared.
+inline Place on_both_libraries() { return {"both libraries", false}; }
+
+/// In --all=full alone: minutes, for what shorter cases look at, too.
+inline Place in_long_runs() { return {"long runs", !asked("PIPEWEAVER_FULL")}; }
 
 /// The first in the full form, the second in the short one.
 template <class T>
