@@ -170,7 +170,10 @@ python_there() { .venv/bin/python -c pass 2>/dev/null || python3 -m venv --clear
 pip_install() { .venv/bin/python -m pip --quiet --disable-pip-version-check install "$@"; }
 
 # Formatter and linter, of which each part that wants one asks first: they are there in seconds.
-tools_installed() { python_there && pip_install --requirement tests/python/requirements-tools.txt; }
+tools_installed() {
+  local wanted=tests/python/requirements-tools.txt
+  python_there && { cmp -s $wanted .venv/tools || { pip_install --requirement $wanted && cp $wanted .venv/tools; }; }
+}
 
 # The CPU build of PyTorch: from where pip is told to look for files, else from PyTorch's own index; PyPI's build for
 # Linux would bring gigabytes of GPU libraries.

@@ -131,10 +131,10 @@ def to_look_at(paths, sources):
     """The changed ones of `sources`, and those that stand for changed headers."""
     chosen = [path for path in paths if path in sources][:MOST]
     for header in [path for path in paths if path.suffix == ".hpp"]:
-        modules = {module_of(source) for source in chosen if header in all_included(source)}
+        modules = {module_of(source, ROOT) for source in chosen if header in all_included(source)}
         for source in sources:
-            if len(modules) < 2 and module_of(source) not in modules and header in all_included(source):
-                modules.add(module_of(source))
+            if len(modules) < 2 and module_of(source, ROOT) not in modules and header in all_included(source):
+                modules.add(module_of(source, ROOT))
                 chosen.append(source)
     return chosen
 
@@ -146,7 +146,7 @@ def changes_together(build, entries, known):
     by_module = {}
     for source in to_look_at(changed(ROOT), sorted(entry_of)):
         kind = "tests" if source.is_relative_to(ROOT / "tests") else "changed"
-        by_module.setdefault((f"{kind}_{module_of(source)}", entry_of[source]["file"]), []).append(source)
+        by_module.setdefault((f"{kind}_{module_of(source, ROOT)}", entry_of[source]["file"]), []).append(source)
     groups, sources_of = {}, {}
     for number, ((name, of), sources) in enumerate(sorted(by_module.items())):
         sources_of[f"{name}-{number}"] = sources

@@ -18,11 +18,21 @@ def server(begin):
     return begin()
 
 
-@pytest.fixture
-def browser():
+@pytest.fixture(scope="module")
+def chromium():
     driver = open_browser()
     yield driver
     driver.quit()
+
+
+@pytest.fixture
+def browser(chromium):
+    """As it was begun: each test's server is an origin of its own."""
+    chromium.get("about:blank")
+    chromium.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    chromium.get_log("browser")
+    return chromium
 
 
 @pytest.fixture

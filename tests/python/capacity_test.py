@@ -6,7 +6,7 @@ import json
 import pytest
 
 SMALL = {
-    "format": "pipeweaver-study/1", "name": "small", "tokens": "100B", "plan": {"dataset": "vlm-mix"},
+    "format": "pipeweaver-study/1", "name": "small", "tokens": "100B", "plan": {"dataset": "vlm-mix", "max-rounds": 1},
     "axes": {"model": "dip-vlm-s", "cluster": ["h100-sxm", "h200-sxm"], "gpus": [16, 32], "global-batch": 128},
     "layouts": {"tp": [1, 2, 4, 8]}, "prices": {"h100-sxm": 2.5, "h200-sxm": 3.2}, "planned": 1,
 }

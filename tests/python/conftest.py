@@ -36,7 +36,7 @@ SECONDS = {
 # Files of one group run on one worker and share what their fixtures make; a file is a group of its own unless it is
 # here. Tests of the names below it share nothing dear: each goes to whichever worker is free.
 TOGETHER = {"getting_started_test.py": "docs", "getting_started_torch_test.py": "docs"}
-APART = ("browser_service_test.py", "cp_sat_test.py", "service_openapi_test.py",
+APART = ("cp_sat_test.py", "service_openapi_test.py",
          "manual_test.py::test_the_examples_of_a_page_run")
 
 

@@ -77,8 +77,8 @@ def run_cases(me, ranks, replicas, seeds):
 
 @pytest.mark.parametrize("ranks, replicas, count", [(2, 1, 80), (4, 1, 50), (2, 2, 50), (4, 2, 30)])
 def test_losses_and_gradients_are_those_of_one_process(ranks, replicas, count):
-    """Of so many random plans the first half; with PIPEWEAVER_FULL all."""
-    count = count if full() else count // 2
+    """Of so many random plans the first fifth; with PIPEWEAVER_FULL all."""
+    count = count if full() else count // 5
     first = 10_000 * ranks + 1000 * replicas
     answers = Ranks(ranks * replicas, run_cases, ranks, replicas, range(first, first + count)).wait(300)
 

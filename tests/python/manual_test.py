@@ -90,6 +90,14 @@ def outputs(line):
     return re.findall(r"(?:--out|--output|--picture|--report|>) (\S+)", line)
 
 
+def in_few_rounds(line):
+    """An example that searches, without its time: as printed it runs with PIPEWEAVER_FULL."""
+    searches = re.match(r"pipeweaver (plan|solve|recommend) ", line)
+    if full() or not searches or re.search("--(max-rounds|policy|served)", line):
+        return line
+    return re.sub(r" --budget \S+", "", line) + " --max-rounds 1"
+
+
 @pytest.fixture(scope="session")
 def example(pipeweaver, pages, tmp_path_factory):
     """Runs an example in a copy of the top folder; before it those of other pages that make the files it reads."""
@@ -112,7 +120,7 @@ def example(pipeweaver, pages, tmp_path_factory):
                 run(makers[name])
         for output in written:  # of an example before
             shutil.rmtree(top / output) if (top / output).is_dir() else (top / output).unlink(missing_ok=True)
-        command = line
+        command = in_few_rounds(line)
         if line.startswith("pipeweaver serve"):  # it runs until it is told to end, and then exits with 0
             port = "" if "--http" in line else " --http 127.0.0.1:0"
             command = f"timeout --preserve-status 1 {line}{port}"

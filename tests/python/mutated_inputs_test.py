@@ -10,7 +10,7 @@ import mutated_inputs  # noqa: E402
 
 
 def test_mutated_inputs_are_read_or_refused_in_one_line_and_leave_nothing_behind(pipeweaver, tmp_path):
-    count = 6000 if full() else 150
+    count = 6000 if full() else 100
     asked = mutated_inputs.options(["--program", str(pipeweaver.path), "--count", str(count)])
     done = mutated_inputs.run_all(asked, tmp_path)
     statuses = [status for _, status, _, _ in done]

@@ -18,7 +18,7 @@ there = needed("pipeweaver.remote")
 TheServer, RemoteFuture = there.Server, there.RemoteFuture
 
 BUDGET = {**CONFIG, "budget": 0.5}
-QUICK = {**CONFIG, "budget": 30, "max_rounds": 20}
+QUICK = {**CONFIG, "budget": 30, "max_rounds": 3}
 DRAWN = {**QUICK, "dataset": "vlm-mix", "microbatches": 4}
 
 
@@ -142,7 +142,7 @@ def test_what_is_planned_there_is_what_is_planned_here(server, pipeweaver, tmp_p
 
 
 def test_one_replica_alone_is_planned_as_in_the_plan_of_all(server):
-    config = {**QUICK, "cluster": "h100-sxm:32", "dp": 2, "microbatches": 8, "dataset": "vlm-mix"}
+    config = {**QUICK, "cluster": "h100-sxm:32", "dp": 2, "microbatches": 4, "dataset": "vlm-mix", "max_rounds": 1}
     whole = remote.Planner(config, url=server.url)
     one = remote.Planner(config, url=server.url, replica=1)
     assert one.name == remote.Planner({**config, "replica": 1}, url=server.url).name != whole.name
@@ -213,7 +213,7 @@ def test_priorities_are_the_same_here_and_there(server):
 
 
 def test_a_deadline_of_a_submission_is_what_its_result_waits_for():
-    planner = remote.Planner({**CONFIG, "budget": 30, "max_rounds": 20}, samples())
+    planner = remote.Planner(QUICK, samples())
     future = planner.submit(samples(3), deadline=0.0)
     assert future.result().gap >= 0 and future.step == 0 and planner.submit(samples(4)).step == 1
     planner.close()
@@ -416,7 +416,7 @@ def test_a_configuration_in_files_is_read_here(server, tmp_path, pipeweaver):
     (tmp_path / "cluster.json").write_text(pipeweaver("show", "h100-sxm"))
     (tmp_path / "model.json").write_text(pipeweaver("show", "dip-vlm-s"))
     (tmp_path / "job.yaml").write_text(f"model: {tmp_path}/model.json\ncluster: {tmp_path}/cluster.json:16\ntp: 4\n"
-                                       "pp: 4\nmax-rounds: 20\nbudget: 30s\n")
+                                       "pp: 4\nmax-rounds: 3\nbudget: 30s\n")
     planner = remote.Planner(tmp_path / "job.yaml", samples(), url=server.url)
     assert planner.submit(samples(1)).result().gap >= 0
     for wrong in ("soon", "5 parsecs", ""):

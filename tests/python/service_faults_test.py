@@ -377,7 +377,7 @@ def test_two_thousand_idle_connections_leave_a_plan_in_time(begin):
 def test_two_plans_on_one_server_at_a_time_do_not_close_each_others_session(begin, pipeweaver, tmp_path):
     server = begin()
     asked = [pipeweaver.path, "plan", "--server", server.url, "--model", "dip-vlm-s", "--cluster", "h100-sxm:16",
-             "--dataset", "vlm-mix", "--microbatches", "4", "--max-rounds", "5", "--budget", "60s", "--out"]
+             "--dataset", "vlm-mix", "--microbatches", "4", "--max-rounds", "1", "--budget", "60s", "--out"]
     runs = [subprocess.Popen([*asked, tmp_path / str(k)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             for k in range(4)]
     for run in runs:
