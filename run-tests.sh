@@ -84,7 +84,7 @@ each_case_ran() { python3 scripts/cases.py build/check >"$results/cases.txt" && 
 # What is changed is built source by source, and its tests are run in their short forms.
 part_quick() {
   local modules
-  modules=$(python3 scripts/changed.py --commits 1 | grep -vx 'support\|python\|studies' | paste -sd'|')
+  modules=$(python3 scripts/changed.py --commits 1 | sed 's,^support$,verifier,' | grep -vx 'python\|studies' | paste -sd'|')
   if [ -z "$modules" ]; then
     echo "nothing to do: neither the work tree nor the last commit changed a module of C++"
     return

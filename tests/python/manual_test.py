@@ -90,12 +90,26 @@ def outputs(line):
     return re.findall(r"(?:--out|--output|--picture|--report|>) (\S+)", line)
 
 
-def in_few_rounds(line):
-    """An example that searches, without its time: as printed it runs with PIPEWEAVER_FULL."""
-    searches = re.match(r"pipeweaver (plan|solve|recommend) ", line)
-    if full() or not searches or re.search("--(max-rounds|policy|served)", line):
+# What makes an example short: few rounds, batches, sizes.
+SHORTER = {" --budget \\S+": " --max-rounds 1", " --max-rounds \\d+": " --max-rounds 1",
+           " --microbatches (4|8|16)": " --microbatches 2", " --batches \\d": " --batches 1",
+           " --sample 101-105": " --sample 101-102", " --gpus 32-128": " --gpus 32", " --gpus 64,128": " --gpus 64",
+           " --global-batch 512": " --global-batch 128", " --days 30": " --days 300"}
+SHORTER_STUDY = {"gpus: 32-128 ": "gpus: 32 ", "global-batch: 512": "global-batch: 128", "planned: 3": "planned: 1",
+                 "{dataset: vlm-mix}": "{dataset: vlm-mix, max-rounds: 1}", "days: 30": "days: 300"}
+
+
+def shorter(line):
+    """An example as it is tried: as printed with PIPEWEAVER_FULL."""
+    searches = re.match(r"pipeweaver (bench )?(plan|solve|recommend|partition) ", line)
+    if full() or not searches:
         return line
-    return re.sub(r" --budget \S+", "", line) + " --max-rounds 1"
+    for printed, tried in SHORTER.items():
+        line = re.sub(printed, tried, line)
+    if " --dataset " in line and not re.search("--(microbatches|global-batch)", line):
+        line += " --microbatches 2"
+    limited = re.search("--(max-rounds|policy|served)", line) or searches[2] == "partition" or searches[1]
+    return line if limited else f"{line} --max-rounds 1"
 
 
 @pytest.fixture(scope="session")
@@ -103,6 +117,11 @@ def example(pipeweaver, pages, tmp_path_factory):
     """Runs an example in a copy of the top folder; before it those of other pages that make the files it reads."""
     top = tmp_path_factory.mktemp("examples")
     shutil.copytree(ROOT / "examples", top / "examples")
+    study = (top / "examples/study.yaml").read_text()
+    for printed, tried in SHORTER_STUDY.items() if not full() else ():
+        assert printed in study
+        study = study.replace(printed, tried)
+    (top / "examples/study.yaml").write_text(study)
     (top / "bin").mkdir()
     (top / "bin/pipeweaver").symlink_to(pipeweaver.path.resolve())
     environment = {**os.environ, "PATH": f"{top / 'bin'}:{os.environ['PATH']}"}
@@ -120,7 +139,7 @@ def example(pipeweaver, pages, tmp_path_factory):
                 run(makers[name])
         for output in written:  # of an example before
             shutil.rmtree(top / output) if (top / output).is_dir() else (top / output).unlink(missing_ok=True)
-        command = in_few_rounds(line)
+        command = shorter(line)
         if line.startswith("pipeweaver serve"):  # it runs until it is told to end, and then exits with 0
             port = "" if "--http" in line else " --http 127.0.0.1:0"
             command = f"timeout --preserve-status 1 {line}{port}"
