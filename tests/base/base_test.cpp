@@ -151,7 +151,7 @@ TEST_CASE("own threads take a call inside a job, and calls of several threads at
 
 // GCC 12's sanitizers do not free the locks of their own allocator in a child: it would wait for them for ever.
 TEST_CASE("a child of a fork makes own threads of its own, whatever its parent's were doing" *
-          doctest::skip(testing::sanitized())) {
+          testing::never_sanitized()) {
     const auto execute = on_own_threads(3);
     std::atomic<bool> stop = false;
     std::jthread busy([&] {

@@ -105,7 +105,7 @@ bool everything(const Point&, std::size_t) {
 }  // namespace
 
 TEST_CASE("of left-out GEMMs, 85 to 95 percent lie within the printed error" *
-          doctest::skip(pipeweaver::testing::short_form())) {
+          pipeweaver::testing::on_release_libraries()) {
     Tally tally;
     for_each_device([&](const auto& family, const auto& device) {
         const auto out = [&](const char* region, Basis basis, auto leaves_out) {
@@ -129,7 +129,7 @@ TEST_CASE("of left-out GEMMs, 85 to 95 percent lie within the printed error" *
 }
 
 TEST_CASE("of left-out attentions, 85 to 95 percent lie within the printed error" *
-          doctest::skip(pipeweaver::testing::short_form())) {
+          pipeweaver::testing::on_release_libraries()) {
     Tally tally;
     for_each_device([&](const auto& family, const auto& device) {
         const auto out = [&](const char* region, Basis basis, auto leaves_out) {

@@ -1,6 +1,7 @@
 // Builds of other flags plan the same bytes: the release libraries, and those with assertions and sanitizers.
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/emit/plan_folder.hpp"
+#include "tests/support/effort.hpp"
 #include "tests/support/small_request.hpp"
 #include "tests/support/temporary.hpp"
 
@@ -15,7 +16,7 @@
 using namespace pipeweaver;
 
 // PIPEWEAVER_PLAN_DIGESTS names a file that the first program which runs this writes, and each other one compares with.
-TEST_CASE("the files of a plan are the same bytes in every build") {
+TEST_CASE("the files of a plan are the same bytes in every build" * testing::on_both_libraries()) {
     const testing::TemporaryFolder temporary("plan-bytes");
     const auto folder = temporary.path() / "plan";
     const auto request = testing::small_request(2);

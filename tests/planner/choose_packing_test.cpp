@@ -10,7 +10,7 @@ using namespace pipeweaver::planner;
 using testing::small_request;
 
 TEST_CASE("another packing is taken where the sample is clearly shorter in it, with the first one's partition" *
-          doctest::skip(pipeweaver::testing::short_form())) {
+          pipeweaver::testing::on_release_libraries()) {
     const Request given = small_request(1, {5, 0, 2, 9, 1, 4, 0, 7});
     Request fewer = small_request(1, {5, 2, 9, 5, 7});
     fewer.job.packing = workloads::Packing::first_fit_decreasing;

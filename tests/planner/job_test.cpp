@@ -268,7 +268,7 @@ TEST_CASE("a job without pipeline ranks has opponents without a pipeline alone, 
 }
 
 TEST_CASE("one order for all batches runs them all, no faster than their own search, and is itself on its own batch" *
-          doctest::skip(pipeweaver::testing::short_form())) {
+          pipeweaver::testing::on_release_libraries()) {
     Request request = small_job();
     request.job.max_rounds = testing::full_or_short(20, 8);
     request.job.recompute = emulator::usual_modes();  // few rounds find little among more

@@ -8,6 +8,7 @@
 #include "pipeweaver/planner/plan.hpp"
 #include "pipeweaver/planner/plan_options.hpp"
 #include "pipeweaver/workloads/batch.hpp"
+#include "tests/support/effort.hpp"
 #include "tests/support/small_request.hpp"
 #include "tests/support/times.hpp"
 
@@ -61,7 +62,8 @@ Plan planned_on(const LadderStart& start) {
 }  // namespace
 
 TEST_CASE("no rung is slower than the one before, and the best is of the target that is asked for") {
-    for (const char* target : {"free", "megatron", "torchtitan", "torch-csv"}) {
+    for (const std::string& target : testing::full_or_short<std::vector<std::string>>(
+             {"free", "megatron", "torchtitan", "torch-csv"}, {"megatron", "torch-csv"})) {
         const auto start = begin_ladder(packings(2, target), {}, {}, in_order, {});
         const Plan plan = planned_on(start);
         const Ladder& ladder = plan.ladder;
@@ -213,7 +215,9 @@ TEST_CASE("where a recomputation that the most loaded replicas fit with does not
     testing::change_setup(request, [&](emulator::Setup& setup) {
         setup.headroom.parts_per_million = static_cast<std::int64_t>(1e6 * (1 - middle / usable));
     });
-    for (const char* target : {"megatron", "free"}) {
+    request.job.max_rounds = 1;
+    for (const std::string& target :
+         testing::full_or_short<std::vector<std::string>>({"megatron", "free"}, {"megatron"})) {
         request.job.target = target;
         const auto start = begin_ladder({request}, {}, parse_now("first-stage,1f1b", ""), in_order, {});
         REQUIRE(start.now);
@@ -278,7 +282,10 @@ TEST_CASE("the terminal has the ladder in few lines of a hundred columns, and sa
 
 TEST_CASE(
     "where a target's runtime wants equally many microbatches of all replicas, every rung that flags launch has them") {
-    for (const char* packing : {"", "given", "balanced"}) {
+    SearchLimits limits;
+    limits.max_rounds = 1;
+    for (const std::string& packing :
+         testing::full_or_short<std::vector<std::string>>({"", "given", "balanced"}, {""})) {
         PlanOptions asked;
         asked.workload.model = "dip-vlm-s";
         asked.workload.cluster = "h100-sxm:24";
@@ -289,7 +296,7 @@ TEST_CASE(
         asked.workload.packing = packing;
         asked.job.sample = "batch";
         asked.target = "megatron";
-        const auto own = asked.packings({}, in_order);
+        const auto own = asked.packings(limits, in_order);
         for (const Request& one : own) CHECK(one.batch.microbatches.size() % 3 == 0);
         const auto start = begin_ladder(own, {}, {}, in_order, {});
         CHECK((start.now->way.find("packed balanced") != std::string::npos) == (asked.workload.packing == "balanced"));

@@ -110,7 +110,7 @@ TEST_CASE("a layout's time is that of the plan's own baseline on it, with what f
 }
 
 TEST_CASE("every layout that is said to fit plans, where memory refuses others" *
-          doctest::skip(pipeweaver::testing::short_form())) {
+          pipeweaver::testing::on_release_libraries()) {
     Small setup;
     setup.model.modules[1].architecture =
         testing::small_network(workloads::ModuleKind::language_model, 16, 8192);  // 18 B parameters

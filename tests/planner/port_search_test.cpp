@@ -123,7 +123,7 @@ TEST_CASE("a plan on slow links is the same on one thread and on several, with t
 }
 
 TEST_CASE("a published set-up on links of a tenth of their speed passes the independent verifier" *
-          doctest::skip(testing::short_form())) {
+          testing::on_release_libraries()) {
     const Request request = slow_preset();
     const Plan plan = planned(request);
     CHECK(plan.replicas.front().waits.waited > 0);
@@ -132,7 +132,7 @@ TEST_CASE("a published set-up on links of a tenth of their speed passes the inde
 }
 
 TEST_CASE("what loses much to ports is searched again, and the better is kept" *
-          doctest::skip(pipeweaver::testing::short_form())) {
+          pipeweaver::testing::on_release_libraries()) {
     const Request request = slow_request(200);
     const Plan plan = planned(request);
     emulator::StepProblem step = plan.replicas.front().cut.step;

@@ -84,14 +84,14 @@ bool holds_longer_encoders(const Request& request, const Plan& plan) {
 }  // namespace
 
 TEST_CASE("a plan whose encoders take 10 % longer is as long as robustness said" *
-          doctest::skip(pipeweaver::testing::short_form())) {
+          pipeweaver::testing::on_release_libraries()) {
     for (const std::string name : {"dip-vlm-s", "dip-t2v-s"}) {
         const auto request = preset(name, 1, 4);
         CHECK(holds_longer_encoders(request, planned(request, in_order, {.targets = false})));
     }
 }
 
-TEST_CASE("of ten presets and batches eight are as long as robustness said" * doctest::skip(testing::short_form())) {
+TEST_CASE("of ten presets and batches eight are as long as robustness said" * testing::in_long_runs()) {
     int inside = 0;
     for (const std::string name : {"dip-vlm-s", "dip-vlm-m", "dip-vlm-l", "dip-t2v-s", "dip-t2v-l"})
         for (const std::uint64_t seed : {1U, 2U}) {

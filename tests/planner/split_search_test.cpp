@@ -75,7 +75,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a plan splits backwards where it gains by that, and never loses by being allowed to" *
-          doctest::skip(pipeweaver::testing::short_form())) {
+          pipeweaver::testing::on_release_libraries()) {
     const auto never = request_of(Split::never), automatic = request_of(Split::automatic);
     const Plan &whole = plan_of(Split::never), &free = plan_of(Split::automatic);
     CHECK(split_in(problem_of(whole)) == 0);

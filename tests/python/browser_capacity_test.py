@@ -10,8 +10,8 @@ from selenium.webdriver.common.by import By
 STUDY = {
     "format": "pipeweaver-study/1", "name": "what to rent", "tokens": "100B",
     "plan": {"dataset": "vlm-mix", "max-rounds": 1},
-    "axes": {"model": "dip-vlm-s", "cluster": ["h100-sxm", "h200-sxm"], "gpus": [16, 32, 64], "global-batch": 128},
-    "layouts": {"tp": [1, 2, 4, 8]}, "prices": {"h100-sxm": 2.5, "h200-sxm": 3.2}, "planned": 1,
+    "axes": {"model": "dip-vlm-s", "cluster": ["h100-sxm", "h200-sxm"], "gpus": [16, 32, 64], "global-batch": 64},
+    "layouts": {"tp": [4, 8]}, "prices": {"h100-sxm": 2.5, "h200-sxm": 3.2}, "planned": 1,
 }
 
 

@@ -260,7 +260,7 @@ def test_ranks_that_differ_end_before_the_first_step(said_by_ranks, case, messag
         assert message in said[case] and bool(said[case]) == bool(message)
 
 
-STEPS = 300
+STEPS = 300 if full() else 100
 LINE = re.compile(r"^replica (\d) step (\d+) loss (\S+) samples \[([0-9, ]*)\]$", re.MULTILINE)
 
 
@@ -315,7 +315,7 @@ def test_a_ddp_job_killed_and_resumed_twice_trains_as_a_sequential_one(tmp_path,
     example = __import__("train_ddp_sampler")
     checkpoint = tmp_path / "job.pt"
     found = {}
-    for kill_after in (75, 185, None):  # steps behind the last checkpoint run again, with the same samples
+    for kill_after in (STEPS // 4, STEPS * 5 // 8, None):  # steps behind the last checkpoint run again, with the same samples
         lines = trained(checkpoint, STEPS, kill_after)
         first = min(step for step, _ in lines)
         assert first == 1 if not found else first > 1 and first % 10 == 1  # behind a checkpoint

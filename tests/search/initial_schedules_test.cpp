@@ -137,7 +137,7 @@ Found solve_in(std::uint64_t rounds, const Problem& problem) {
 }  // namespace
 
 TEST_CASE("a large problem has a good schedule first, bounds that take long when all initial ones were tried" *
-          doctest::skip(testing::short_form())) {
+          testing::on_release_libraries()) {
     const Problem problem = all_but_one_late();
     const Replayer replayer(problem);
     const Bound quick = best_bound(replayer, BoundEffort::quick), full = best_bound(replayer);

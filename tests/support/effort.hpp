@@ -45,6 +45,9 @@ struct Place {
 /// On the release libraries instead: quality or time, by code that other cases run on sanitized ones.
 inline Place on_release_libraries() { return {"release libraries", short_form()}; }
 
+/// On the release libraries alone, whatever is asked for: what sanitizers cannot do.
+inline Place never_sanitized() { return {"release libraries", sanitized()}; }
+
 /// On both, whose results are compared.
 inline Place on_both_libraries() { return {"both libraries", false}; }
 

@@ -41,7 +41,7 @@ Errors errors_of_source(const std::vector<PublishedRun>& runs, const std::vector
 }  // namespace
 
 TEST_CASE("published runs are predicted within the errors that docs/accuracy.md states" *
-          doctest::skip(pipeweaver::testing::short_form())) {
+          pipeweaver::testing::on_release_libraries()) {
     const auto shared = pipeweaver::testing::shared_folder();
     if (!shared) {
         pipeweaver::testing::left_out("the table of published runs, which is not at hand");
@@ -73,7 +73,7 @@ TEST_CASE("published runs are predicted within the errors that docs/accuracy.md 
 }
 
 TEST_CASE("16-bit runs collected in 2026 are predicted within the errors that docs/accuracy.md states" *
-          doctest::skip(pipeweaver::testing::short_form())) {
+          pipeweaver::testing::on_release_libraries()) {
     const auto shared = pipeweaver::testing::shared_folder();
     if (!shared || !std::filesystem::exists(*shared / "data/runs/measured_2026.csv")) {
         pipeweaver::testing::left_out("the table of runs collected in 2026, which is not at hand");
