@@ -6,6 +6,7 @@
 #include "pipeweaver/base/host.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/plan_folder.hpp"
+#include "pipeweaver/planner/tuning.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -55,16 +56,19 @@ void Console::say(std::string_view line) const {
 }
 
 void Console::show(const planner::Doing& doing) const {
-    if (quiet || isatty(STDERR_FILENO) == 0) return;
+    if (quiet) return;
+    const bool rewrites = isatty(STDERR_FILENO) != 0;
     const std::scoped_lock lock(mutex_);
-    if (since_shown_ && since_shown_->elapsed() < std::chrono::milliseconds(100)) return;
+    const Duration between = rewrites ? Duration{std::chrono::milliseconds(100)} : Duration{std::chrono::seconds(10)};
+    const Stopwatch& last = since_shown_ ? *since_shown_ : begun_;
+    if ((since_shown_ || !rewrites) && last.elapsed() < between) return;
     since_shown_.emplace();
-    print_on_stderr(fmt::format("\r{:<78}", progress_line(doing)));
+    print_on_stderr(rewrites ? fmt::format("\r{:<78}", progress_line(doing)) : progress_line(doing) + "\n");
 }
 
 void Console::clear() const {
     const std::scoped_lock lock(mutex_);
-    if (since_shown_) print_on_stderr("\n");
+    if (since_shown_ && isatty(STDERR_FILENO) != 0) print_on_stderr("\n");
     since_shown_.reset();
 }
 
@@ -106,6 +110,7 @@ search::Options Limits::search_options(const std::string& strategy) const {
     if (!strategy.empty()) asked.strategy = strategy;
     asked.seed = static_cast<std::uint64_t>(seed);
     asked.max_rounds = rounds();
+    asked.patience = planner::patience;
     return asked;
 }
 
@@ -115,7 +120,7 @@ planner::Time Limits::begin(const Console& console) const {
         if (progress.best > Duration{}) console.show({"search", 0, 0, progress});
         return interrupted();
     };
-    return planner::Time::until(time_left(time()), ask);
+    return planner::Time::until(time_left(budget), ask);
 }
 
 nlohmann::ordered_json Limits::run(const Stopwatch& start) const {

@@ -48,8 +48,8 @@ struct Console {
     /// Lines for people, on stderr.
     void say(std::string_view line) const;
 
-    /// Rewrites one line on stderr while something is done; only on a terminal and unless quiet, ten times a second at
-    /// most. May be called from several threads.
+    /// Says on stderr what is done, unless quiet: on a terminal one line that is rewritten, ten times a second at most;
+    /// elsewhere a line every ten seconds. May be called from several threads.
     void show(const planner::Doing& doing) const;
 
     /// Ends the rewritten line.
@@ -58,6 +58,7 @@ struct Console {
 private:
     mutable std::mutex mutex_;
     mutable std::optional<Stopwatch> since_shown_;
+    Stopwatch begun_;
 };
 
 /// Says, after a command that a signal may have ended early (interrupt.hpp), that it did and what was left out for it;

@@ -3,6 +3,8 @@
 #include <array>
 #include <atomic>
 #include <csignal>
+#include <string_view>
+#include <unistd.h>
 
 namespace pipeweaver::apps {
 
@@ -11,7 +13,7 @@ namespace {
 constexpr std::array signals{SIGINT, SIGTERM};
 
 // What a handler may touch must be global, and free of locks.
-std::atomic<bool> signal_came = false;
+std::atomic<bool> signal_came = false, says = true;
 static_assert(std::atomic<bool>::is_always_lock_free);
 
 using Action = struct sigaction;
@@ -22,15 +24,23 @@ void set_default(int signal) {
     sigaction(signal, &action, nullptr);
 }
 
+// A handler may call write() and little else.
+void say_at_once() {
+    constexpr std::string_view text = "\ninterrupted: finishing with the best so far; once more ends at once\n";
+    static_cast<void>(!write(STDERR_FILENO, text.data(), text.size()));
+}
+
 // The next signal, of either, is the process's end.
 void note(int /*signal*/) {
+    if (!signal_came && says) say_at_once();
     signal_came = true;
     for (const int signal : signals) set_default(signal);
 }
 
 }  // namespace
 
-Interrupt::Interrupt() {
+Interrupt::Interrupt(bool quiet) {
+    says = !quiet;
     for (const int signal : signals) {
         Action before{};
         sigaction(signal, nullptr, &before);

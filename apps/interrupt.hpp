@@ -8,8 +8,8 @@ namespace pipeweaver::apps {
 /// a time: signals are the process's.
 class Interrupt {
 public:
-    Interrupt();
-    ~Interrupt();  ///< a further signal ends the process
+    explicit Interrupt(bool quiet = false);  ///< else the first signal is answered at once, on stderr
+    ~Interrupt();                            ///< a further signal ends the process
     Interrupt(const Interrupt&) = delete;
     Interrupt& operator=(const Interrupt&) = delete;
 

@@ -16,7 +16,7 @@ apps::Program program() {
                    .examples = {{"What models there are", "pipeweaver list models"},
                                 {"A plan",
                                  "pipeweaver plan --model dip-vlm-s --cluster h100-sxm:16 "
-                                 "--dataset vlm-mix --budget 300ms --out first"}},
+                                 "--dataset vlm-mix --out first"}},
                    .files = {},
                    .see_also = {"README.md", "docs/formats.md", "docs/limits.md"}},
         .commands = {apps::add_plan,      apps::add_partition, apps::add_solve,  apps::add_replay,  apps::add_check,

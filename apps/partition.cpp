@@ -37,7 +37,7 @@ struct PartitionCommand {
     void run() {
         options.apply();
         if (out.empty()) fail(ErrorKind::input, "--out: is missing, a file for the partition is needed");
-        const Interrupt interrupt;
+        const Interrupt interrupt(console.quiet);
         const OutputFolder folder(std::filesystem::path(out).parent_path());
         const auto time = time_of(budget, Stopwatch());
         auto request = workload.request(static_cast<std::uint64_t>(limits.seed), limits.executor());

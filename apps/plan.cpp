@@ -6,9 +6,11 @@
 #include "apps/console.hpp"
 #include "apps/interrupt.hpp"
 #include "apps/next_steps.hpp"
+#include "apps/progress_line.hpp"
 #include "apps/server_plan.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
+#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/emit/plan_folder.hpp"
 #include "pipeweaver/launch/today.hpp"
@@ -25,23 +27,26 @@ namespace pipeweaver::apps {
 
 namespace {
 
-// What an interrupted plan lacks.
-std::vector<std::string> left_out_of(const planner::Plan& plan, const planner::Wanted& wanted) {
-    std::vector<std::string> all;
-    const auto ended = static_cast<std::size_t>(
-        std::count_if(plan.replicas.begin(), plan.replicas.end(),
-                      [](const planner::ReplicaPlan& one) { return !left_out_by(one.found).empty(); }));
-    if (plan.replicas.size() == 1)
-        all = left_out_by(plan.replicas.front().found);
-    else if (ended > 0)
-        all.push_back(fmt::format("the searches of {} of {} replicas ended early", ended, plan.replicas.size()));
+// The part of a whole plan (planner::parts_of_plan) that time left out of this one, about.
+double part_left_out(const planner::Plan& plan) {
+    const auto part = [](std::string_view what) {
+        const auto& all = planner::parts_of_plan;
+        return std::find_if(all.begin(), all.end(), [&](const planner::Part& one) { return one.what == what; })->part;
+    };
     const auto& others = plan.baselines.not_applicable;
-    const auto not_tried = std::count_if(others.begin(), others.end(), [](const planner::NotApplicable& one) {
-        return one.why == planner::no_time_left;
-    });
-    if (not_tried > 0) all.emplace_back("opponents or policies were not tried (`not_applicable` in plan.json)");
-    if (wanted.robustness && !plan.robustness) all.emplace_back("it was not replayed under wrong costs");
-    return all;
+    const auto untried =
+        static_cast<double>(std::count_if(others.begin(), others.end(), [](const planner::NotApplicable& one) {
+            return one.why == planner::no_time_left;
+        }));
+    const auto ended = static_cast<double>(
+        std::count_if(plan.replicas.begin(), plan.replicas.end(), [](const planner::ReplicaPlan& one) {
+            return one.found.stop_reason == schedule::StopReason::budget ||
+                   one.found.stop_reason == schedule::StopReason::stopped;
+        }));
+    double left = part(planner::doing::known_schedules) * untried /
+                  std::max(1.0, untried + static_cast<double>(plan.baselines.all.size()));
+    for (const std::string& one : plan.ladder.left_out) left += part(one);
+    return left + part(planner::doing::replica) * ended / static_cast<double>(plan.replicas.size()) / 2;
 }
 
 struct Plan {
@@ -112,7 +117,7 @@ struct Plan {
 
     void plan_here(const Stopwatch& start) {
         const std::string& out = asked.out;
-        const Interrupt interrupt;
+        const Interrupt interrupt(console.quiet);
         const OutputFolder folder(out);
         limits.say_if_fewer_threads(console);
         asked.workload.layout_time = time_of(limits.budget, start).fraction(planner::fractions.layouts);
@@ -120,11 +125,9 @@ struct Plan {
                                           : std::vector{asked.request(limits, limits.executor())};
         say_not_taken(packings.front().batch);
         planner::Wanted wanted = asked.wanted(packings.front().job);
-        limits.usual = planner::usual_budget(planner::passes_of(packings.front(), wanted));
-        // What the choice of a layout took is not the plan's, unless a budget was given for both.
-        const bool begins_now = packings.front().job.layout_choice && !limits.budget;
-        const auto time = time_of(limits.time(), begins_now ? Stopwatch() : start);
-        wanted.on_doing = [this](const planner::Doing& doing) { console.show(doing); };
+        const auto time = time_of(limits.budget, start);
+        PlanShare share(start, limits.budget);
+        wanted.on_doing = [&](const planner::Doing& doing) { console.show(share(doing)); };
         const auto own = asked.plans_all() ? asked.own_packings(packings.front().job, limits, limits.executor())
                                            : std::vector<planner::Request>();
         const auto ladder = begin(std::move(packings), own, wanted, time);
@@ -136,6 +139,7 @@ struct Plan {
         wanted.on_replica = [&](const planner::ReplicaPlan& replica) { writer.add(replica); };
         auto plan = asked.make_plan(request, limits.executor(), time, wanted);
         if (wanted.opponents) plan.ladder = planner::ladder_of(ladder, plan, limits.executor());
+        plan.ladder.interrupted = Interrupt::came();
         console.clear();
         writer.add_rest(plan, limits.executor());
         const auto measured = limits.run(start);
@@ -150,7 +154,8 @@ struct Plan {
             std::fflush(stdout);  // the remark on stderr comes after the table, also in a file
             console.say(next_steps(files, out, made_for(request.job, plan)));
         }
-        say_if_interrupted(console, left_out_of(plan, wanted));
+        if (const double left = part_left_out(plan); left > 0 && !Interrupt::came())
+            console.say(fmt::format("all of it takes some {} more: leave --budget out", human(share.longer_for(left))));
     }
 
     // Without opponents, as for some replicas alone, there is no ladder: their samples are packed as they come.
@@ -160,9 +165,9 @@ struct Plan {
         planner::NowWanted now = planner::parse_now(asked.now, asked.layers);
         now.cp = asked.workload.kept_cp();
         if (asked.workload.packing.empty()) now.remark = launch::packing_remark(packings.front().batch, script);
-        return planner::begin_ladder(std::move(packings), own, now,
-                                     planner::told(limits.executor(), wanted.on_doing, "known schedules"),
-                                     time.fraction(planner::fractions.opponents));
+        const double part = planner::searches_order(packings.front().job) ? planner::fractions.opponents : 1;
+        return planner::begin_ladder(std::move(packings), own, now, limits.executor(), time.fraction(part),
+                                     wanted.on_doing);
     }
 
     // What a record says, again.
@@ -180,7 +185,7 @@ struct Plan {
 
     void plan_there() const {
         const auto request = asked.request(limits, limits.executor());
-        const auto there = plan_on_server(server, options.given(), request.batch, limits.time(), asked.out);
+        const auto there = plan_on_server(server, options.given(), request.batch, limits.budget, asked.out);
         if (console.json)
             print_json(there.answer);
         else
@@ -225,10 +230,12 @@ void add_plan(CLI::App& program) {
              "DIR.\n"
              "With --robust it takes, of the schedules found up to 1 % longer than the shortest, the one whose median "
              "makespan is smallest if costs are wrong.\n"
-             "With --max-rounds instead of a time the same result comes out again, on any number of threads.",
+             "All is done that there is to do, with the same result on any machine and number of threads; with "
+             "--budget "
+             "what there was time for, and the ladder says what was left out.",
          .examples = {{"A known model on 32 GPUs, a batch drawn from a published mix",
                        "pipeweaver plan --model dip-vlm-m --cluster h100-sxm:32 --tp 8 --pp 4 --dataset vlm-mix "
-                       "--budget 500ms --out plan"},
+                       "--out plan"},
                       {"A schedule that stands up to wrong costs",
                        "pipeweaver plan --model dip-vlm-m --cluster h100-sxm:32 --dataset vlm-mix --microbatches 8 "
                        "--robust --max-rounds 20 --out plan-robust"},
@@ -236,10 +243,10 @@ void add_plan(CLI::App& program) {
                        "pipeweaver plan --config examples/plan.yaml --batch examples/batch.jsonl --out plan-own"},
                       {"What the launch flags of Megatron-LM gain over what runs now",
                        "pipeweaver plan --model dip-vlm-m --cluster h100-sxm:32 --tp 8 --pp 4 --dataset vlm-mix "
-                       "--microbatches 8 --target megatron --now first-stage,1f1b --budget 500ms --out plan-megatron"},
+                       "--microbatches 8 --target megatron --now first-stage,1f1b --out plan-megatron"},
                       {"A Hugging Face configuration, planned for PyTorch's pipeline runtime",
                        "pipeweaver plan --model hf:examples/qwen2.5-vl-7b.json --cluster h100-sxm:16 --tp 4 --pp 4 "
-                       "--dataset vlm-mix --microbatches 8 --target torch-csv --budget 500ms --out plan-torch"}},
+                       "--dataset vlm-mix --microbatches 8 --target torch-csv --out plan-torch"}},
          .files = {{"report.html", "the plan for a person: one page that loads nothing"},
                    {"plan.json", "the plan and why, for a program"},
                    {"assignment.json", "which samples and items each microbatch takes, with loss weights"},

@@ -66,7 +66,7 @@ struct Solve {
         if (problem.empty()) fail(ErrorKind::input, "PROBLEM: is missing, a problem file or --stages is needed");
         if (out.empty()) fail(ErrorKind::input, "--out: is missing, a file for the solution is needed");
         check_options();
-        const Interrupt interrupt;
+        const Interrupt interrupt(console.quiet);
         const OutputFolder folder(std::filesystem::path(out).parent_path());
         const auto file = schedule::read_problem(problem);
         const Replayer replayer(file.problem);
@@ -179,7 +179,8 @@ void add_solve(CLI::App& program) {
         program, "solve", "find the best schedule of a problem, or of measured stage times",
         {.synopsis = "(PROBLEM | --stages FILE --microbatches N) --out FILE [OPTION...]",
          .description = "Searches for the order of tasks and the memory modes with the smallest makespan, within the "
-                        "memory of every rank, until the budget ends or the lower bound is met. With --stages the "
+                        "memory of every rank, until it has stopped gaining or the lower bound is met, with the same "
+                        "result on any machine; --budget ends it sooner. With --stages the "
                         "problem is a chain of stages that you measured, and the answer is a folder with a schedule "
                         "for PyTorch.",
          .examples = {{"The problem of a plan, searched again with another seed",

@@ -54,7 +54,7 @@ void StageOptions::check(const std::string& problem) const {
 
 void StageOptions::solve(const StagesWanted& wanted, const Limits& limits, const Console& console) const {
     const Stopwatch start;
-    const Interrupt interrupt;
+    const Interrupt interrupt(console.quiet);
     const OutputFolder folder(wanted.out);
     planner::StageRequest request;
     request.table = schedule::read_stage_table(table);

@@ -31,7 +31,7 @@ Beside beside(const Job& job, const Batch& batch, const Wanted& wanted, const As
               const Executor& execute, const Time& time) {
     Beside all;
     if (!wanted.opponents) return all;
-    const Executor telling = told(execute, wanted.on_doing, "opponents");
+    const Executor telling = told(execute, wanted.on_doing, doing::opponents);
     all.ways = wanted.known_opponents ? *wanted.known_opponents : choose_opponents(job, batch, telling, time);
     if (all.ways->ways.empty()) {
         all.baselines.not_applicable = all.ways->not_applicable;
@@ -77,6 +77,10 @@ std::vector<TargetPlan> target_plans(const Job& job, const Batch& batch, const P
     std::vector<TargetPlan> plans;
     for (const Target& one : targets()) {
         if (!has_own_plan(one)) continue;
+        if (!has_schedule_for(job, one.name)) {
+            plans.push_back(no_target_plan(one, fmt::format("not asked for: --also {} does", one.option)));
+            continue;
+        }
         plans.push_back(make_target_plan(job, one, target_partitions(job, batch, one, own, beside),
                                          assignment.microbatches, execute, told(time, on, {one.name, 0, 0, {}})));
         TargetPlan& made = plans.back();
@@ -108,12 +112,47 @@ void emplace_if_it_fits(std::optional<OpponentPlan>& plan, const Arguments&... a
     }
 }
 
+// The fastest that the job's target launches on the plan's ranks, with a recomputation that fits every replica. False:
+// it launches nothing there.
+bool plan_launched(std::optional<OpponentPlan>& plan, const Job& job, const Batch& batch, const Wanted& wanted,
+                   const Beside& beside, const Assignment& assignment, const Executor& execute) {
+    for (Baseline row : beside.baselines.all) {
+        if (!row.is_opponent || !row.launched || !row.on_own_ranks) continue;
+        const OpponentWay& way = beside.ways->ways[*row.way];
+        emplace_if_it_fits(plan, job, wanted, way, row, assignment, execute);
+        if (plan) return true;
+        row.recompute = recompute_that_fits(way, row.recompute, job, batch, execute);
+        if (!row.recompute.empty()) emplace_if_it_fits(plan, job, wanted, way, row, assignment, execute);
+        if (plan) return true;
+    }
+    return false;
+}
+
+// Whether what is launched is the plan: no order was asked for, nor a partition of one's own.
+bool takes_launched(const Job& job, const Wanted& wanted) {
+    return wanted.opponents && wanted.search && !searches_order(job) && !job.fixed && job.partition.empty();
+}
+
 // The opponents' rows go first.
 Baselines together(Baselines theirs, const Baselines& policies) {
     theirs.all.insert(theirs.all.end(), policies.all.begin(), policies.all.end());
     theirs.not_applicable.insert(theirs.not_applicable.end(), policies.not_applicable.begin(),
                                  policies.not_applicable.end());
     return theirs;
+}
+
+// The plan that is no more than what its target launches.
+Plan launched_plan(const Job& job, const Beside& beside, const Assignment& assignment, PlannedReplicas& replicas) {
+    Plan plan = assemble(job, assignment, replicas.take());
+    plan.is_opponents = true;
+    plan.is_searched = false;
+    plan.choice = replicas.choice(plan.slowest);
+    plan.baselines = beside.baselines;
+    plan.baselines.pictured = picture(job, beside, assignment, plan.replicas[plan.slowest].number);
+    plan.partition_choice.partition = plan.partition();
+    plan.partition_choice.chosen_on = beside.baselines.chosen_on;
+    plan.targets = no_target_plans("not asked for");
+    return plan;
 }
 
 }  // namespace
@@ -127,10 +166,17 @@ const TargetPlan& Plan::target(std::string_view name) const {
 
 Plan make_plan(const Job& job, const Batch& batch, const Executor& execute, const Time& time, const Wanted& wanted) {
     const Assignment by_load = assign(job, batch, execute);
+    if (takes_launched(job, wanted)) {
+        const Beside launched = beside(job, batch, wanted, by_load, execute, time);
+        std::optional<OpponentPlan> theirs;
+        if (plan_launched(theirs, job, batch, wanted, launched, by_load, execute))
+            return launched_plan(job, launched, by_load, theirs->replicas());
+    }
     const auto numbers = wanted.only_examined ? by_load.examined : replicas_of(job, wanted);
     ChoiceEffort effort = quick_choice;
     if (time.is_over()) effort.most_tuned = 0;
-    PartitionChoice choice = choose_partition(job, batch, effort, execute, {}, wanted.on_doing);
+    PartitionChoice choice =
+        choose_partition(job, batch, effort, execute, time.fraction(fractions.partition), wanted.on_doing);
     Beside opponents = beside(job, batch, wanted, by_load, execute, time.fraction(fractions.opponents));
     const Assignment assignment = exchange(job, batch, choice.partition, by_load, execute);
 
@@ -168,12 +214,6 @@ Plan make_plan(const Job& job, const Batch& batch, const Executor& execute, cons
                                   : no_target_plans("not asked for");
     plan.partition_choice = std::move(choice);
     return plan;
-}
-
-std::size_t passes_of(const Request& request, const Wanted& wanted) {
-    const auto& layout = request.job.setup->layout;
-    const std::size_t all = 2 * request.batch.microbatches.size() * static_cast<std::size_t>(layout.pp);
-    return wanted.replicas.empty() ? all : all * wanted.replicas.size() / static_cast<std::size_t>(layout.dp);
 }
 
 Plan plan_without_search(const Job& job, const Batch& batch, const Executor& execute, Wanted wanted) {

@@ -13,11 +13,6 @@ search::AlternativesWanted ChoiceRule::near(std::size_t tasks, std::size_t probl
     return {std::clamp<std::size_t>(work / (tasks * problems), least, most) - 1, within};
 }
 
-Duration usual_budget(std::size_t passes) {
-    constexpr UsualBudget rule;
-    return std::clamp(static_cast<std::int64_t>(passes) * rule.for_a_pass, rule.least, rule.most);
-}
-
 Effort effort_of(std::size_t tasks, std::size_t replicas, const ChoiceRule& rule) {
     const bool at_leisure = tasks <= search::most_tasks_at_leisure;
     Effort effort;

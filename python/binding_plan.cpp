@@ -109,11 +109,9 @@ std::shared_ptr<Plan> planned(const Asked& asked, const Make& make) {
     const Stopwatch start;
     const auto execute = on_own_threads(asked.limits.thread_count());
     auto request = asked.plan.request(asked.limits, execute);
-    planner::SearchLimits limits = asked.limits;
-    limits.usual = planner::usual_budget(planner::passes_of(request, asked.plan.wanted(request.job)));
-    auto plan = make(request, execute, limits.time(), start);
+    auto plan = make(request, execute, asked.limits.budget, start);
     return made_plan(std::make_shared<const planner::Job>(std::move(request.job)), std::move(request.batch),
-                     std::move(plan), limits, start);
+                     std::move(plan), asked.limits, start);
 }
 
 std::shared_ptr<Plan> searched(const Asked& asked, const nb::object& stop, const nb::object* progress) {
@@ -255,7 +253,7 @@ public:
         };
         if (!queue_) fail(ErrorKind::limit, "the program is ending: nothing is planned any more");
         const std::shared_ptr<const planner::Job> job(session_, &session_->job());
-        return std::make_shared<Planned>(job, queue_->submit(std::move(batch), limits_.time(), priority), limits_);
+        return std::make_shared<Planned>(job, queue_->submit(std::move(batch), limits_.budget, priority), limits_);
     }
 
     void close() {

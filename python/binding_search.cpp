@@ -52,7 +52,7 @@ Solution solve(const std::shared_ptr<const Problem>& problem, const std::string&
     const schedule::Replayer replayer(problem->file.problem);
     request.starts = starts_from(warm, *problem, replayer);
     Control control;
-    const Watch watch(control, stop, &progress, limits.time());
+    const Watch watch(control, stop, &progress, limits.budget);
     const auto execute = on_own_threads(limits.thread_count());
     const auto found = planner::solve_problem(replayer, request, execute, watch.time());
     if (!found.schedule) fail(ErrorKind::limit, "{}: {}", problem->file.problem.name, found.why_not);

@@ -24,6 +24,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -38,10 +39,10 @@ MOST = 150
 KEPT_FOR = 60 * 86_400  # seconds since a key was last of use
 # In the compile commands: sanitized twins, sources of apps that tests have, too, and what no check is made for.
 ELSEWHERE = ("_sanitized.dir/", "pipeweaver_test_objects.dir/__/", "pipeweaver_python.dir/")
-# GCC's warnings that clang does not know; names that hide those of a source beside it, which GCC looks for elsewhere;
-# that a unity source includes sources.
-UNITY_OPTIONS = ["--extra-arg=-Wno-unknown-warning-option", "--extra-arg=-Wno-shadow",
-                 "--checks=-bugprone-suspicious-include,-misc-unused-using-decls"]
+# GCC's warnings that clang does not know; what GCC's own headers use of theirs.
+OPTIONS = ["--extra-arg=-Wno-unknown-warning-option", "--extra-arg=-Wno-deprecated-declarations"]
+# Names that hide those of a source beside it, which GCC looks for elsewhere; that a unity source includes sources.
+UNITY_OPTIONS = ["--extra-arg=-Wno-shadow", "--checks=-bugprone-suspicious-include,-misc-unused-using-decls"]
 
 
 def output_of(*command):
@@ -70,7 +71,8 @@ def joined(build, groups):
     """Sources that include others, in BUILD/tidy, from name -> (an entry whose options they have, text): nearly all of
     the time goes into headers."""
     folder = build / "tidy"
-    folder.mkdir(exist_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
     entries = {}
     for name, (entry, text) in sorted(groups.items()):
         source = folder / f"{name}.cpp"
@@ -245,7 +247,7 @@ def main():
     folder, files = build, dependencies(build)
     if not asked.each:
         folder, entries, files = (changes_together if asked.changed else together)(build, entries, files)
-    options = [] if asked.each else UNITY_OPTIONS
+    options = OPTIONS if asked.each else OPTIONS + UNITY_OPTIONS
     rules = (ROOT / ".clang-tidy").read_bytes() + " ".join(options).encode()
     versions = output_of(asked.clang_tidy, "--version").encode() + rules
 

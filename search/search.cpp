@@ -69,7 +69,7 @@ public:
     Run(const Flat& flat, const Options& options, const KeepGoing& keep_going, Strategy& strategy)
         : flat_(flat),
           keep_going_(keep_going),
-          most_rounds_(options.max_rounds.value_or(keep_going ? UINT64_MAX : default_rounds)),
+          most_rounds_(options.max_rounds.value_or(keep_going || options.patience ? UINT64_MAX : default_rounds)),
           patience_(options.max_rounds ? std::nullopt : options.patience),
           strategy_(strategy) {}
 
@@ -106,7 +106,7 @@ private:
             reason = schedule::StopReason::optimal;
         else if (now.rounds >= most_rounds_ || strategy_.exhausted())
             reason = schedule::StopReason::rounds;
-        else if (any && patience_ && gained_enough(now))
+        else if (patience_ && (any ? gained_enough(now) : now.rounds >= patience_->rounds))
             reason = schedule::StopReason::no_gain;
         else if (keep_going_)
             reason = keep_going_(now);

@@ -108,7 +108,7 @@ std::string open_session(std::string_view asked, const OpenLimits& limits, const
     const JsonDocument as_texts("config", configuration.dump());
     const planner::SessionOptions options(as_texts.root(), lines);
     require_in_limits(options.asked.plan.workload, limits);
-    const auto budget = options.asked.limits.time();
+    const auto budget = options.asked.limits.budget;
     if (budget.value_or(limits.most_budget) > limits.most_budget)
         fail(ErrorKind::input, "config: budget: is {} s, allowed are times up to {} s",
              static_cast<double>(budget->count()) / 1e9, static_cast<double>(limits.most_budget.count()) / 1e9);

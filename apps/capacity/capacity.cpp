@@ -54,7 +54,7 @@ struct Capacity {
         options.apply();
         require();
         if (!jobs.empty()) return emit_slurm();
-        const Interrupt interrupt;
+        const Interrupt interrupt(console.quiet);
         const OutputFolder folder(out);
         const auto time = time_of(limits.budget, start);
         if (operands.front() == "merge") return merge(start, time);

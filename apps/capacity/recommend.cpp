@@ -69,7 +69,7 @@ struct Recommend {
         const Stopwatch start;
         options.apply();
         take_options();
-        const Interrupt interrupt;
+        const Interrupt interrupt(console.quiet);
         std::optional<OutputFolder> folder;
         if (!out.empty()) folder.emplace(out);
         const capacity::Study study = capacity::study_of(asked);

@@ -31,6 +31,7 @@ double tokens_per_second(const Rung& rung) {
 
 std::vector<std::string> left_out(const Plan& plan) {
     std::vector<std::string> all;
+    if (plan.ladder.interrupted) all.emplace_back("interrupted");
     const auto& refused = plan.baselines.not_applicable;
     const auto untried =
         std::count_if(refused.begin(), refused.end(), [](const NotApplicable& one) { return one.why == no_time_left; });
@@ -38,7 +39,18 @@ std::vector<std::string> left_out(const Plan& plan) {
         all.push_back(fmt::format("{} of {} known schedules", untried,
                                   plan.baselines.all.size() + static_cast<std::size_t>(untried)));
     all.insert(all.end(), plan.ladder.left_out.begin(), plan.ladder.left_out.end());
-    if (!plan.robustness) all.emplace_back("replays under wrong costs");
+    for (const TargetPlan& one : plan.targets)
+        if (one.cut_short) all.push_back(fmt::format("other partitions for {}", planner::target(one.target).title));
+    if (plan.partition_choice.cut_short) all.emplace_back("searches of other partitions");
+    if (!plan.robustness && plan.is_searched) all.emplace_back("replays under wrong costs");
+    const auto ended = std::count_if(plan.replicas.begin(), plan.replicas.end(), [](const ReplicaPlan& one) {
+        return one.found.stop_reason == schedule::StopReason::budget ||
+               one.found.stop_reason == schedule::StopReason::stopped;
+    });
+    if (ended > 0 && plan.is_searched && !plan.is_opponents)
+        all.push_back(plan.replicas.size() == 1
+                          ? "more rounds of the search"
+                          : fmt::format("more rounds of the search on {} of {} replicas", ended, plan.replicas.size()));
     return all;
 }
 
@@ -71,6 +83,7 @@ std::string search_text(const Plan& plan) {
         most = std::max(most, replica.found.rounds);
     }
     const auto gap = percent(schedule::relative_gap(plan.makespan, plan.lower_bound));
+    if (!plan.is_searched) return fmt::format("no order was searched; a bound of this cut leaves {}", gap);
     if (plan.is_opponents) return fmt::format("no order that was found is faster than a known one; gap {}", gap);
     return fmt::format("search: {} rounds, ended by {}; gap {}",
                        fewest == most ? std::to_string(most) : fmt::format("{} to {}", fewest, most),
@@ -216,11 +229,12 @@ std::string ladder_text(const Job& job, const Batch& batch, const Plan& plan) {
         text += wrapped("memory", fragments);
     text += training_of(job, ladder);
     const bool is_plans = best.name == "schedule";
-    text += wrapped("trust", (is_plans ? "" : "of the searched plan: ") + trust_text(job, plan));
+    text += wrapped("trust", (is_plans || !plan.is_searched ? "" : "of the searched plan: ") + trust_text(job, plan));
     const auto missing = left_out(plan);
     const auto left = missing.empty()
                           ? std::string("nothing")
-                          : fmt::format("for lack of time: {}; a larger --budget has them", fmt::join(missing, ", "));
+                          : fmt::format("{}{}; without --budget nothing is",
+                                        ladder.interrupted ? "" : "for lack of time: ", fmt::join(missing, ", "));
     return text + wrapped("left out", left) + wrapped("", search_text(plan));
 }
 

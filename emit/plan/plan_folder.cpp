@@ -26,7 +26,7 @@ nlohmann::ordered_json run_json(const SearchLimits& limits, double seconds, cons
     nlohmann::ordered_json json{
         {"format", "pipeweaver-run/1"}, {"seconds", seconds},    {"threads", limits.thread_count()},
         {"budget_ns", nullptr},         {"max_rounds", nullptr}, {"host", host}};
-    if (const auto limit = limits.time()) json["budget_ns"] = limit->count();
+    if (limits.budget) json["budget_ns"] = limits.budget->count();
     if (limits.max_rounds) json["max_rounds"] = *limits.max_rounds;
     return json;
 }

@@ -253,6 +253,30 @@ Writer left_out_json(const Plan& plan) {
     return json;
 }
 
+void add_baselines(Writer& json, const Baselines& all) {
+    json["baselines"] = Writer::array();
+    json["not_applicable"] = Writer::array();
+    for (const Baseline& baseline : all.all) {
+        json["baselines"].push_back(
+            {{"partition", baseline.partition},
+             {"policy", baseline.policy},
+             {"makespan_ns", baseline.makespan.count()},
+             {"step_ns", baseline.step.count()},
+             {"lower_bound_ns", baseline.bound ? Writer(baseline.bound->count()) : Writer(nullptr)},
+             {"chunks_per_rank", baseline.chunks_per_rank},
+             {"opponent", baseline.is_opponent}});
+        if (!baseline.is_opponent) continue;
+        json["baselines"].back()["launched"] = baseline.launched;
+        json["baselines"].back()["recompute"] = baseline.recompute;
+        json["baselines"].back()["command"] = baseline.command.empty() ? Writer(nullptr) : Writer(baseline.command);
+    }
+    for (const NotApplicable& pair : all.not_applicable)
+        json["not_applicable"].push_back({{"partition", pair.partition},
+                                          {"policy", pair.policy},
+                                          {"why", pair.why},
+                                          {"chunks_per_rank", pair.chunks_per_rank}});
+}
+
 }  // namespace
 
 Writer plan_json(const Job& job, const Batch& batch, const Plan& plan) {
@@ -267,6 +291,7 @@ Writer plan_json(const Job& job, const Batch& batch, const Plan& plan) {
     add_ladder(json, job, plan.ladder);
     json["left_out"] = left_out_json(plan);
     json["is_opponents"] = plan.is_opponents;
+    json["is_searched"] = plan.is_searched;
     const Duration after = plan.step - plan.makespan;
     json["after_all_ranks_ns"] = after.count();
     json["layout_choice"] = layout_choice_json(job.layout_choice);
@@ -287,27 +312,7 @@ Writer plan_json(const Job& job, const Batch& batch, const Plan& plan) {
                        {"source", plan.in_situ.source},
                        {"footing", name_of(footing(plan.in_situ, job.setup->recipe, job.setup->cluster.device))}};
     json["opponent"] = opponent_json(plan);
-    json["baselines"] = Writer::array();
-    json["not_applicable"] = Writer::array();
-    for (const Baseline& baseline : plan.baselines.all) {
-        json["baselines"].push_back(
-            {{"partition", baseline.partition},
-             {"policy", baseline.policy},
-             {"makespan_ns", baseline.makespan.count()},
-             {"step_ns", baseline.step.count()},
-             {"lower_bound_ns", baseline.bound ? Writer(baseline.bound->count()) : Writer(nullptr)},
-             {"chunks_per_rank", baseline.chunks_per_rank},
-             {"opponent", baseline.is_opponent}});
-        if (!baseline.is_opponent) continue;
-        json["baselines"].back()["launched"] = baseline.launched;
-        json["baselines"].back()["recompute"] = baseline.recompute;
-        json["baselines"].back()["command"] = baseline.command.empty() ? Writer(nullptr) : Writer(baseline.command);
-    }
-    for (const NotApplicable& pair : plan.baselines.not_applicable)
-        json["not_applicable"].push_back({{"partition", pair.partition},
-                                          {"policy", pair.policy},
-                                          {"why", pair.why},
-                                          {"chunks_per_rank", pair.chunks_per_rank}});
+    add_baselines(json, plan.baselines);
     json["replicas"] = Writer::array();
     for (const ReplicaPlan& replica : plan.replicas) json["replicas"].push_back(replica_json(replica));
     for (const TargetPlan& own : plan.targets) json[planner::target(own.target).folder] = target_json(plan, own);

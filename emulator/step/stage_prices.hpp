@@ -1,4 +1,4 @@
-// What passes through the stages of a step cost and hold: asked of the setup's store first, which other steps fill, too.
+// What passes through the stages of a step cost and hold: asked of the store first, which other steps fill, too.
 //
 // Threads      one at a time; the store is shared.
 // Determinism  what is remembered is what would be worked out.

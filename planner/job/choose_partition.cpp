@@ -102,12 +102,8 @@ private:
         }
     }
 
-    // Whether no more is tried. Time ends searches alone; whoever asks for an end ends all but the first batch, without
-    // which nothing would be known.
-    bool ends(std::size_t batches, bool searched) const {
-        const auto reason = time_.stop();
-        return reason && (searched || (batches > 1 && *reason == schedule::StopReason::stopped));
-    }
+    // Whether no more is tried. The first batch is judged whatever the time: without it nothing would be known.
+    bool ends(std::size_t batches, bool searched) const { return (searched || batches > 1) && time_.is_over(); }
 
     // The best chain with its layers moved between stages, where that is faster: it goes in front.
     void add_tuned() {

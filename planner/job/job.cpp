@@ -1,8 +1,11 @@
 #include "pipeweaver/planner/job.hpp"
 
+#include "pipeweaver/planner/targets.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace pipeweaver::planner {
@@ -16,6 +19,12 @@ std::string not_taken(const Batch& batch) {
     if (!batch.deferred.empty()) all.push_back(fmt::format("{} left for a later step", batch.deferred.size()));
     if (!batch.dropped.empty()) all.push_back(fmt::format("{} larger than a microbatch dropped", batch.dropped.size()));
     return all.empty() ? "" : fmt::format(" ({})", fmt::join(all, ", "));
+}
+
+bool searches_order(const Job& job) { return target(job.target).searches || !job.also.empty(); }
+
+bool has_schedule_for(const Job& job, const std::string& name) {
+    return target(job.target).searches || std::find(job.also.begin(), job.also.end(), name) != job.also.end();
 }
 
 std::vector<std::string> assumptions(const Job& job, const Batch& batch) {

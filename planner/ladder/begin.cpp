@@ -150,7 +150,8 @@ std::string remark_of(const NowWanted& wanted, const NowWanted& said, const Job&
 }  // namespace
 
 LadderStart begin_ladder(std::vector<Request> packings, const std::vector<Request>& own, const NowWanted& wanted,
-                         const Executor& execute, const Time& time) {
+                         const Executor& on_threads, const Time& time, const OnDoing& on) {
+    const Executor execute = told(on_threads, on, doing::known_schedules);
     LadderStart start;
     const std::vector<Request>& from = own.empty() ? packings : own;
     const Request given = in_turn(from.front());
@@ -192,8 +193,8 @@ LadderStart begin_ladder(std::vector<Request> packings, const std::vector<Reques
     if (own.empty() && lacks_time(start.opponents.not_applicable))
         add_first(start.opponents, *now->way, given.job.packing);
     // Another layout gains more than another cut: it comes first where time is short.
-    add_elsewhere(start, wanted.cp, execute, time);
-    tune_best(start.opponents, start.request, start.left_out, execute, time);
+    add_elsewhere(start, wanted.cp, told(on_threads, on, doing::other_layouts), time);
+    tune_best(start.opponents, start.request, start.left_out, told(on_threads, on, doing::tuned_cuts), time);
     return start;
 }
 

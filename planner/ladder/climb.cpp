@@ -101,6 +101,10 @@ private:
 
     // The plan's own schedule, or the target's.
     void add_schedule() {
+        if (!plan_.is_searched)
+            return ladder_.rungs.push_back(
+                nothing("schedule", last(),
+                        fmt::format("not asked for: --also {} searches an order", targets().front().option)));
         Rung rung = has_own_plan(runs_) ? of_target() : of_plan();
         if (rung.step >= last().step) {
             const double seconds = static_cast<double>(rung.step.count()) * 1e-9;

@@ -17,6 +17,25 @@
 
 namespace pipeweaver::planner {
 
+namespace {
+
+// What a schedule may be searched for beside a target's launch flags.
+bool may_be_beside(const Target& one) { return one.searches && (has_own_plan(one) || one.action_lists); }
+
+std::vector<std::string> targets_beside(const std::string& text) {
+    std::vector<std::string> all;
+    if (text.empty()) return all;
+    const auto allowed = target_options(may_be_beside);
+    for (const std::string& one : parts_of(text)) {
+        if (std::find(allowed.begin(), allowed.end(), one) == allowed.end())
+            fail(ErrorKind::input, "--also: {}", unknown("target", one, allowed));
+        all.push_back(target_called(one));
+    }
+    return all;
+}
+
+}  // namespace
+
 void PlanOptions::add_to(OptionTable& options) {
     job.add_to(options);
     batch.add_to(options);
@@ -24,6 +43,10 @@ void PlanOptions::add_to(OptionTable& options) {
         "target", target, target_options(),
         fmt::format("what runs the plan: the headline and the ladder's rungs are of what it can run (default: {})",
                     targets().front().option));
+    options.text("also", also, "NAME,...",
+                 fmt::format("search a schedule for these, too, where --target is told no more than launch flags: {} "
+                             "(default: none; other targets have both)",
+                             fmt::join(target_options(may_be_beside), ", ")));
     options.text(
         "now", now, "WORDS",
         "what is run today, for the ladder: a partition, a policy, a recomputation and chunks:N, those that are "
@@ -58,6 +81,7 @@ void PlanOptions::fill(Job& of, const WorkloadOptions& as, const SearchLimits& l
     job.fill(of, as);
     of.robust = robust;
     of.target = target_called(target);
+    of.also = targets_beside(also);
     of.lists_by_rank = actions == "by-rank";
     of.split = split_of(split);
     if (partition::asks_for_copies(of.layouts) && planner::target(of.target).one_chain)

@@ -15,23 +15,18 @@ void SearchLimits::add_to(OptionTable& options) {
     options.group("Limits of the search");
     options.parsed(
         "budget", "TIME",
-        "the most time for the whole command, every replica included, like 1s or 300ms; searches end before when "
-        "little is left to gain (default 3s; of a large plan up to 60s)",
+        "the most time for the whole command, every replica included, like 1s or 300ms: what is left out for it is "
+        "said (default: none, all is done until searches have stopped gaining, with equal results on any machine)",
         [this](const std::string& text) { budget = parse_duration(text); },
         [this] { return budget ? std::optional(fmt::format("{}ns", budget->count())) : std::nullopt; });
     options.integer("max-rounds", max_rounds, 0, 1'000'000'000,
-                    "rounds of each search, which then ends no sooner: the reproducible budget");
+                    "rounds of each search, which ends no sooner and no later (default: until it has stopped gaining)");
     options.integer("seed", seed, 0, 9'007'199'254'740'991, "seed of all random choices (default 1)");
     options.integer("threads", threads, 1, 1024, "threads of the search (default: all cores); no result depends on it");
 }
 
 std::optional<std::uint64_t> SearchLimits::rounds() const {
     return max_rounds ? std::optional(static_cast<std::uint64_t>(*max_rounds)) : std::nullopt;
-}
-
-std::optional<Duration> SearchLimits::time() const {
-    if (budget || max_rounds) return budget;
-    return usual;
 }
 
 int SearchLimits::wanted_threads() const {

@@ -23,7 +23,7 @@ void PlannedReplicas::plan(const MakeReplica& make, const Executor& execute, con
     std::vector<std::size_t> places(numbers_.size());
     std::iota(places.begin(), places.end(), std::size_t{0});
     const auto work = [&](std::size_t place, const Executor& on, const Time& mine) {
-        const Time shown = told(mine, all_.wanted.on_doing, {"replica", place + 1, numbers_.size(), {}});
+        const Time shown = told(mine, all_.wanted.on_doing, {doing::replica, place + 1, numbers_.size(), {}});
         keep(place, make(numbers_[place], on, shown));
     };
     for_replicas(places, work, execute, time, part);

@@ -199,6 +199,8 @@ TargetPlan make_target_plan(const Job& job, const Target& target, const std::vec
     std::optional<Tried> best;
     for (const Partition& partition : partitions) {
         const Partition chain = target.one_chain ? partition::in_one_chain(partition, job.setup->model) : partition;
+        plan.cut_short = plan.cut_short || (best && time.is_over());
+        if (plan.cut_short) break;
         for (const Setting& setting : settings_of(to, chain, execute)) {
             Tried tried = try_setting(to, chain, setting, execute);
             if (tried.known.shortage) {

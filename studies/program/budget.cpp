@@ -192,7 +192,7 @@ struct BudgetStudy {
     // The usual ones below the largest, and that; without a limit in time all.
     std::vector<Duration> budgets() const {
         std::vector<Duration> all;
-        const auto largest = limits.time();
+        const auto largest = limits.budget;
         for (const int count : milliseconds_of_budgets)
             if (const std::chrono::milliseconds budget(count); !largest || budget < *largest) all.push_back(budget);
         if (largest) all.push_back(*largest);

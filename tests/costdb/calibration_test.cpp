@@ -21,7 +21,7 @@ namespace {
 class Tally {
 public:
     template <class Point, class F>
-    void add(const std::vector<Asked<Point>>& asked, F label) {
+    void add(const std::vector<Asked<Point>>& asked, const F& label) {
         for (const auto& a : asked)
             if (const std::string name = label(a); !name.empty())
                 rows_[name].emplace_back(a.error, a.answer.error_percent);
@@ -163,7 +163,7 @@ TEST_CASE("of left-out attentions, 85 to 95 percent lie within the printed error
 TEST_CASE("of left-out collectives and transfers, 85 to 95 percent lie within the printed error") {
     Tally tally;
     for_each_device([&](const auto&, const auto& device) {
-        const auto out = [&](auto label_of, auto leaves_out) {
+        const auto out = [&](const auto& label_of, auto leaves_out) {
             tally.add(leave_out(device, &Measurements::collective, leaves_out), label_of);
         };
         const auto of = [](const std::string& name, Basis basis, bool nodes) {
@@ -192,7 +192,7 @@ TEST_CASE("of left-out collectives and transfers, 85 to 95 percent lie within th
         out(of("collective_nodes modelled", Basis::modelled, true),
             [](const auto& p, auto) { return p.source == LinkSource::nodes && p.gpus > p.gpus_per_node; });
         if (!device.measurements().links_of.empty()) return;
-        const auto transfers = [&](auto label_of, auto leaves_out) {
+        const auto transfers = [&](const auto& label_of, auto leaves_out) {
             tally.add(leave_out(device, &Measurements::point_to_point, leaves_out), label_of);
         };
         transfers(plain("point_to_point on_grid", Basis::interpolated), one_of_ten<PointToPointPoint>(1));

@@ -9,6 +9,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <functional>
 #include <set>
 
 using namespace pipeweaver;
@@ -121,8 +122,7 @@ TEST_CASE("the list of a rank has the shares of its passes and of what comes to 
 namespace {
 
 // Lists of split units, changed: why they cannot run.
-template <class Change>
-std::string refusal(Change change) {
+std::string refusal(const std::function<void(emit::ActionLists&)>& change) {
     static const auto lists = lists_of(Sharing::split);
     auto changed = lists;
     change(changed);

@@ -6,6 +6,7 @@
 #include "pipeweaver/planner/plan.hpp"
 #include "pipeweaver/planner/plan_options.hpp"
 #include "planner/opponents/tuned_cut.hpp"
+#include "tests/support/effort.hpp"
 #include "tests/support/small_request.hpp"
 #include "tests/support/times.hpp"
 
@@ -112,7 +113,7 @@ TEST_CASE("a batch of samples is packed for each layout, one that was drawn is t
     CHECK(request.job.in_layout(request.batch, other).microbatches.size() == request.batch.microbatches.size());
 }
 
-TEST_CASE("beside a layout that is chosen the ladder begins in the user's own") {
+TEST_CASE("beside a layout that is chosen the ladder begins in the user's own" * testing::on_release_libraries()) {
     PlanOptions asked = small_options();
     CHECK(asked.own_packings(asked.packings({}, in_order).front().job, {}, in_order).empty());
     asked.workload.layout_as = "auto";
@@ -147,7 +148,7 @@ TEST_CASE("beside a layout that is chosen the ladder begins in the user's own") 
 
 TEST_CASE("a job whose layout is given is told of a faster one") {
     PlanOptions asked = small_options();
-    asked.workload.microbatches = 8;
+    asked.workload.microbatches = testing::full_or_short(8, 4);
     asked.workload.tp = {8, false};
     asked.workload.pp = {2, false};
     SearchLimits limits;

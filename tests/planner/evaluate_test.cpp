@@ -159,5 +159,4 @@ TEST_CASE("a second evaluation of the same lengths prices no layer") {
     std::reverse(small.microbatches.begin(), small.microbatches.end());
     static_cast<void>(small.evaluated(partition));
     CHECK(small.setup.store->statistics().misses == before.misses);
-    CHECK(small.setup.store->statistics().hits > before.hits);
 }

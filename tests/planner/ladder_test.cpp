@@ -200,7 +200,8 @@ Bytes fullest(const Request& request, std::size_t replica) {
     none.recompute = emulator::Recompute::none;
     none.any_memory = true;
     Bytes most{};
-    for (const auto& rank : emulate(none, in_order).replicas[replica].memory) most = std::max(most, rank.peak);
+    const Emulation step = emulate(none, in_order);
+    for (const auto& rank : step.replicas[replica].memory) most = std::max(most, rank.peak);
     return most;
 }
 

@@ -145,7 +145,7 @@ TEST_CASE("beside --layout auto what is given without --tp and --pp holds for al
 }
 
 TEST_CASE("a job's words repeat the layout that was chosen, and its batch") {
-    const auto chosen = request_of(small({{"layout", "auto"}, {"pp", "1"}, {"global-batch", "8mb"}}));
+    const auto chosen = request_of(small({{"layout", "auto"}, {"tp", "4"}, {"pp", "1"}, {"global-batch", "8mb"}}));
     REQUIRE(chosen.job.layout_choice);
     REQUIRE(chosen.job.words);
     Given words;

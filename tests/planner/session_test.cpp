@@ -304,7 +304,7 @@ TEST_CASE("a plan that a clock ended comes out again from where its searches end
     CHECK(session.by_policy(batch, in_order).makespan == makespans.front());
 }
 
-TEST_CASE("a session without patience searches on until it is told to end") {
+TEST_CASE("a session without patience searches on until it is told to end" * testing::in_long_runs()) {
     auto request = small_request(2, {9, 1, 0, 4, 7, 2, 12, 3});
     const Plan first = first_plan(request);
     request.job.max_rounds.reset();

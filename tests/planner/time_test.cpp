@@ -143,20 +143,13 @@ TEST_CASE("a larger plan does less, and the page on limits prints what") {
     CHECK_MESSAGE(text.str().find(effort_table()) != std::string::npos, effort_table());
 }
 
-TEST_CASE("the time that nobody asked for grows with what there is to order, within limits") {
-    CHECK(usual_budget(1) == UsualBudget{}.least);
-    CHECK(usual_budget(1'000) == 1'000 * UsualBudget{}.for_a_pass);
-    CHECK(usual_budget(1'000'000) == UsualBudget{}.most);
+TEST_CASE("a search that was given neither rounds nor a time ends by its own count of work") {
     SearchLimits limits;
-    CHECK(limits.time() == std::chrono::seconds(3));
-    limits.usual = usual_budget(1'000);
-    CHECK(limits.time() == limits.usual);
-    limits.budget = Duration{5};
-    CHECK(limits.time() == Duration{5});
-    limits.budget.reset();
-    limits.max_rounds = 7;
-    CHECK(!limits.time());
+    CHECK((!limits.budget && !limits.rounds()));
     const Request request = testing::small_request(2, {1, 2, 3, 4, 5, 6});
-    CHECK(passes_of(request) == 2 * 6 * 4);
-    CHECK(passes_of(request, {.replicas = {1}}) == 2 * 3 * 4);
+    const Plan plan = make_plan(request.job, request.batch, in_order, {}, {.targets = false, .opponents = false});
+    for (const ReplicaPlan& replica : plan.replicas) {
+        CHECK(replica.found.stop_reason != schedule::StopReason::budget);
+        CHECK(replica.found.stop_reason != schedule::StopReason::stopped);
+    }
 }

@@ -71,7 +71,7 @@ def test_bounds_leave_out_no_best_of_four_hundred_points(study, capacity, tmp_pa
 
 
 def test_shards_merge_to_the_bytes_of_the_whole_and_run_once(study, capacity, tmp_path):
-    path = study()
+    path = study(axes={**SMALL["axes"], "global-batch": 32})
     capacity(path, "--out", tmp_path / "whole")
     for shard in range(3):
         capacity(path, "--shard", f"{shard}/3", "--out", tmp_path / f"part-{shard}")

@@ -35,7 +35,7 @@ def on_two(job, problems):
 
 def test_both_prove_the_same_optimum(solve, pipeweaver, tmp_path):
     """A quarter of the problems has no more memory than a schedule of low peaks needs."""
-    count = 100 if full() else 24
+    count = 100 if full() else 40
     def one(seed):
         problem = random_problem(seed, tight=1 if seed % 4 == 0 else None)
         return problem, cp_sat.optimum(problem), solve(problem, rounds=120)
@@ -60,7 +60,7 @@ def test_a_schedule_is_found_where_there_is_one(solve):
         problem = random_problem(seed, tight=(1.05, 1, 0.99)[seed % 3])
         ours = solve(problem, rounds=30)
         return problem, ours, None if "makespan_ns" in ours else cp_sat.feasible(problem, effort=0.5)
-    count = 120 if full() else 30
+    count = 120 if full() else 48
     found, refused, unknown = 0, 0, 0
     for problem, ours, oracle in on_two(one, range(1000, 1000 + count)):
         found += oracle is None

@@ -315,7 +315,8 @@ def test_a_ddp_job_killed_and_resumed_twice_trains_as_a_sequential_one(tmp_path,
     example = __import__("train_ddp_sampler")
     checkpoint = tmp_path / "job.pt"
     found = {}
-    for kill_after in (STEPS // 4, STEPS * 5 // 8, None):  # steps behind the last checkpoint run again, with the same samples
+    # Steps behind the last checkpoint run again, with the same samples.
+    for kill_after in (STEPS // 4, STEPS * 5 // 8, None):
         lines = trained(checkpoint, STEPS, kill_after)
         first = min(step for step, _ in lines)
         assert first == 1 if not found else first > 1 and first % 10 == 1  # behind a checkpoint

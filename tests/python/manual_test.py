@@ -91,7 +91,7 @@ def outputs(line):
 
 
 # What makes an example short: few rounds, batches, sizes.
-SHORTER = {" --budget \\S+": " --max-rounds 1", " --max-rounds \\d+": " --max-rounds 1",
+SHORTER = {" --max-rounds \\d+": " --max-rounds 1",
            " --microbatches (4|8|16)": " --microbatches 2", " --batches \\d": " --batches 1",
            " --sample 101-105": " --sample 101-102", " --gpus 32-128": " --gpus 32", " --gpus 64,128": " --gpus 64",
            " --global-batch 512": " --global-batch 128", " --days 30": " --days 300"}
@@ -108,7 +108,7 @@ def shorter(line):
         line = re.sub(printed, tried, line)
     if " --dataset " in line and not re.search("--(microbatches|global-batch)", line):
         line += " --microbatches 2"
-    limited = re.search("--(max-rounds|policy|served)", line) or searches[2] == "partition" or searches[1]
+    limited = re.search("--(max-rounds|budget |policy|served)", line) or searches[2] == "partition" or searches[1]
     return line if limited else f"{line} --max-rounds 1"
 
 

@@ -31,7 +31,7 @@ Options options(std::uint64_t rounds, const AlternativesWanted& wanted) {
 
 constexpr AlternativesWanted wanted{6, 0.05};
 
-std::uint64_t rounds() { return testing::full_or_short<std::uint64_t>(60, 20); }
+std::uint64_t rounds() { return testing::full_or_short<std::uint64_t>(60, 12); }
 
 // Of the problem with modes, searched once for all tests: alone, and with other schedules handed over.
 const Found& alone() {

@@ -39,7 +39,7 @@ TEST_CASE("peaks fall while the makespan stays") {
 }
 
 TEST_CASE("a second objective never costs makespan or memory, and is the same on any threads") {
-    const auto cases = testing::cases(60, 8);
+    const auto cases = testing::cases(60, 5);
     std::uint64_t lower = 0, tried = 0;
     for (std::uint64_t n = 0; n < cases.count; ++n) {
         CAPTURE(n);

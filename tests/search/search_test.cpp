@@ -219,21 +219,22 @@ TEST_CASE("a search without a number of rounds ends when little was gained for l
         return ++asked > 100'000 ? std::optional(StopReason::budget) : std::nullopt;
     };
     Options options;
-    options.patience = Patience{.rounds = 15, .share = 0.5, .gain = 0.001, .gap = 0};
+    const std::uint64_t waited = 15;
+    options.patience = Patience{.rounds = waited, .share = 0.5, .gain = 0.001, .gap = 0};
     const auto found = solve(replayer, options, in_order, keep_going);
     REQUIRE(found.stop_reason == StopReason::no_gain);
     check_found(problem, found);
 
     // The last rounds gained less than a thousandth, and no such number of rounds before them did.
     std::pair last{found.history.front().rounds, found.history.front().best};
-    const auto end = [&] { return std::max(last.first + 15, 2 * last.first); };
+    const auto end = [&] { return std::max(last.first + waited, 2 * last.first); };
     for (const Improvement& one : found.history) {
         CHECK(one.rounds < end());
         if (static_cast<double>(one.best.count()) < 0.999 * static_cast<double>(last.second.count()))
             last = {one.rounds, one.best};
     }
     CHECK(found.rounds == end());
-    CHECK(found.rounds > 15);  // or it would have had nothing to gain
+    CHECK(found.rounds > waited);  // or it would have had nothing to gain
 
     const auto again = solve(replayer, options, on_threads(2), keep_going);
     CHECK(again.rounds == found.rounds);
@@ -245,7 +246,8 @@ TEST_CASE("a search without a number of rounds ends when little was gained for l
 
 TEST_CASE("a search ends when its gap is small enough, unless rounds were asked for") {
     const auto problem = random_problem({.ranks = 3, .microbatches = 9, .stages = 6, .modes = true, .items = true}, 12);
-    const auto whole = solve_rounds(problem, 40);
+    const auto rounds = testing::full_or_short<std::uint64_t>(40, 10);
+    const auto whole = solve_rounds(problem, rounds);
     REQUIRE(whole.replay.makespan > whole.bound);
     Options options;
     options.patience = Patience{
@@ -254,13 +256,13 @@ TEST_CASE("a search ends when its gap is small enough, unless rounds were asked 
         return progress.rounds > 1'000 ? std::optional(StopReason::budget) : std::nullopt;
     });
     CHECK(found.stop_reason == StopReason::no_gain);
-    CHECK(found.rounds <= 40);
+    CHECK(found.rounds <= rounds);
     CHECK(relative_gap(found.replay.makespan, found.bound) <= options.patience->gap);
     CHECK(name_of(found.stop_reason) == "no_gain");
 
     options.patience = Patience{.rounds = 1, .share = 0, .gain = 0.5, .gap = 1'000};
-    const auto counted = solve_rounds(problem, 40, options);
-    CHECK(counted.rounds == 40);
+    const auto counted = solve_rounds(problem, rounds, options);
+    CHECK(counted.rounds == rounds);
     CHECK(counted.stop_reason == StopReason::rounds);
     CHECK(counted.schedule == whole.schedule);
 }

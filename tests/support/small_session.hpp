@@ -23,11 +23,13 @@ inline std::string small_samples(int seed = 0, const std::string& between = ",")
 /// As a batch file.
 inline std::string small_lines(int seed = 0) { return small_samples(seed, "\n") + "\n"; }
 
-/// What is asked for, with a configuration's further members.
+/// What is asked for, with a configuration's further members; on one partition, unless they say which: to choose among
+/// all of them takes seconds.
 inline std::string small_session(const std::string& more = "") {
-    return fmt::format(
-        R"({{"config":{{"model":"dip-vlm-s","cluster":"h100-sxm:16","tp":4,"pp":4,"max-rounds":3{}}},"sample":[{}]}})",
-        more, small_samples());
+    const bool says_partition = more.find("\"partition\"") != std::string::npos;
+    return fmt::format(R"({{"config":{{"model":"dip-vlm-s","cluster":"h100-sxm:16","tp":4,"pp":4,"max-rounds":3{}{}}},)"
+                       R"("sample":[{}]}})",
+                       says_partition ? "" : R"(,"partition":"balanced")", more, small_samples());
 }
 
 }  // namespace pipeweaver::testing

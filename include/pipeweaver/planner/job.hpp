@@ -76,12 +76,13 @@ struct Job {
     partition::AskedLayouts layouts;  ///< that modules shall have in it
     std::optional<partition::PartitionFile> fixed;  ///< the job's partition; none: it is chosen on the sample
     Split split = Split::automatic;
+    std::vector<emulator::Recompute> recompute;  ///< that passes choose from; none: as menu_of() says
     /// Of targets(): what runs the job. A schedule of its own gets half of the budget and must exist; partitions that
     /// its action lists cannot carry are not tried.
-    std::vector<emulator::Recompute> recompute;  ///< that passes choose from; none: as menu_of() says
     std::string target = "free";
-    bool lists_by_rank = false;  ///< action lists are written for each rank alone
-    bool robust = false;         ///< of the schedules found, the one that is fastest in most cases if costs are wrong
+    std::vector<std::string> also{};  ///< of targets(): a schedule is searched for them, too
+    bool lists_by_rank = false;       ///< action lists are written for each rank alone
+    bool robust = false;  ///< of the schedules found, the one that is fastest in most cases if costs are wrong
     std::uint64_t seed = 1;
     std::optional<std::uint64_t> max_rounds;  ///< of each search
     std::int64_t training_tokens = 0;         ///< of the whole run, to tell what it takes; 0: not asked
@@ -96,6 +97,14 @@ struct Job {
     /// A batch of the job as its samples are packed for another layout.
     [[nodiscard]] Batch in_layout(const Batch& batch, const emulator::Layout& layout) const;
 };
+
+/// Whether an order is searched for the job: where its target is told no more than launch flags, for one that is asked
+/// for beside it.
+[[nodiscard]] bool searches_order(const Job& job);
+
+/// Whether a plan of the job has a schedule for a target that has one of its own: where an order is searched for the
+/// job's target, for all of them.
+[[nodiscard]] bool has_schedule_for(const Job& job, const std::string& target);
 
 /// What is assumed of the job's model and of the batch's sizes, sentences.
 [[nodiscard]] std::vector<std::string> assumptions(const Job& job, const Batch& batch);

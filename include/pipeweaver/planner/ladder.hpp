@@ -56,7 +56,8 @@ struct LadderStart {
 /// where it is the same. Throws Error{input} where what is said to be run does not apply, Error{limit} where it
 /// does not fit.
 [[nodiscard]] LadderStart begin_ladder(std::vector<Request> packings, const std::vector<Request>& own,
-                                       const NowWanted& wanted, const Executor& execute, const Time& time);
+                                       const NowWanted& wanted, const Executor& execute, const Time& time,
+                                       const OnDoing& on = {});
 
 /// The ladder of a plan of start.request with start.opponents.
 [[nodiscard]] Ladder ladder_of(const LadderStart& start, const Plan& plan, const Executor& execute);

@@ -39,8 +39,8 @@ struct PartitionChoice {
 };
 
 /// Takes the partition that the job fixes, or the best on its sample. Where no candidate fits, the first of them, whose
-/// plan then says what is short. `time` is asked before each search; where it is
-/// ended by whoever asked for the choice (`stopped`), policies judge no more than one batch.
+/// plan then says what is short. `time` is asked before each search and each further batch: where it is over, policies
+/// have judged no more than one batch.
 [[nodiscard]] PartitionChoice choose_partition(const Job& job, const Batch& batch, const ChoiceEffort& effort,
                                                const Executor& execute, const Time& time = {}, const OnDoing& on = {});
 

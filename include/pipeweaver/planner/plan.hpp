@@ -17,10 +17,6 @@ namespace pipeweaver::planner {
 [[nodiscard]] Plan make_plan(const Job& job, const Batch& batch, const Executor& execute, const Time& time,
                              const Wanted& wanted = {});
 
-/// Forwards and backwards of microbatches on ranks, of all replicas that are wanted: how much there is to order,
-/// whatever the partition.
-[[nodiscard]] std::size_t passes_of(const Request& request, const Wanted& wanted = {});
-
 /// The plan without a search on the partition where that is fastest: the job's, or of those that runtimes of one chain
 /// are given the one that `wanted.policies` run fastest. Throws Error{limit} where they apply on none (why, of each),
 /// and as make_plan().

@@ -19,7 +19,7 @@ struct PlanOptions {
     WorkloadOptions workload;
     JobOptions job;
     BatchOptions batch;
-    std::string target, split, recompute, replicas, actions, now, set, layers, out;
+    std::string target, also, split, recompute, replicas, actions, now, set, layers, out;
     std::optional<std::int64_t> replica;
     bool robust = false;
 

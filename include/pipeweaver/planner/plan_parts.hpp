@@ -134,6 +134,7 @@ struct TargetPlan {
     std::vector<emulator::Recompute> by_rank;  ///< what the stages of each rank recompute, under "by-rank" alone
     std::string why_not;                       ///< not empty: there is no such schedule, and why
     std::vector<TargetBaseline> baselines;     ///< what its users would take without a plan
+    bool cut_short = false;                    ///< time ended the choice of its partition
 
     /// The fastest of a policy; null if it applies nowhere.
     const TargetBaseline* best(std::string_view policy) const;
@@ -159,6 +160,7 @@ struct Plan {
     PartitionChoice partition_choice;  ///< what the partition was chosen on, and from
     Ladder ladder;                     ///< of a plan that was asked for with one (ladder.hpp); else without rungs
     bool is_opponents = false;         ///< nothing faster than an opponent was found: the plan is that one's
+    bool is_searched = true;           ///< false: no order was asked for, and the plan is what its target launches
     Baselines baselines;
     std::vector<TargetPlan> targets;  ///< one for each target that has a schedule of its own
     RobustChoice choice;              ///< among what was found

@@ -37,6 +37,7 @@ struct Ladder {
     std::size_t headline = 0;             ///< the rung that the job's target runs at best
     std::string why_none{};               ///< why there are no rungs
     std::vector<std::string> left_out{};  ///< for lack of time: other layouts, tuned cuts
+    bool interrupted = false;             ///< whoever asked for the plan ended it early
 
     /// The best of those that flags launch: null where there is none.
     const Rung* launched() const;

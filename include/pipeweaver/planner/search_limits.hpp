@@ -14,15 +14,11 @@ struct SearchLimits {
     std::optional<Duration> budget;
     std::optional<std::int64_t> max_rounds;
     std::int64_t seed = 1;
-    std::int64_t threads = 0;                  ///< 0: as many as the machine has
-    Duration usual = std::chrono::seconds(3);  ///< the time without --budget and --max-rounds
+    std::int64_t threads = 0;  ///< 0: as many as the machine has
 
     void add_to(OptionTable& options);
 
     std::optional<std::uint64_t> rounds() const;
-
-    /// Without --budget and --max-rounds the usual time; with --max-rounds alone no limit in time.
-    std::optional<Duration> time() const;
 
     /// --threads, or a thread for each core.
     int wanted_threads() const;

@@ -37,6 +37,7 @@ inline constexpr ChoiceEffort thorough_choice{8, 5, 10, 1'000'000, 10'000'000, 2
 struct Fractions {
     double opponents = 0.5;            ///< at most: known schedules, tuned cuts and other layouts
     double layouts = 0.4;              ///< the choice of a layout
+    double partition = 0.4;            ///< a partition's choice, beside which searches are for replicas
     double robustness = 0.02;          ///< replays under perturbed costs, which take less unless the budget is short
     double target = 0.3;               ///< the search for another target, in a plan of one replica
     double asked_target = 0.5;         ///< the same where that target's schedule is what is asked for
@@ -54,16 +55,6 @@ inline constexpr Fractions fractions{};
 /// in 0.35 to 0.5 s, and 0.3 s to zip their lists.
 inline constexpr Duration writing_a_task = std::chrono::microseconds(14);
 inline constexpr Duration zipping_a_task = std::chrono::microseconds(9);
-
-/// The most time that a plan takes by itself, which ends before where nothing is left to gain.
-struct UsualBudget {
-    Duration least = std::chrono::seconds(3);
-    Duration for_a_pass = std::chrono::milliseconds(40);
-    Duration most = std::chrono::seconds(60);
-};
-
-/// Of a plan of so many passes (passes_of() in plan.hpp).
-[[nodiscard]] Duration usual_budget(std::size_t passes);
 
 /// How large a problem may be, and on how much of a job's sample something is decided.
 struct Sizes {

@@ -26,7 +26,7 @@ inline constexpr std::size_t most_tasks_at_leisure = 10'000;
 
 /// When a search ends by itself, because more rounds would gain little.
 struct Patience {
-    std::uint64_t rounds = 0;  ///< so many with less than `gain` together are enough,
+    std::uint64_t rounds = 0;  ///< so many with less than `gain` together are enough, or without any schedule,
     double share = 0;          ///< if they are this share of all rounds, too: annealing's cycles grow longer
     double gain = 0;           ///< a part of the makespan
     double gap = 0;            ///< and so is a gap that is no larger than this
@@ -35,7 +35,8 @@ struct Patience {
 struct Options {
     std::string strategy = "default";
     std::uint64_t seed = 1;
-    std::optional<std::uint64_t> max_rounds;  ///< the reproducible budget; none: until `keep_going` ends the search
+    std::optional<std::uint64_t>
+        max_rounds;  ///< exactly so many; none: until `patience` or `keep_going` ends the search
     Rules rules;
     std::vector<schedule::Schedule> starts;  ///< schedules to begin with; those that do not run are ignored
     AlternativesWanted alternatives;         ///< changes nothing of the search
@@ -46,7 +47,7 @@ struct Options {
     std::optional<Patience> patience;  ///< of a search without `max_rounds`; none: it goes on until it is told to end
 };
 
-/// How many rounds a search runs that has neither `max_rounds` nor `keep_going`.
+/// How many rounds a search runs that has none of `max_rounds`, `patience` and `keep_going`.
 inline constexpr std::uint64_t default_rounds = 200;
 
 /// Problems of more tasks get the best of the initial schedules and no rounds: a round would take seconds.
