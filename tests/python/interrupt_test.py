@@ -143,11 +143,10 @@ def test_a_plan_ends_by_itself_when_little_is_left_to_gain(pipeweaver, tmp_path)
     assert again["makespan_ns"] == plan["makespan_ns"]
 
 
-def test_the_time_that_nobody_asked_for_grows_with_the_plan(pipeweaver, tmp_path):
-    small = json.loads(pipeweaver(*PLAN, *BATCH, "--out", tmp_path / "small", "--json"))
-    assert small["run"]["budget_ns"] == 3_000_000_000
-    counted = json.loads(pipeweaver(*PLAN, *BATCH, "--max-rounds", "1", "--out", tmp_path / "counted", "--json"))
-    assert counted["run"]["budget_ns"] is None
+def test_a_plan_that_is_given_no_time_leaves_nothing_out(pipeweaver, tmp_path):
+    whole = json.loads(pipeweaver(*PLAN, *BATCH, "--out", tmp_path / "whole", "--json"))
+    assert whole["run"]["budget_ns"] is None and whole["left_out"] == []
+    assert whole["replicas"][0]["stop_reason"] in ("no_gain", "optimal")
 
 
 def test_an_interrupted_study_goes_on_where_it_was(pipeweaver, tmp_path):
