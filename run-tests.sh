@@ -68,10 +68,11 @@ ctest_of() {
   rm -f "$folder/plan-digests"
   labels=$(IFS='|'; echo "$*")
   # No test takes long; one that hangs must not hold up the rest for long.
-  ctest --preset "$preset" --label-regex "^($labels)\$" -j"$(nproc)" --timeout 900 --output-on-failure --output-log "$folder/log" >/dev/null ||
+  ctest --preset "$preset" --label-regex "^($labels)\$" -j"$(nproc)" --timeout 900 --output-on-failure --output-log "$folder/log" \
+    --output-junit "$folder/ctest.junit" >/dev/null ||
     sed -n '/tests passed, /,$p' "$folder/log"
   for label in "$@"; do files+=("$folder/$label"/*.xml); done
-  count "C++ tests, $preset, $*" --at-least "$cases" --log "$folder/log" "${files[@]}"
+  count "C++ tests, $preset, $*" --at-least "$cases" --log "$folder/log" --ctest "$folder/ctest.junit" "${files[@]}"
 }
 
 # The cases of PRESET's test program in their full forms.

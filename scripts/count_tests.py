@@ -1,11 +1,13 @@
 """Counts the tests of JUnit files, as doctest and pytest write them.
 
-    count_tests.py [--at-least N] [--log FILE] FILE...    prints "PASSED FAILED SKIPPED", and what failed to stderr
+    count_tests.py [--at-least N] [--log FILE] [--ctest FILE] FILE...    prints "PASSED FAILED SKIPPED", and what
+                                                                         failed to stderr
     count_tests.py --longest N FILE...                    prints the N longest tests
 
 A file without a test or that cannot be read counts as a failed test: a filter that matches nothing is an error, and a
 program that crashed leaves half a file. So do tests below --at-least, which have not run. `--log` names what C++ tests
-printed: those that left something out say so on a line that begins with "left out: ".
+printed: those that left something out say so on a line that begins with "left out: ". `--ctest` is CTest's own JUnit
+file: a program that failed though its cases passed, because it leaked, say, counts as a failed test.
 """
 
 import argparse
@@ -42,7 +44,17 @@ def tell(case):
         print("\n".join(f"    {line}" for line in lines[-30:]), file=sys.stderr)
 
 
-def count(paths, at_least, log):
+def failed_after_all(report, paths):
+    """The programs of CTest's report that failed and none of whose cases did: FOLDER/NAME left FOLDER/NAME.xml, where a
+    name's slashes are points."""
+    passed = {f"{path.parent.name}/{path.stem}" for path in paths
+              if (cases := cases_of(path)) and "failed" not in map(outcome, cases)}
+    names = [case.get("name", "") for case in cases_of(report) if outcome(case) == "failed"]
+    folders = [name.partition("/") for name in names]
+    return ["".join(parts) for parts in folders if f"{parts[0]}/{parts[2].replace('/', '.')}" in passed]
+
+
+def count(paths, at_least, log, report):
     outcomes = []
     for path in paths:
         cases = cases_of(path)
@@ -57,6 +69,9 @@ def count(paths, at_least, log):
     if len(outcomes) < at_least:
         print(f"FAILED: {at_least - len(outcomes)} of {at_least} tests left no result", file=sys.stderr)
         failed += at_least - len(outcomes)
+    for name in failed_after_all(report, paths) if report else []:
+        print(f"FAILED: {name} ended with an error, though its cases passed; the log has what it said", file=sys.stderr)
+        failed += 1
     left_out = len(re.findall(r"^left out: ", log.read_text(), re.MULTILINE)) if log and log.exists() else 0
     return passed - left_out, failed, skipped + left_out
 
@@ -65,6 +80,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--at-least", type=int, default=1, metavar="N")
     parser.add_argument("--log", type=pathlib.Path)
+    parser.add_argument("--ctest", type=pathlib.Path)
     parser.add_argument("--longest", type=int, metavar="N")
     parser.add_argument("files", nargs="+", type=pathlib.Path)
     asked = parser.parse_args()
@@ -73,7 +89,7 @@ def main():
         for case in sorted(cases, key=lambda case: -float(case.get("time", 0)))[:asked.longest]:
             print(f'{float(case.get("time", 0)):7.1f}  {name_of(case)}')
     else:
-        print(*count(asked.files, asked.at_least, asked.log))
+        print(*count(asked.files, asked.at_least, asked.log, asked.ctest))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 #include "pipeweaver/base/parallel.hpp"
 #include "pipeweaver/search/search.hpp"
 #include "tests/search/random_problem.hpp"
+#include "tests/support/effort.hpp"
 
 #include <doctest/doctest.h>
 
@@ -13,8 +14,9 @@ using namespace pipeweaver::schedule;
 using namespace pipeweaver::search_tests;
 
 TEST_CASE("the second replay agrees with the first on schedules and on what becomes of them when tasks change places") {
-    int right = 0, overflowing = 0, waiting = 0;
-    for (std::uint64_t n = 0; n < 400; ++n) {
+    const auto cases = testing::cases(400, 80);
+    std::uint64_t right = 0, overflowing = 0, waiting = 0;
+    for (std::uint64_t n = 0; n < cases.count; ++n) {
         CAPTURE(n);
         const auto problem =
             random_problem({.ranks = 2, .microbatches = 3, .stages = 3, .split = n % 2 == 0, .modes = n % 3 == 0}, n);
@@ -36,9 +38,7 @@ TEST_CASE("the second replay agrees with the first on schedules and on what beco
         overflowing += why.find("memory") != std::string::npos || why.find("gives back") != std::string::npos ? 1 : 0;
         waiting += why.find("wait") != std::string::npos ? 1 : 0;
     }
-    CHECK(right > 20);
-    CHECK(overflowing > 20);
-    CHECK(waiting > 20);
+    for (const std::uint64_t found : {right, overflowing, waiting}) CHECK(found > cases.share(20));
 }
 
 TEST_CASE("the second replay sees a task that is missing, twice or on another rank") {

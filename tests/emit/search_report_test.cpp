@@ -24,7 +24,7 @@ schedule::Problem problem() {
 const search::Found& searched() {
     static const search::Found found = [] {
         search::Options options;
-        options.max_rounds = testing::full_or_short(60, 20);
+        options.max_rounds = testing::full_or_short(60, 8);
         return search::solve(schedule::Replayer(problem()), options, in_order);
     }();
     return found;
@@ -99,7 +99,7 @@ TEST_CASE("equal searches give an equal report, on any number of threads, names 
     auto of = problem();
     of.name = "a <b> & \"c\"";
     search::Options options;
-    options.max_rounds = testing::full_or_short(40, 10);
+    options.max_rounds = testing::full_or_short(40, 6);
     const schedule::Replayer replayer(of);
     const auto page = emit::report(of, {}, search::solve(replayer, options, in_order));
     CHECK(page == emit::report(of, {}, search::solve(replayer, options, on_threads(4))));

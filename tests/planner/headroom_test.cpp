@@ -148,7 +148,7 @@ TEST_CASE("with headroom 0 a plan fills its GPUs, and such activations exceed th
 TEST_CASE("a layout must leave the headroom free, too") {
     const auto choose = [](const std::string& headroom) {
         return asked(R"({"model":"dip-vlm-s","cluster":"h100-sxm:8","dataset":"vlm-mix","microbatches":2,)"
-                     R"("sample":"batch","tp":"auto","headroom":")" +
+                     R"("sample":"batch","tp":"auto","pp":1,"headroom":")" +
                      headroom + "\"}");
     };
     const auto none = choose("0").job.layout_choice->tried.size(), half = choose("50%").job.layout_choice->tried.size();

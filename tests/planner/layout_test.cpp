@@ -133,7 +133,7 @@ TEST_CASE("every layout that is said to fit plans, where memory refuses others" 
     }
 }
 
-TEST_CASE("what is fixed stays, and what is fixed wrongly is refused") {
+TEST_CASE("what is fixed stays, and what is fixed wrongly is refused" * testing::on_release_libraries()) {
     const Small setup;
     auto request = setup.request();
     request.pp = 2;
@@ -151,7 +151,7 @@ TEST_CASE("what is fixed stays, and what is fixed wrongly is refused") {
           "(1)");
 }
 
-TEST_CASE("tensor parallelism stays inside a node and divides the heads") {
+TEST_CASE("tensor parallelism stays inside a node and divides the heads" * testing::on_release_libraries()) {
     Small setup;
     setup.cluster.gpus = 12;
     setup.cluster.gpus_per_node = 6;
@@ -176,7 +176,8 @@ TEST_CASE("a batch that replicas share needs a microbatch for each of them, draw
     for (const auto& one : drawn.tried) CHECK(one.microbatches == static_cast<std::size_t>(2 * one.layout.dp));
 }
 
-TEST_CASE("a layout is not chosen that cannot hold the largest microbatch of what is drawn for all its replicas") {
+TEST_CASE("a layout is not chosen that cannot hold the largest microbatch of what is drawn for all its replicas" *
+          testing::on_release_libraries()) {
     const Small setup;
     auto request = setup.request();
     request.for_each_replica = true;
@@ -214,7 +215,8 @@ TEST_CASE("the choice does not depend on who tried the layouts, or when") {
     }
 }
 
-TEST_CASE("a model too large for the GPUs names the closest layout, its rank, what is short, and GPUs that fit it") {
+TEST_CASE("a model too large for the GPUs names the closest layout, its rank, what is short, and GPUs that fit it" *
+          testing::on_release_libraries()) {
     Small setup;
     setup.model.modules[1].architecture =
         testing::small_network(workloads::ModuleKind::language_model, 48, 8192);  // 52 B parameters
@@ -311,7 +313,8 @@ TEST_CASE("with all degrees free layouts differ in context parallelism and ZeRO 
     CHECK(choice.best().step <= small_choice().best().step);
 }
 
-TEST_CASE("layouts for a target have the ZeRO stages that it launches, and partitions that it carries") {
+TEST_CASE("layouts for a target have the ZeRO stages that it launches, and partitions that it carries" *
+          testing::on_release_libraries()) {
     const Small setup;
     auto request = all_free(setup);
     request.target = "megatron";
@@ -320,7 +323,8 @@ TEST_CASE("layouts for a target have the ZeRO stages that it launches, and parti
     for (const auto& one : setup.choose(request).tried) CHECK(one.partition != "three-phase");
 }
 
-TEST_CASE("the layout that is taken is near the fastest, and of those near it the user's own") {
+TEST_CASE("the layout that is taken is near the fastest, and of those near it the user's own" *
+          testing::on_release_libraries()) {
     const Small setup;
     const auto& choice = free_choice();
     const auto near = [](const LayoutTried& one, const LayoutTried& other) {

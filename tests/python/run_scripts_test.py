@@ -53,6 +53,18 @@ def test_a_case_that_ran_nowhere_is_a_failure(build):
     assert status == 1 and "a_test.cpp: one -> NOWHERE" in lines and "ran nowhere: a_test.cpp: one" in said
 
 
+def test_a_program_that_fails_though_its_cases_passed_is_counted(build):
+    """LeakSanitizer speaks when all cases are through."""
+    folder, _ = build
+    report = folder / "ctest.junit"
+    report.write_text('<testsuite><testcase name="pipeweaver_tests_sanitized/1" status="fail"><failure/></testcase>'
+                      '<testcase name="release_cases/1" status="run"/></testsuite>')
+    files = sorted((folder / "test-results").rglob("*.xml"))
+    done = subprocess.run([sys.executable, ROOT / "scripts/count_tests.py", "--ctest", report, *files],
+                          capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["2", "1", "0"] and "pipeweaver_tests_sanitized/1 ended with" in done.stderr
+
+
 def cost(tmp_path, hits, misses, *options):
     log = tmp_path / "log"
     log.write_text("# a.cpp\n" + "direct_cache_hit\nlocal_storage_hit\n" * hits + "cache_miss\n" * misses)

@@ -43,7 +43,7 @@ TEST_CASE("the answer does not depend on who ran the slots, or when") {
         Options options;
         options.seed = 11;
         // Group search and annealing; in the full form the exchange between slots, too.
-        options.max_rounds = testing::full_or_short(70, 20);
+        options.max_rounds = testing::full_or_short(70, 14);
         const auto expected = solve(replayer, options, in_order);
         REQUIRE(expected.schedule);
 

@@ -211,7 +211,8 @@ TEST_CASE("the instances of the shared folder are solved within memory, near the
     }
 }
 
-TEST_CASE("a search without a number of rounds ends when little was gained for long, the same on any machine") {
+TEST_CASE("a search without a number of rounds ends when little was gained for long, the same on any machine" *
+          testing::on_release_libraries()) {
     const auto problem = random_problem({.ranks = 3, .microbatches = 9, .stages = 6, .modes = true, .items = true}, 12);
     const Replayer replayer(problem);
     std::uint64_t asked = 0;
@@ -219,7 +220,7 @@ TEST_CASE("a search without a number of rounds ends when little was gained for l
         return ++asked > 100'000 ? std::optional(StopReason::budget) : std::nullopt;
     };
     Options options;
-    const std::uint64_t waited = 15;
+    constexpr std::uint64_t waited = 15;
     options.patience = Patience{.rounds = waited, .share = 0.5, .gain = 0.001, .gap = 0};
     const auto found = solve(replayer, options, in_order, keep_going);
     REQUIRE(found.stop_reason == StopReason::no_gain);
