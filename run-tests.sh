@@ -9,8 +9,9 @@
 #
 # Counted are: each C++ test case once, on the libraries with address and undefined-behaviour sanitizers in its short form
 # or on the release build's, where those differ; each Python test; and each check of the sources as one. A case that ran
-# nowhere is a failure. A failure stops nothing, so the count is whole. No part begins after 75 minutes: what is left out
-# then counts as failed. What the run cost is printed at the end, beside the last landing's (tests/run_cost.txt).
+# nowhere and does not wait for --all=full is a failure. A failure stops nothing, so the count is whole. No part begins
+# after 75 minutes: what is left out then counts as failed. What the run cost is printed at the end, beside the last
+# landing's (tests/run_cost.txt).
 set -uo pipefail
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")" || exit 1
 exec </dev/null
@@ -85,7 +86,9 @@ each_case_ran() { python3 scripts/cases.py build/check >"$results/cases.txt" && 
 # What is changed is built source by source, and its tests are run in their short forms.
 part_quick() {
   local modules
-  modules=$(python3 scripts/changed.py --commits 1 | sed 's,^support$,verifier,' | grep -vx 'python\|studies' | paste -sd'|')
+  local changed
+  changed=$(python3 scripts/changed.py --commits 1) || { failure "what changed"; return; }
+  modules=$(printf '%s' "$changed" | sed 's,^support$,verifier,' | grep -vx 'python\|studies' | paste -sd'|')
   if [ -z "$modules" ]; then
     echo "nothing to do: neither the work tree nor the last commit changed a module of C++"
     return

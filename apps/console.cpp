@@ -110,7 +110,7 @@ search::Options Limits::search_options(const std::string& strategy) const {
     if (!strategy.empty()) asked.strategy = strategy;
     asked.seed = static_cast<std::uint64_t>(seed);
     asked.max_rounds = rounds();
-    asked.patience = planner::patience;
+    if (!budget) asked.patience = planner::patience;
     return asked;
 }
 

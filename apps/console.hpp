@@ -1,4 +1,4 @@
-// What commands share: the budget's clock, progress on a terminal, and the answer on stdout.
+// What commands share: the budget's clock, progress on stderr, and the answer on stdout.
 #pragma once
 
 #include "pipeweaver/base/deadline.hpp"

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <string_view>
 #include <unistd.h>
@@ -26,14 +27,15 @@ void set_default(int signal) {
 
 // A handler may call write() and little else.
 void say_at_once() {
-    constexpr std::string_view text = "\ninterrupted: finishing with the best so far; once more ends at once\n";
+    constexpr std::string_view text = "\ninterrupted: finishing with what there is; once more ends at once\n";
     static_cast<void>(!write(STDERR_FILENO, text.data(), text.size()));
 }
 
 // The next signal, of either, is the process's end.
 void note(int /*signal*/) {
-    if (!signal_came && says) say_at_once();
-    signal_came = true;
+    const int before = errno;
+    if (!signal_came.exchange(true) && says) say_at_once();
+    errno = before;
     for (const int signal : signals) set_default(signal);
 }
 
@@ -41,6 +43,7 @@ void note(int /*signal*/) {
 
 Interrupt::Interrupt(bool quiet) {
     says = !quiet;
+    std::signal(SIGPIPE, SIG_IGN);  // who reads may go at the same signal: files are written all the same
     for (const int signal : signals) {
         Action before{};
         sigaction(signal, nullptr, &before);
@@ -53,6 +56,7 @@ Interrupt::Interrupt(bool quiet) {
 }
 
 Interrupt::~Interrupt() {
+    std::signal(SIGPIPE, SIG_DFL);
     for (const int signal : signals) {
         Action now{};
         sigaction(signal, nullptr, &now);

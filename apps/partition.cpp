@@ -23,8 +23,8 @@ struct PartitionCommand {
         options.with_configuration();
         job.add_to(options);
         options.parsed("partition-budget", "TIME",
-                       "end the searches after this time, the best candidates first (default: all are searched, to the "
-                       "same result on any machine)",
+                       "end trials on further batches and searches after this time, the best candidates first "
+                       "(default: all are made, to the same result on any machine)",
                        [this](const std::string& text) { budget = parse_duration(text); });
         options.integer("seed", limits.seed, 0, 9'007'199'254'740'991, "seed of random choices (default 1)");
         options.integer("threads", limits.threads, 1, 1024, "threads (default: all cores); no result depends on it");
@@ -55,7 +55,8 @@ struct PartitionCommand {
         else
             print_text("{}", emit::partition_table(request.job, request.batch, choice));
         std::vector<std::string> left_out;
-        if (choice.cut_short) left_out.emplace_back("not all of the best candidates were searched");
+        if (choice.cut_short)
+            left_out.emplace_back("not all of the best candidates were tried on every batch and searched");
         say_if_interrupted(console, left_out);
     }
 

@@ -10,43 +10,29 @@
 #include "apps/server_plan.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
-#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/emit/plan_folder.hpp"
 #include "pipeweaver/launch/today.hpp"
 #include "pipeweaver/planner/ladder.hpp"
+#include "pipeweaver/planner/left_out.hpp"
 #include "pipeweaver/planner/record.hpp"
 #include "pipeweaver/planner/tuning.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 namespace pipeweaver::apps {
 
 namespace {
 
-// The part of a whole plan (planner::parts_of_plan) that time left out of this one, about.
+// The part of a whole plan's time that is left out of this one, about.
 double part_left_out(const planner::Plan& plan) {
-    const auto part = [](std::string_view what) {
-        const auto& all = planner::parts_of_plan;
-        return std::find_if(all.begin(), all.end(), [&](const planner::Part& one) { return one.what == what; })->part;
-    };
-    const auto& others = plan.baselines.not_applicable;
-    const auto untried =
-        static_cast<double>(std::count_if(others.begin(), others.end(), [](const planner::NotApplicable& one) {
-            return one.why == planner::no_time_left;
-        }));
-    const auto ended = static_cast<double>(
-        std::count_if(plan.replicas.begin(), plan.replicas.end(), [](const planner::ReplicaPlan& one) {
-            return one.found.stop_reason == schedule::StopReason::budget ||
-                   one.found.stop_reason == schedule::StopReason::stopped;
-        }));
-    double left = part(planner::doing::known_schedules) * untried /
-                  std::max(1.0, untried + static_cast<double>(plan.baselines.all.size()));
-    for (const std::string& one : plan.ladder.left_out) left += part(one);
-    return left + part(planner::doing::replica) * ended / static_cast<double>(plan.replicas.size()) / 2;
+    double part = 0;
+    for (const planner::LeftOut& one : planner::left_out(plan)) part += one.part;
+    return part;
 }
 
 struct Plan {
@@ -60,7 +46,8 @@ struct Plan {
         options.flag("verbose", verbose, "after the ladder: every schedule, memory, robustness, layouts, a picture");
         options.group("Plans of a service");
         options.text("server", server.url, "URL",
-                     "let this server of `pipeweaver serve` plan the batch; files named here are read here");
+                     "let this server of `pipeweaver serve` plan the batch, whose search has three seconds unless "
+                     "--budget says otherwise; files named here are read here");
         options.text("server-token", server.token_file, "FILE", "the token that the server asks for");
         options.text("server-authority", server.authority, "FILE",
                      "certificate (PEM) that the server's is signed with (default: the system's)");
@@ -155,7 +142,8 @@ struct Plan {
             console.say(next_steps(files, out, made_for(request.job, plan)));
         }
         if (const double left = part_left_out(plan); left > 0 && !Interrupt::came())
-            console.say(fmt::format("all of it takes some {} more: leave --budget out", human(share.longer_for(left))));
+            console.say(fmt::format("all of it takes about {:.0f} s more: leave --budget out",
+                                    std::ceil(static_cast<double>(share.longer_for(left).count()) * 1e-9)));
     }
 
     // Without opponents, as for some replicas alone, there is no ladder: their samples are packed as they come.
@@ -165,7 +153,8 @@ struct Plan {
         planner::NowWanted now = planner::parse_now(asked.now, asked.layers);
         now.cp = asked.workload.kept_cp();
         if (asked.workload.packing.empty()) now.remark = launch::packing_remark(packings.front().batch, script);
-        const double part = planner::searches_order(packings.front().job) ? planner::fractions.opponents : 1;
+        const double part =
+            planner::searches_order(packings.front().job) ? planner::fractions.opponents : planner::fractions.launched;
         return planner::begin_ladder(std::move(packings), own, now, limits.executor(), time.fraction(part),
                                      wanted.on_doing);
     }
@@ -257,7 +246,9 @@ void add_plan(CLI::App& program) {
                    {"launch.json", "how the best rung that flags can launch is launched"},
                    {"megatron/", "with --target megatron: its launch flags, and keys of Megatron-Bridge"},
                    {"torchtitan/", "with --target torchtitan: its launch flags"},
-                   {"torch/", "a schedule under the rules of PyTorch's pipeline runtime"},
+                   {"torch/",
+                    "a schedule under the rules of PyTorch's pipeline runtime; with --target megatron or torchtitan "
+                    "only with --also torch-csv"},
                    {"run.json", "what was measured: seconds, threads, host"}},
          .see_also = {"pipeweaver list", "pipeweaver show", "pipeweaver emit", "docs/your-own-model.md",
                       "docs/formats.md"}});

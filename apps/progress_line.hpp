@@ -1,4 +1,4 @@
-// What a command is at, in a line for a terminal.
+// What a command is at, in a line on stderr.
 #pragma once
 
 #include "pipeweaver/base/deadline.hpp"

@@ -37,7 +37,8 @@ struct Serve {
         options.parsed(
             "memory", "SIZE", "of the server, beyond which a step is taken only when none is unfinished (default: any)",
             [this](const std::string& text) { serve.memory = static_cast<std::size_t>(parse_bytes(text).count); });
-        options.parsed("session-budget", "TIME", "most that a session's first plan may take (default 60s)",
+        options.parsed("session-budget", "TIME",
+                       "most that a session's first plan may take, and has where it asks for no budget (default 60s)",
                        [this](const std::string& text) { serve.session_budget = parse_duration(text); });
         options.integer("keep-plans", keep_plans, 1, 1'000'000,
                         "served plans of a session that are kept (default 1000)");

@@ -198,8 +198,11 @@ void add_solve(CLI::App& program) {
                        "--link 50GB/s --budget 300ms --out stages"}},
          .files = {{"PROBLEM", "pipeweaver-problem/1, also in YAML if you write it by hand"},
                    {"--out FILE", "pipeweaver-solution/1"},
-                   {"--log FILE", "tab separated; equal for equal problem, seed and rounds"},
-                   {"--report FILE", "one page (HTML) that loads nothing; equal for equal problem, seed and rounds"},
+                   {"--log FILE",
+                    "tab separated; equal for equal problem and options, unless --budget ends the search"},
+                   {"--report FILE",
+                    "one page (HTML) that loads nothing; equal for equal problem and options, unless --budget ends the "
+                    "search"},
                    {"--stages FILE", "CSV of stage times"}},
          .see_also = {"pipeweaver replay", "pipeweaver list policies", "docs/your-own-stage-times.md",
                       "docs/formats.md"}});

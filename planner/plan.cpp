@@ -53,8 +53,7 @@ std::vector<Partition> cuts_for(const Job& job, const Batch& batch, const Target
     if (!target.one_chain || one_chain || !job.partition.empty()) return {own};
     Microbatches all;
     for (const Microbatches& one : batches_of(job, batch))
-        for (const auto& microbatch : target.fixed_shapes ? partition::pad(one).microbatches : one)
-            all.push_back(microbatch);
+        for (const auto& microbatch : as_run_by(target, one)) all.push_back(microbatch);
     return partition::partitions_for(partition::Use::framework, *job.setup, all);
 }
 
@@ -71,6 +70,10 @@ std::vector<Partition> target_partitions(const Job& job, const Batch& batch, con
     return all;
 }
 
+TargetPlan not_asked_for(const Target& target) {
+    return no_target_plan(target, fmt::format("not asked for: add --also {}", target.option));
+}
+
 std::vector<TargetPlan> target_plans(const Job& job, const Batch& batch, const Partition& own, const Beside& beside,
                                      const Assignment& assignment, const Executor& execute, const Time& time,
                                      const OnDoing& on) {
@@ -78,7 +81,7 @@ std::vector<TargetPlan> target_plans(const Job& job, const Batch& batch, const P
     for (const Target& one : targets()) {
         if (!has_own_plan(one)) continue;
         if (!has_schedule_for(job, one.name)) {
-            plans.push_back(no_target_plan(one, fmt::format("not asked for: --also {} does", one.option)));
+            plans.push_back(not_asked_for(one));
             continue;
         }
         plans.push_back(make_target_plan(job, one, target_partitions(job, batch, one, own, beside),
@@ -118,14 +121,15 @@ bool plan_launched(std::optional<OpponentPlan>& plan, const Job& job, const Batc
                    const Beside& beside, const Assignment& assignment, const Executor& execute) {
     for (Baseline row : beside.baselines.all) {
         if (!row.is_opponent || !row.launched || !row.on_own_ranks) continue;
+        if (plan && row.step >= plan->replicas().step()) continue;
         const OpponentWay& way = beside.ways->ways[*row.way];
-        emplace_if_it_fits(plan, job, wanted, way, row, assignment, execute);
-        if (plan) return true;
-        row.recompute = recompute_that_fits(way, row.recompute, job, batch, execute);
-        if (!row.recompute.empty()) emplace_if_it_fits(plan, job, wanted, way, row, assignment, execute);
-        if (plan) return true;
+        std::optional<OpponentPlan> here;
+        emplace_if_it_fits(here, job, wanted, way, row, assignment, execute);
+        if (!here) row.recompute = recompute_that_fits(way, row.recompute, job, batch, execute);
+        if (!here && !row.recompute.empty()) emplace_if_it_fits(here, job, wanted, way, row, assignment, execute);
+        if (here && (!plan || here->replicas().step() < plan->replicas().step())) plan = std::move(here);
     }
-    return false;
+    return plan.has_value();
 }
 
 // Whether what is launched is the plan: no order was asked for, nor a partition of one's own.
@@ -151,7 +155,8 @@ Plan launched_plan(const Job& job, const Beside& beside, const Assignment& assig
     plan.baselines.pictured = picture(job, beside, assignment, plan.replicas[plan.slowest].number);
     plan.partition_choice.partition = plan.partition();
     plan.partition_choice.chosen_on = beside.baselines.chosen_on;
-    plan.targets = no_target_plans("not asked for");
+    for (const Target& one : targets())
+        if (has_own_plan(one)) plan.targets.push_back(not_asked_for(one));
     return plan;
 }
 
@@ -166,18 +171,20 @@ const TargetPlan& Plan::target(std::string_view name) const {
 
 Plan make_plan(const Job& job, const Batch& batch, const Executor& execute, const Time& time, const Wanted& wanted) {
     const Assignment by_load = assign(job, batch, execute);
+    std::optional<Beside> known;
     if (takes_launched(job, wanted)) {
-        const Beside launched = beside(job, batch, wanted, by_load, execute, time);
+        known = beside(job, batch, wanted, by_load, execute, time);
         std::optional<OpponentPlan> theirs;
-        if (plan_launched(theirs, job, batch, wanted, launched, by_load, execute))
-            return launched_plan(job, launched, by_load, theirs->replicas());
+        if (plan_launched(theirs, job, batch, wanted, *known, by_load, execute))
+            return launched_plan(job, *known, by_load, theirs->replicas());
     }
     const auto numbers = wanted.only_examined ? by_load.examined : replicas_of(job, wanted);
     ChoiceEffort effort = quick_choice;
     if (time.is_over()) effort.most_tuned = 0;
     PartitionChoice choice =
         choose_partition(job, batch, effort, execute, time.fraction(fractions.partition), wanted.on_doing);
-    Beside opponents = beside(job, batch, wanted, by_load, execute, time.fraction(fractions.opponents));
+    Beside opponents =
+        known ? std::move(*known) : beside(job, batch, wanted, by_load, execute, time.fraction(fractions.opponents));
     const Assignment assignment = exchange(job, batch, choice.partition, by_load, execute);
 
     const double turns = static_cast<double>(std::max<std::size_t>(1, numbers.size() / threads_of(execute)));
@@ -209,6 +216,7 @@ Plan make_plan(const Job& job, const Batch& batch, const Executor& execute, cons
     plan.baselines = together(opponents.baselines, policies);
     plan.baselines.pictured = picture(job, opponents, by_load, plan.replicas[plan.slowest].number);
     plan.robustness = std::move(robustness);
+    plan.lacks_robustness = wanted.robustness && examined.empty();
     plan.targets = wanted.targets ? target_plans(job, batch, choice.partition, opponents, assignment, execute, time,
                                                  wanted.on_doing)
                                   : no_target_plans("not asked for");

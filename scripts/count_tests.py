@@ -72,7 +72,8 @@ def count(paths, at_least, log, report):
     for name in failed_after_all(report, paths) if report else []:
         print(f"FAILED: {name} ended with an error, though its cases passed; the log has what it said", file=sys.stderr)
         failed += 1
-    left_out = len(re.findall(r"^left out: ", log.read_text(), re.MULTILINE)) if log and log.exists() else 0
+    printed = log.read_text(errors="replace") if log and log.exists() else ""
+    left_out = len(re.findall(r"^left out: ", printed, re.MULTILINE))
     return passed - left_out, failed, skipped + left_out
 
 

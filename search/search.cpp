@@ -106,7 +106,7 @@ private:
             reason = schedule::StopReason::optimal;
         else if (now.rounds >= most_rounds_ || strategy_.exhausted())
             reason = schedule::StopReason::rounds;
-        else if (patience_ && (any ? gained_enough(now) : now.rounds >= patience_->rounds))
+        else if (any && patience_ && gained_enough(now))
             reason = schedule::StopReason::no_gain;
         else if (keep_going_)
             reason = keep_going_(now);

@@ -12,7 +12,7 @@ namespace pipeweaver::service {
 
 /// What a caller may ask of a session. What is above is refused before anything is made of it.
 struct OpenLimits {
-    Duration most_budget = std::chrono::seconds(60);  ///< of the first plan; none asked for: three seconds
+    Duration most_budget = std::chrono::seconds(60);  ///< of the first plan, also where none is asked for
     std::vector<std::size_t> replicas{};              ///< that this server plans, sorted; none: all that are asked for
     std::int64_t most_gpus = 1'000'000;
     std::size_t most_samples = 100'000;  ///< of the batch that it is opened on, or microbatches that are drawn for it

@@ -203,6 +203,13 @@ private:
         set("packing", "balanced");
         set("max-rounds", "20");
         set("seed", "1");
+        // What flags launch has a column of its own: rows are planned with an order.
+        const auto* runs = asked.find("target");
+        const auto& known = planner::targets();
+        if (runs != nullptr && std::any_of(known.begin(), known.end(), [&](const planner::Target& one) {
+                return one.option == runs->text && !one.searches;
+            }))
+            set("also", known.front().option);
         if (asked.find("batch") == nullptr && asked.find("global-batch") == nullptr)
             root_.at("axes").fail("has no `global-batch` and no `batch`: points are compared on the same samples");
     }

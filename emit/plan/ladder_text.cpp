@@ -6,6 +6,7 @@
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/emulator/memory.hpp"
 #include "pipeweaver/planner/launched_way.hpp"
+#include "pipeweaver/planner/left_out.hpp"
 #include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/planner/training_cost.hpp"
 #include "pipeweaver/schedule/gap.hpp"
@@ -29,29 +30,12 @@ double tokens_per_second(const Rung& rung) {
     return static_cast<double>(rung.tokens) / (static_cast<double>(rung.step.count()) * 1e-9);
 }
 
-std::vector<std::string> left_out(const Plan& plan) {
+std::string left_out_text(const Plan& plan) {
     std::vector<std::string> all;
-    if (plan.ladder.interrupted) all.emplace_back("interrupted");
-    const auto& refused = plan.baselines.not_applicable;
-    const auto untried =
-        std::count_if(refused.begin(), refused.end(), [](const NotApplicable& one) { return one.why == no_time_left; });
-    if (untried > 0)
-        all.push_back(fmt::format("{} of {} known schedules", untried,
-                                  plan.baselines.all.size() + static_cast<std::size_t>(untried)));
-    all.insert(all.end(), plan.ladder.left_out.begin(), plan.ladder.left_out.end());
-    for (const TargetPlan& one : plan.targets)
-        if (one.cut_short) all.push_back(fmt::format("other partitions for {}", planner::target(one.target).title));
-    if (plan.partition_choice.cut_short) all.emplace_back("searches of other partitions");
-    if (!plan.robustness && plan.is_searched) all.emplace_back("replays under wrong costs");
-    const auto ended = std::count_if(plan.replicas.begin(), plan.replicas.end(), [](const ReplicaPlan& one) {
-        return one.found.stop_reason == schedule::StopReason::budget ||
-               one.found.stop_reason == schedule::StopReason::stopped;
-    });
-    if (ended > 0 && plan.is_searched && !plan.is_opponents)
-        all.push_back(plan.replicas.size() == 1
-                          ? "more rounds of the search"
-                          : fmt::format("more rounds of the search on {} of {} replicas", ended, plan.replicas.size()));
-    return all;
+    for (const LeftOut& one : planner::left_out(plan)) all.push_back(one.what);
+    if (all.empty()) return {};
+    const auto text = fmt::format("{}", fmt::join(all, ", "));
+    return all.front() == "interrupted" ? text : fmt::format("for lack of time: {}; without --budget nothing is", text);
 }
 
 namespace {
@@ -230,11 +214,8 @@ std::string ladder_text(const Job& job, const Batch& batch, const Plan& plan) {
     text += training_of(job, ladder);
     const bool is_plans = best.name == "schedule";
     text += wrapped("trust", (is_plans || !plan.is_searched ? "" : "of the searched plan: ") + trust_text(job, plan));
-    const auto missing = left_out(plan);
-    const auto left = missing.empty()
-                          ? std::string("nothing")
-                          : fmt::format("{}{}; without --budget nothing is",
-                                        ladder.interrupted ? "" : "for lack of time: ", fmt::join(missing, ", "));
+    const auto missing = left_out_text(plan);
+    const auto left = missing.empty() ? std::string("nothing") : missing;
     return text + wrapped("left out", left) + wrapped("", search_text(plan));
 }
 
@@ -243,7 +224,9 @@ std::string ladder_text(const Job& job, const Batch& batch, const Plan& plan) {
 std::string plan_text(const Job& job, const Batch& batch, const Plan& plan, bool verbose) {
     if (plan.ladder.rungs.empty()) {
         const std::string& why = plan.ladder.why_none;
-        return (why.empty() ? std::string() : fmt::format("no ladder: {}\n\n", why)) + plan_table(job, batch, plan);
+        const auto missing = left_out_text(plan);
+        return (why.empty() ? std::string() : fmt::format("no ladder: {}\n\n", why)) + plan_table(job, batch, plan) +
+               (missing.empty() ? std::string() : wrapped("left out", missing));
     }
     return ladder_text(job, batch, plan) + (verbose ? "\n" + plan_table(job, batch, plan) : std::string());
 }

@@ -14,8 +14,8 @@ namespace pipeweaver::emit {
 /// Tokens of the backbone a second, of all GPUs.
 [[nodiscard]] double tokens_per_second(const planner::Rung& rung);
 
-/// What time left out of the plan, a phrase each.
-[[nodiscard]] std::vector<std::string> left_out(const planner::Plan& plan);
+/// What time or a signal left out of the plan, and what is done about it: a phrase; none: nothing.
+[[nodiscard]] std::string left_out_text(const planner::Plan& plan);
 
 /// What ended the searches, how far they came, and how far the plan may be from the best order: a phrase.
 [[nodiscard]] std::string search_text(const planner::Plan& plan);

@@ -57,9 +57,9 @@ Writer partition_json(const partition::Partition& partition, const workloads::Mo
 }
 
 std::string cut_short_text(const LayoutChoice& choice) {
-    constexpr const char* over = "the time for layouts was over; a larger --budget";
-    if (choice.not_reached > 0) return fmt::format("{} not tried: {} tries them", choice.not_reached, over);
-    return fmt::format("not all of the fastest were searched: {} searches them", over);
+    constexpr const char* over = "the time for layouts was over; without --budget they are";
+    if (choice.not_reached > 0) return fmt::format("{} not tried: {}", choice.not_reached, over);
+    return fmt::format("not all of the fastest were searched: {}", over);
 }
 
 std::vector<std::string> layout_lines(const partition::Partition& partition, const workloads::Model& model) {

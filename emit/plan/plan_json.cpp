@@ -4,6 +4,7 @@
 #include "emit/plan/layout_data.hpp"
 #include "emit/plan/parts.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
+#include "pipeweaver/planner/left_out.hpp"
 #include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/schedule/gap.hpp"
 
@@ -249,7 +250,7 @@ void add_ladder(Writer& json, const Job& job, const Ladder& ladder) {
 // What time left out of the plan, and what ended its searches.
 Writer left_out_json(const Plan& plan) {
     Writer json = Writer::array();
-    for (const std::string& one : left_out(plan)) json.push_back(one);
+    for (const planner::LeftOut& one : planner::left_out(plan)) json.push_back(one.what);
     return json;
 }
 

@@ -44,14 +44,12 @@ std::string ladder(const Job& job, const Plan& plan) {
         "<th class=\"n\">over now</th><th class=\"n\">fullest rank</th><th class=\"n\">tokens/s a GPU</th>"
         "<th>way</th><th>what to do</th></tr></thead><tbody>\n",
         rows);
-    const auto missing = left_out(plan);
+    const auto missing = left_out_text(plan);
     std::string training;
     for (const std::string& line : training_lines(job, of)) training += fmt::format("<p>{}.</p>\n", escape(line));
     return table + training +
            fmt::format("<p>Trust: {}. {}{}.</p>\n", escape(trust_text(job, plan)),
-                       missing.empty() ? std::string()
-                                       : fmt::format("Left out for lack of time: {}; a larger --budget has them. ",
-                                                     fmt::join(missing, ", ")),
+                       missing.empty() ? std::string() : fmt::format("Left out {}. ", escape(missing)),
                        escape(search_text(plan)));
 }
 

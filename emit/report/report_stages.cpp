@@ -169,7 +169,9 @@ std::string about_plan(const Plan& plan) {
 
 std::string about_stages(const std::string& whose, const Plan& plan) {
     std::string text = whose + " Layers are counted from 0.";
-    if (!plan.ladder.rungs.empty() && plan.ladder.best().name != "schedule")
+    const bool is_marked = !plan.ladder.rungs.empty() && (plan.ladder.best().name == "schedule" ||
+                                                          (!plan.is_searched && plan.ladder.best().step == plan.step));
+    if (!plan.ladder.rungs.empty() && !is_marked)
         text += fmt::format(" The marked rung is not this schedule: how \"{}\" is cut is said above.",
                             plan.ladder.best().name);
     return fmt::format("<p class=\"about\">{}</p>\n", escape(text));

@@ -154,6 +154,8 @@ std::string time_by_basis(const Plan& plan) {
 }
 
 std::string robustness(const Plan& plan) {
+    if (!plan.is_searched) return "<p>No order was searched: none was replayed under wrong costs.</p>\n";
+    if (plan.lacks_robustness) return "<p>Replays under wrong costs were left out for lack of time.</p>\n";
     if (!plan.robustness)
         return "<p>No usual schedule applies on any partition: there is nothing to compare with.</p>\n";
     const Robustness& robust = *plan.robustness;

@@ -89,7 +89,7 @@ struct LayerStore::Shards {
 };
 
 LayerStore::LayerStore(std::size_t capacity)
-    : shards_(new Shards{{}, capacity / Shards::count}), stages_(std::make_unique<StageStore>()) {}
+    : shards_(new Shards{{}, capacity / Shards::count}), stages_(std::make_unique<StageStore>(capacity)) {}
 LayerStore::~LayerStore() = default;
 
 StageStore& LayerStore::stages() { return *stages_; }

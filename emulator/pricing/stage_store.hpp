@@ -32,16 +32,19 @@ struct StageHash {
 };
 
 /// Values by their names, in parts that each thread locks alone.
-template <class Name, class Value, std::size_t most>
+template <class Name, class Value>
 class Remembered {
 public:
+    /// Of so many values at most.
+    explicit Remembered(std::size_t most) : most_of_part_(most / count + 1) {}
+
     /// The value of that name; where it has none yet, what `make` returns.
     template <class Make>
     Value of(const Name& name, const Make& make) {
         Part& part = parts_[StageHash{}(name) % parts_.size()];
         const std::scoped_lock lock(part.mutex);
         if (const auto found = part.known.find(name); found != part.known.end()) return found->second;
-        if (part.known.size() >= most / count) part.known.clear();
+        if (part.known.size() >= most_of_part_) part.known.clear();
         return part.known.emplace(name, make()).first->second;
     }
 
@@ -52,6 +55,7 @@ private:
         std::unordered_map<Name, Value, StageHash> known;
     };
     std::array<Part, count> parts_;
+    std::size_t most_of_part_;
 };
 
 /// A question about a pass of one unit through one stage, and its answer.
@@ -111,6 +115,10 @@ public:
         }
     };
 
+    /// Of about so many bytes.
+    explicit StageStore(std::size_t capacity)
+        : numbers_(capacity / bytes_of_stage), stages_(capacity / bytes_of_stage) {}
+
     /// A number for what would make names long: equal words that are known have equal ones, and no others.
     std::int64_t number_of(const std::vector<std::int64_t>& words) {
         return numbers_.of(words, [&] { return next_++; });
@@ -121,8 +129,10 @@ public:
     }
 
 private:
-    Remembered<std::vector<std::int64_t>, std::int64_t, 32'768> numbers_;
-    Remembered<Name, std::shared_ptr<KnownStage>, 32'768> stages_;  // some 2 kB each
+    static constexpr std::size_t bytes_of_stage = 8192;  // with what its unit is named by, at most for usual menus
+
+    Remembered<std::vector<std::int64_t>, std::int64_t> numbers_;
+    Remembered<Name, std::shared_ptr<KnownStage>> stages_;
     std::atomic<std::int64_t> next_ = 0;
 };
 

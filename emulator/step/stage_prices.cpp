@@ -45,7 +45,7 @@ std::int64_t asked(What what, PassKind pass, Recompute recompute, std::int64_t m
     std::int64_t number = static_cast<std::int64_t>(what);
     number = kinds * number + static_cast<std::int64_t>(pass);
     number = kinds * number + static_cast<std::int64_t>(recompute.kind);
-    number = layers * number + recompute.layers;
+    number = layers * number + std::min(recompute.layers, layers - 1);  // more than all blocks is all
     return layers * number + more;
 }
 

@@ -16,6 +16,10 @@ using namespace schedule;
 using namespace emulator;
 using partition::Partition;
 
+Microbatches as_run_by(const Target& target, const Microbatches& microbatches) {
+    return target.fixed_shapes ? partition::pad(microbatches).microbatches : microbatches;
+}
+
 std::string problem_name(const Setup& setup, const Partition& partition, std::size_t replica) {
     return fmt::format("{}-{}{}-r{:03}", setup.model.name, partition.name, partition.chunks_per_rank, replica);
 }

@@ -28,6 +28,9 @@ namespace pipeweaver::planner {
 
 using Microbatches = std::vector<workloads::Microbatch>;  ///< of one replica
 
+/// A replica's microbatches as the target runs them: padded to the largest where its shapes are fixed.
+[[nodiscard]] Microbatches as_run_by(const Target& target, const Microbatches& microbatches);
+
 /// What a replica's problem on a partition is called.
 [[nodiscard]] std::string problem_name(const emulator::Setup& setup, const partition::Partition& partition,
                                        std::size_t replica);

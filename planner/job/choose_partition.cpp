@@ -115,8 +115,9 @@ private:
         const std::size_t tasks = count * tasks_of(best->partition);
         const partition::Tuning tuning{.step_of = [&](const Partition& one) { return mean_step(one, count); },
                                        .most_steps = effort_.most_tuned / std::max<std::size_t>(1, tasks),
-                                       .is_over = [&] { return ends(batches_.size(), false); }};
+                                       .is_over = [&] { return time_.is_over(); }};
         auto tuned = partition::tune(*job_.setup, best->partition, tuning, told(execute_, on_, "partition, tuned"));
+        choice_.cut_short |= time_.is_over();
         if (!tuned) return;
         const StepTime step = policy_step(tuned->partition, batches_.front());
         choice_.tried.insert(best, {.partition = std::move(tuned->partition), .batches = 1, .step = *step});
@@ -218,7 +219,8 @@ private:
 
     // Which candidates are worth long searches.
     void search_shortly() {
-        if (effort_.semifinalists == 0 || ends(batches_.size(), true)) return;
+        choice_.cut_short |= effort_.semifinalists > 0 && time_.is_over();
+        if (effort_.semifinalists == 0 || time_.is_over()) return;
         try_out(0, effort_.semifinalists, 1, true);
         sort();
         kinds_first();

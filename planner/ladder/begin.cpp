@@ -70,14 +70,14 @@ void add_first(Opponents& all, OpponentWay now, workloads::Packing cut_packing) 
 void tune_best(Opponents& opponents, const Request& of, std::vector<std::string>& left_out, const Executor& execute,
                const Time& time) {
     const bool is_whole = add_tuned(opponents, of.job, of.batch, execute, time);
-    if (!is_whole && !lacks(left_out, tuned_cuts)) left_out.emplace_back(tuned_cuts);
+    if (!is_whole && !lacks(left_out, doing::tuned_cuts)) left_out.emplace_back(doing::tuned_cuts);
 }
 
 void add_elsewhere(LadderStart& start, const std::optional<std::int64_t>& cp, const Executor& execute,
                    const Time& time) {
     Elsewhere other = launched_elsewhere(start.request.job, start.request.batch, cp, execute, time);
     start.layouts = other.layouts;
-    if (!other.is_whole) start.left_out.emplace_back(other_layouts);
+    if (!other.is_whole) start.left_out.emplace_back(doing::other_layouts);
     std::move(other.ways.begin(), other.ways.end(), std::back_inserter(start.opponents.ways));
 }
 
@@ -90,7 +90,7 @@ Rung flags_rung(const Request& own, const Rung& before, std::vector<std::string>
     auto best = fastest_of("flags", here, own, execute, time, why_none);
     if (!best) return nothing("flags", before, std::move(why_none));
     Rung rung = std::move(best->rung);
-    const bool is_whole = best->is_whole && !lacks(left_out, tuned_cuts);
+    const bool is_whole = best->is_whole && !lacks(left_out, doing::tuned_cuts);
     if (rung.step >= before.step)
         return nothing("flags", before, std::string(is_whole ? no_better_flags : none_in_time));
     rung.needs = needs_of_flags(own.job, *best->way, best->recompute);

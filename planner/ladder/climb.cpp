@@ -69,11 +69,11 @@ private:
         std::erase_if(of_flags, [&](const NotApplicable& one) {
             return !has(runs_.launch.partitions, one.partition) || !has(runs_.launch.policies, one.policy);
         });
-        return !lacks_time(of_flags) && !lacks(start_.left_out, tuned_cuts);
+        return !lacks_time(of_flags) && !lacks(start_.left_out, doing::tuned_cuts);
     }
 
     std::string why_no_layout() const {
-        if (lacks(start_.left_out, other_layouts)) return std::string(none_in_time);
+        if (lacks(start_.left_out, doing::other_layouts)) return std::string(none_in_time);
         if (job_.layout_choice)
             return fmt::format("{} was chosen among {} layouts", name_of(job_.setup->layout), start_.layouts);
         return fmt::format("none of {} layouts that fit is faster as flags launch it", start_.layouts);
@@ -99,13 +99,23 @@ private:
                            way.setup == job_.setup ? "" : fmt::format("; a search there: {}", degrees_of(setup)));
     }
 
+    // Whose order is the rung's: the target's, or that of the first that was asked for beside it.
+    const Target& ordered_for() const {
+        if (runs_.searches || job_.also.empty()) return runs_;
+        const bool also_actions =
+            std::find(job_.also.begin(), job_.also.end(), targets().front().name) != job_.also.end();
+        return also_actions ? targets().front() : target(job_.also.front());
+    }
+
     // The plan's own schedule, or the target's.
     void add_schedule() {
         if (!plan_.is_searched)
-            return ladder_.rungs.push_back(
-                nothing("schedule", last(),
-                        fmt::format("not asked for: --also {} searches an order", targets().front().option)));
-        Rung rung = has_own_plan(runs_) ? of_target() : of_plan();
+            return ladder_.rungs.push_back(nothing(
+                "schedule", last(), fmt::format("not asked for: --also {} searches one", targets().front().option)));
+        const Target& by = ordered_for();
+        if (has_own_plan(by) && !plan_.target(by.name).found.schedule)
+            return ladder_.rungs.push_back(nothing("schedule", last(), plan_.target(by.name).why_not));
+        Rung rung = has_own_plan(by) ? of_target(by) : of_plan();
         if (rung.step >= last().step) {
             const double seconds = static_cast<double>(rung.step.count()) * 1e-9;
             ladder_.rungs.push_back(
@@ -164,16 +174,16 @@ private:
         return rung;
     }
 
-    Rung of_target() const {
-        const TargetPlan& own = plan_.target(runs_.name);
+    Rung of_target(const Target& by) const {
+        const TargetPlan& own = plan_.target(by.name);
         Rung rung = batch_rung();
-        rung.target = runs_.option;
+        rung.target = by.option;
         rung.way = fmt::format("{}, searched", own.cut.partition.name);
         rung.step = own.found.replay.makespan + own.cut.step.optimizer;
         take_memory(rung, own.cut.step.problem.ranks, own.found.replay.peak);
-        const bool first_alone = plan_.replicas.size() > 1 && !runs_.fixed_shapes;
-        rung.needs = fmt::format("{} loads it{}", runs_.title, first_alone ? "; of replica 0 alone" : "");
-        rung.files = {fmt::format("{}/{}", runs_.folder, runs_.file)};
+        const bool first_alone = plan_.replicas.size() > 1 && !by.fixed_shapes;
+        rung.needs = fmt::format("{} loads it{}", by.title, first_alone ? "; of replica 0 alone" : "");
+        rung.files = {fmt::format("{}/{}", by.folder, by.file)};
         return rung;
     }
 

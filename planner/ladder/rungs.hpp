@@ -15,9 +15,6 @@ struct Fitting {
     bool is_whole = true;  // of fastest_of(): there was time for all ways
 };
 
-// What is left out for lack of time.
-constexpr std::string_view other_layouts = "other layouts", tuned_cuts = "tuned cuts";
-
 constexpr std::string_view no_better_flags = "no other cut, chunks or recomputation that the flags can say is faster";
 
 // In place of the like where some were left out.

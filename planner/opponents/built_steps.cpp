@@ -43,8 +43,7 @@ void take_slower(Ran& slowest, Duration makespan, const Step& of) {
 BuiltSteps::BuiltSteps(const OpponentWay& way, const std::vector<Microbatches>& replicas, const Target& target)
     : target_(launches(target, way) ? &target : &targets().front()), settings_(settings_of(*target_, way)) {
     for (const Microbatches& microbatches : replicas) {
-        known_.push_back(build(*way.setup, way.partition,
-                               target_->fixed_shapes ? partition::pad(microbatches).microbatches : microbatches,
+        known_.push_back(build(*way.setup, way.partition, as_run_by(*target_, microbatches),
                                {.name = "opponent",
                                 .target = target_,
                                 .menu = settings_,

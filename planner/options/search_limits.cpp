@@ -19,8 +19,10 @@ void SearchLimits::add_to(OptionTable& options) {
         "said (default: none, all is done until searches have stopped gaining, with equal results on any machine)",
         [this](const std::string& text) { budget = parse_duration(text); },
         [this] { return budget ? std::optional(fmt::format("{}ns", budget->count())) : std::nullopt; });
-    options.integer("max-rounds", max_rounds, 0, 1'000'000'000,
-                    "rounds of each search, which ends no sooner and no later (default: until it has stopped gaining)");
+    options.integer(
+        "max-rounds", max_rounds, 0, 1'000'000'000,
+        "rounds of each search, which ends no sooner and no later (default: until it has stopped gaining; of rows of "
+        "`recommend` 20)");
     options.integer("seed", seed, 0, 9'007'199'254'740'991, "seed of all random choices (default 1)");
     options.integer("threads", threads, 1, 1024, "threads of the search (default: all cores); no result depends on it");
 }

@@ -31,8 +31,10 @@ std::vector<std::size_t> all_of(const Assignment& assignment) {
 
 PlannedReplica as_opponent(const AllReplicas& all, const Baseline& row, std::size_t number) {
     const Job& job = all.job;
-    Step step = build(*job.setup, all.partition, all.assignment.microbatches[number],
-                      replica_wanted(*job.setup, all.partition, number));
+    const Target& runs = row.launched ? target(job.target) : targets().front();
+    StepWanted wanted = replica_wanted(*job.setup, all.partition, number);
+    wanted.target = &runs;
+    Step step = build(*job.setup, all.partition, as_run_by(runs, all.assignment.microbatches[number]), wanted);
     if (step.shortage) fail(ErrorKind::limit, "{}", step.shortage->text());
     auto run = run_setting(step.cut.step, row.policy, all.partition.modes, row.recompute);
     if (!run)
@@ -48,6 +50,9 @@ PlannedReplica as_opponent(const AllReplicas& all, const Baseline& row, std::siz
     one.scheduled.step.policies = {std::move(policy)};
     one.times = times_of(one.scheduled.step);
     one.plan = finished(all.assignment, number, one.scheduled);
+    // What is repeated to pad a microbatch is no sample of the plan's.
+    if (runs.fixed_shapes)
+        one.plan.cut.units = partition::units(all.partition, job.setup->model, all.assignment.microbatches[number]);
     return one;
 }
 
@@ -88,6 +93,8 @@ OpponentPlan::OpponentPlan(const Job& job, const Wanted& wanted, const OpponentW
     made_->replicas.plan(make, execute, {}, 1);
 }
 
+OpponentPlan::OpponentPlan(OpponentPlan&&) noexcept = default;
+OpponentPlan& OpponentPlan::operator=(OpponentPlan&&) noexcept = default;
 OpponentPlan::~OpponentPlan() = default;
 
 PlannedReplicas& OpponentPlan::replicas() { return made_->replicas; }

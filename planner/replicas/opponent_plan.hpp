@@ -20,6 +20,8 @@ public:
     /// arguments outlive it. Throws Error{limit} where a replica does not fit.
     OpponentPlan(const Job& job, const Wanted& wanted, const OpponentWay& way, const Baseline& row,
                  const Assignment& assignment, const Executor& execute);
+    OpponentPlan(OpponentPlan&&) noexcept;
+    OpponentPlan& operator=(OpponentPlan&&) noexcept;
     ~OpponentPlan();
 
     PlannedReplicas& replicas();

@@ -201,7 +201,7 @@ FinishedStep finish(ScheduledStep scheduled) {
     if (scheduled.on_split) step = join_needless(step, *scheduled.step.split, found);
     PortReplay settled = settle(scheduled.step.input, step, *found.schedule);
     if (found.stop_reason == schedule::StopReason::optimal && settled.replay.makespan > found.replay.makespan)
-        found.stop_reason = schedule::StopReason::stopped;  // the best before what reductions in buckets add
+        found.stop_reason = schedule::StopReason::no_gain;  // the best before what reductions in buckets add
     found.replay = std::move(settled.replay);
     finished.waits = settled.waits;
     finished.cut = take_cut(std::move(scheduled.step));

@@ -2,7 +2,7 @@
 // with both, on shared ports; then a choice among schedules that are about as good, and a lower peak. Plans, sessions,
 // choices of partitions and packings, and targets all come through here; each says what of it is wanted.
 //
-// Determinism  With `max_rounds` a function of the arguments but for `time`: not of the executor.
+// Determinism  Without an end in time a function of the arguments, but not of the executor.
 #pragma once
 
 #include "pipeweaver/planner/job.hpp"

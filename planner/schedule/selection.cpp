@@ -28,7 +28,7 @@ void take(const StepProblem& step, search::Found& found, std::size_t alternative
     found.schedule = std::move(known.schedule);
     found.replay = replay_on_ports(step, *found.schedule).replay;
     found.strategy = std::move(known.strategy);
-    if (found.stop_reason == StopReason::optimal && !is_proven(found)) found.stop_reason = StopReason::stopped;
+    if (found.stop_reason == StopReason::optimal && !is_proven(found)) found.stop_reason = StopReason::no_gain;
 }
 
 }  // namespace

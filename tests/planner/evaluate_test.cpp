@@ -149,7 +149,17 @@ TEST_CASE("what is known of a partition does not depend on threads, nor on what 
     check_equal(small.evaluated(partition, {}, {}, on_threads(2)), expected);
 }
 
-TEST_CASE("a second evaluation of the same lengths prices no layer") {
+TEST_CASE("stages that other cuts have in common cost what they cost alone") {
+    Small shared;
+    for (const char* name : {"megatron", "balanced", "dip", "megatron"}) {
+        CAPTURE(name);
+        Small alone;
+        alone.setup.store.reset();
+        check_equal(shared.evaluated(shared.cut(name)), alone.evaluated(alone.cut(name)));
+    }
+}
+
+TEST_CASE("a second evaluation of the same lengths prices no layer, and asks for none") {
     Small small;
     const auto partition = small.cut("dip");
     static_cast<void>(small.evaluated(partition));
@@ -159,4 +169,5 @@ TEST_CASE("a second evaluation of the same lengths prices no layer") {
     std::reverse(small.microbatches.begin(), small.microbatches.end());
     static_cast<void>(small.evaluated(partition));
     CHECK(small.setup.store->statistics().misses == before.misses);
+    CHECK(small.setup.store->statistics().hits == before.hits);  // whole stages are remembered
 }

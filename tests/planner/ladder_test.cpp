@@ -2,7 +2,9 @@
 #include "pipeweaver/planner/ladder.hpp"
 
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/emit/actions.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
+#include "pipeweaver/emit/plan_folder.hpp"
 #include "pipeweaver/planner/emulate.hpp"
 #include "pipeweaver/planner/launched_way.hpp"
 #include "pipeweaver/planner/plan.hpp"
@@ -10,6 +12,7 @@
 #include "pipeweaver/workloads/batch.hpp"
 #include "tests/support/effort.hpp"
 #include "tests/support/small_request.hpp"
+#include "tests/support/temporary.hpp"
 #include "tests/support/times.hpp"
 
 #include <doctest/doctest.h>
@@ -81,6 +84,44 @@ TEST_CASE("no rung is slower than the one before, and the best is of the target 
         for (const Baseline& row : plan.baselines.all)
             if (row.launched) CHECK(ladder.rungs[3].step <= row.step);
         for (const Rung& rung : ladder.beyond) CHECK(rung.step < ladder.best().step);
+    }
+}
+
+TEST_CASE("for a target that is told launch flags the plan is the fastest that they launch, and no order is searched") {
+    for (const std::string& target :
+         testing::full_or_short<std::vector<std::string>>({"megatron", "torchtitan"}, {"torchtitan"})) {
+        auto start = begin_ladder(packings(2, target), {}, {}, in_order, {});
+        const Plan plan = planned_on(start);
+        CHECK((!plan.is_searched && plan.is_opponents));
+        CHECK(plan.ladder.rungs.back().why_nothing.starts_with("not asked for: --also torch-actions"));
+        const auto& rows = plan.baselines.all;
+        const auto row = std::find_if(rows.begin(), rows.end(),
+                                      [](const Baseline& one) { return one.launched && one.on_own_ranks; });
+        REQUIRE(row != rows.end());
+        CHECK(plan.step == row->step);  // as the target runs it: torchtitan pads
+        for (const TargetPlan& own : plan.targets) CHECK(own.why_not == "not asked for: add --also torch-csv");
+        // What a step is padded with is in no file.
+        testing::TemporaryFolder folder("launched");
+        const auto& request = start.request;
+        emit::write_plan_folder(request.job, request.batch, plan, folder.path(), {{"format", "pipeweaver-run/1"}},
+                                in_order);
+        const auto totals = emit::loss_totals(request.job, request.batch, plan.partition());
+        double weights = 0;
+        for (const ReplicaPlan& replica : plan.replicas)
+            for (const auto& rank : emit::actions_of(request.job, request.batch, replica, totals).ranks)
+                for (const emit::Action& action : rank)
+                    if (const auto* pass = std::get_if<emit::Compute>(&action))
+                        weights += pass->loss_weight.value_or(0);
+        CHECK(weights == doctest::Approx(1));
+        const auto text = emit::plan_text(start.request.job, start.request.batch, plan, false);
+        CHECK(text.find("no order was searched") != std::string::npos);
+        CHECK(text.find("left out  nothing") != std::string::npos);
+
+        start.request.job.also = {"free"};
+        const Plan both = planned_on(start);
+        CHECK(both.is_searched);
+        CHECK_FALSE(both.ladder.rungs.back().why_nothing.starts_with("not asked for"));
+        CHECK(both.targets.front().why_not == "not asked for: add --also torch-csv");
     }
 }
 
@@ -268,7 +309,12 @@ TEST_CASE("the terminal has the ladder in few lines of a hundred columns, and sa
     for (const char* part :
          {"now ", "data ", "flags ", "layout ", "schedule ", "trust ", "in-situ factors borrowed", "left out"})
         CHECK(text.find(part) != std::string::npos);
-    CHECK(text.find("replays under wrong costs") != std::string::npos);  // they were not wanted
+    CHECK(text.find("left out  nothing") != std::string::npos);
+    Plan late = plan;
+    late.lacks_robustness = true;
+    CHECK(emit::plan_text(start.request.job, start.request.batch, late, false)
+              .find("left out  for lack of time: replays under wrong costs; without --budget nothing is") !=
+          std::string::npos);
     const auto json = emit::plan_json(start.request.job, start.request.batch, plan);
     CHECK(json.at("ladder").size() == 5);
     CHECK(json.at("headline").at("step_ns") == plan.ladder.best().step.count());

@@ -43,6 +43,7 @@ class Nodes:
         self.cluster = cluster_utils.Cluster()
 
     def begin(self):
+        os.makedirs("/tmp/ray", exist_ok=True)  # Ray notes its head there, whatever its folder is
         node = {"num_cpus": 1, "include_dashboard": False, "object_store_memory": 100 << 20}
         self.cluster.add_node(**node, temp_dir=str(self.folder))
         (self.folder / "sitecustomize.py").write_text(HANGS.format(marker=str(self.marker)))

@@ -240,7 +240,7 @@ def test_the_script_names_the_entry_of_such_a_model_or_none(pipeweaver, tmp_path
 @pytest.mark.parametrize("model, entry", [("qwen2.5-vl-7b", None), ("deepseek-vl2", MULTIMODAL)])
 def test_a_plan_says_of_its_encoder_what_the_entry_depends_on(pipeweaver, tmp_path, model, entry):
     pipeweaver("plan", "--model", model, "--cluster", "h100-sxm:16", "--tp", 4, "--pp", 1, "--dataset", "vlm-mix",
-               "--microbatches", 4, "--target", "megatron", "--max-rounds", 1, "--budget", "500ms", "--out", tmp_path)
+               "--microbatches", 4, "--target", "megatron", "--max-rounds", 1, "--out", tmp_path)
     text = (tmp_path / "megatron/megatron.sh").read_text()
     assert re.findall("^PIPEWEAVER_ENTRY=(.*)$", text, re.MULTILINE) == ([entry] if entry else [])
 

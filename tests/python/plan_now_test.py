@@ -9,7 +9,7 @@ JOB = ("plan", "--model", "qwen2.5-vl-32b", "--cluster", "h100-sxm:64", "--datas
 LAYOUT = ("--tp", 8, "--pp", 4)
 
 
-def planned(pipeweaver, folder, *options, ends=("--budget", "300ms")):
+def planned(pipeweaver, folder, *options, ends=("--max-rounds", 1)):
     done = pipeweaver.run(*JOB, *options, *ends, "--out", folder)
     assert done.returncode == 0, done.stderr
     return json.loads((folder / "plan.json").read_text()), done

@@ -50,7 +50,7 @@ struct StoreStatistics {
 /// priced before changes no result.
 ///
 /// Threads      any number may ask at once.
-/// Size         bounded; entries that were not asked for lately go first.
+/// Size         bounded by the capacity, and stages by as much again; layers that were not asked for lately go first.
 /// Pre          all that ask have the same model, cluster, layout, costs, training and what-if; partitions, layouts of
 ///              modules, replicas, targets and batches may differ.
 class LayerStore {

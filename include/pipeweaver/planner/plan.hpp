@@ -1,7 +1,7 @@
 // Plans one step on the job's partition: every policy, a search of every replica, and what both are held against.
 //
-// Determinism  With `max_rounds` the plan is a function of job, batch and what is wanted. With an end in time, each
-//              search reports the rounds it was given.
+// Determinism  Without an end in time the plan is a function of job, batch and what is wanted. With one, each search
+//              reports the rounds it was given.
 #pragma once
 
 #include "pipeweaver/planner/job.hpp"

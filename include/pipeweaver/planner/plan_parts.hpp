@@ -159,7 +159,7 @@ struct Plan {
     emulator::InSituFactors in_situ;   ///< that all costs hold
     PartitionChoice partition_choice;  ///< what the partition was chosen on, and from
     Ladder ladder;                     ///< of a plan that was asked for with one (ladder.hpp); else without rungs
-    bool is_opponents = false;         ///< nothing faster than an opponent was found: the plan is that one's
+    bool is_opponents = false;         ///< the plan is an opponent's: nothing faster was found, or nothing was searched
     bool is_searched = true;           ///< false: no order was asked for, and the plan is what its target launches
     Baselines baselines;
     std::vector<TargetPlan> targets;  ///< one for each target that has a schedule of its own
@@ -167,6 +167,7 @@ struct Plan {
     /// Against the opponent that is pictured first, then the fastest policy on the plan's partition; none: there is
     /// neither, or it was not wanted.
     std::optional<Robustness> robustness;
+    bool lacks_robustness = false;  ///< it was wanted, and there was no time for it
 
     const partition::Partition& partition() const { return replicas.front().cut.partition; }
 

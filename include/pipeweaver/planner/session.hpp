@@ -2,7 +2,7 @@
 // first comes a plan without a search, ready soon, then the best that is found until the caller needs it.
 //
 // Threads      any number of batches at once.
-// Determinism  With `max_rounds` a plan is a function of the session and the batch.
+// Determinism  Without an end in time a plan is a function of the session and the batch.
 #pragma once
 
 #include "pipeweaver/planner/static_order.hpp"

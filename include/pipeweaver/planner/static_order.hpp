@@ -4,7 +4,7 @@
 //              (search/carry_over.hpp: every task takes its place, a batch of another size the nearest before), and the
 //              one that is fastest over all of them is the job's order. Generous: modes that do not fit give way to
 //              those that do, and microbatches may be matched by work.
-// Determinism  With `max_rounds` a function of job and batch.
+// Determinism  Without an end in time a function of job and batch.
 #pragma once
 
 #include "pipeweaver/planner/job.hpp"

@@ -36,6 +36,7 @@ inline constexpr ChoiceEffort thorough_choice{8, 5, 10, 1'000'000, 10'000'000, 2
 /// Fractions of the time that is left when the piece of work begins.
 struct Fractions {
     double opponents = 0.5;            ///< at most: known schedules, tuned cuts and other layouts
+    double launched = 0.8;             ///< the same where no order is searched
     double layouts = 0.4;              ///< the choice of a layout
     double partition = 0.4;            ///< a partition's choice, beside which searches are for replicas
     double robustness = 0.02;          ///< replays under perturbed costs, which take less unless the budget is short

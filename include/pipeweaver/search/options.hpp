@@ -24,9 +24,10 @@ struct AlternativesWanted {
 /// search's first schedule.
 inline constexpr std::size_t most_tasks_at_leisure = 10'000;
 
-/// When a search ends by itself, because more rounds would gain little.
+/// When a search ends by itself, because more rounds would gain little. One that has found no schedule ends when its
+/// strategy gives up.
 struct Patience {
-    std::uint64_t rounds = 0;  ///< so many with less than `gain` together are enough, or without any schedule,
+    std::uint64_t rounds = 0;  ///< so many with less than `gain` together are enough,
     double share = 0;          ///< if they are this share of all rounds, too: annealing's cycles grow longer
     double gain = 0;           ///< a part of the makespan
     double gap = 0;            ///< and so is a gap that is no larger than this
