@@ -154,7 +154,7 @@ struct Plan {
         now.cp = asked.workload.kept_cp();
         if (asked.workload.packing.empty()) now.remark = launch::packing_remark(packings.front().batch, script);
         const double part =
-            planner::searches_order(packings.front().job) ? planner::fractions.opponents : planner::fractions.launched;
+            planner::part_for_opponents(packings.front().job, static_cast<std::size_t>(limits.thread_count()));
         return planner::begin_ladder(std::move(packings), own, now, limits.executor(), time.fraction(part),
                                      wanted.on_doing);
     }

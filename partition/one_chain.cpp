@@ -9,7 +9,9 @@
 #include "pipeweaver/emulator/layer_costs.hpp"
 #include "pipeweaver/workloads/counts.hpp"
 
+#include <map>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 namespace pipeweaver::partition {
@@ -30,20 +32,37 @@ std::vector<std::size_t> modules_between(std::size_t begin, std::size_t end) {
     return modules;
 }
 
+namespace {
+
+// Layers that take equally long: of one module and kind, with the same before and after them.
+using LikeLayers = std::tuple<std::size_t, BlockKind, bool, bool, bool>;
+
+LikeLayers like(const Model& model, const LayerRange& layer) {
+    const Architecture& network = model.modules[layer.module].architecture;
+    return {layer.module, block_kind(network, layer.first), is_moe_layer(network, layer.first), layer.first == 0,
+            layer.first + 1 == network.layers};
+}
+
+}  // namespace
+
 std::vector<std::int64_t> times_of(const Setup& setup, const Sample& sample, const std::vector<LayerRange>& layers,
                                    const ModuleLayouts& layouts) {
     LayerCosts costs = LayerCosts::usual(setup, layouts);
     std::vector<std::int64_t> times;
+    std::map<LikeLayers, std::int64_t> known;
     for (const LayerRange& layer : layers) {
-        Duration sum{};
-        for (const Microbatch& microbatch : sample) {
-            std::vector<PassShape> shapes(setup.model.modules.size());
-            shapes[layer.module] = shape_in(setup.model.modules[layer.module], microbatch, 0, microbatch.items.size());
-            const StageLayers stage{RankId{0}, {layer}};
-            sum += costs.stage(stage, shapes, PassKind::forward).time +
-                   costs.stage(stage, shapes, PassKind::backward).time;
+        const auto [time, is_new] = known.try_emplace(like(setup.model, layer));
+        if (is_new) {
+            for (const Microbatch& microbatch : sample) {
+                std::vector<PassShape> shapes(setup.model.modules.size());
+                shapes[layer.module] =
+                    shape_in(setup.model.modules[layer.module], microbatch, 0, microbatch.items.size());
+                const StageLayers stage{RankId{0}, {layer}};
+                for (const PassKind pass : {PassKind::forward, PassKind::backward})
+                    time->second += costs.stage(stage, shapes, pass).time.count();
+            }
         }
-        times.push_back(sum.count());
+        times.push_back(time->second);
     }
     return times;
 }

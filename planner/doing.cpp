@@ -21,6 +21,8 @@ public:
         return time_.stop(progress);
     }
 
+    std::optional<Duration> left() override { return time_.left(); }
+
     Time fraction(double part, Duration reserve) override {
         return Time(std::make_shared<Told>(time_.fraction(part, reserve), on_, doing_));
     }

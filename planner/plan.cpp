@@ -181,13 +181,19 @@ Plan make_plan(const Job& job, const Batch& batch, const Executor& execute, cons
     const auto numbers = wanted.only_examined ? by_load.examined : replicas_of(job, wanted);
     ChoiceEffort effort = quick_choice;
     if (time.is_over()) effort.most_tuned = 0;
+    const std::size_t threads = threads_of(execute);
+    if (const auto left = time.left())
+        effort.most_tasks_of_replica =
+            static_cast<std::size_t>(*left / time_of_task) * threads / std::max<std::size_t>(1, numbers.size());
     PartitionChoice choice =
-        choose_partition(job, batch, effort, execute, time.fraction(fractions.partition), wanted.on_doing);
+        choose_partition(job, batch, effort, execute, time.fraction(beside_replicas(fractions.partition, job, threads)),
+                         wanted.on_doing);
     Beside opponents =
-        known ? std::move(*known) : beside(job, batch, wanted, by_load, execute, time.fraction(fractions.opponents));
+        known ? std::move(*known)
+              : beside(job, batch, wanted, by_load, execute, time.fraction(part_for_opponents(job, threads)));
     const Assignment assignment = exchange(job, batch, choice.partition, by_load, execute);
 
-    const double turns = static_cast<double>(std::max<std::size_t>(1, numbers.size() / threads_of(execute)));
+    const double turns = static_cast<double>(std::max<std::size_t>(1, numbers.size() / threads));
     const double part = has_own_plan(target(job.target)) ? fractions.asked_target : fractions.target;
     const double for_targets = wanted.targets ? part / (part + (1 - part) * turns) : 0;
     const AllReplicas all{job, wanted, choice.partition, assignment};

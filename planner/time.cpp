@@ -29,6 +29,11 @@ public:
         return whole_->left && whole_->left() <= end_ ? std::optional(StopReason::budget) : std::nullopt;
     }
 
+    std::optional<Duration> left() override {
+        const std::scoped_lock lock(whole_->mutex);
+        return whole_->left ? std::optional(std::max(Duration{}, whole_->left() - end_)) : std::nullopt;
+    }
+
     Time fraction(double part, Duration reserve) override {
         const std::scoped_lock lock(whole_->mutex);
         if (!whole_->left) return Time(std::make_shared<ByClock>(whole_, Duration{}));
@@ -57,6 +62,8 @@ Time Time::fraction(double part, Duration reserve) const { return source_ ? sour
 std::optional<StopReason> Time::stop(const search::Progress& progress) const {
     return source_ ? source_->stop(progress) : std::nullopt;
 }
+
+std::optional<Duration> Time::left() const { return source_ ? source_->left() : std::nullopt; }
 
 search::KeepGoing Time::keep_going() const {
     if (!source_) return nullptr;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <iterator>
 #include <numeric>
 #include <tuple>
@@ -37,6 +38,7 @@ public:
 
     PartitionChoice run(std::vector<Partition> candidates) {
         for (Partition& one : candidates) choice_.tried.push_back({.partition = std::move(one)});
+        refuse_too_many_tasks();
         if (choice_.tried.size() > 1) {
             try_out(0, choice_.tried.size(), 1, false);
             refuse_phases_too_large();
@@ -136,6 +138,21 @@ private:
         });
         for (std::size_t job = 0; job < fits.size(); ++job)
             if (!fits[job]) phased[job / whole_.size()]->why_not = "does not fit";
+    }
+
+    // For whose tasks of all replicas there is no time, however little of it each gets.
+    void refuse_too_many_tasks() {
+        if (effort_.most_tasks_of_replica == SIZE_MAX) return;
+        std::vector<std::size_t> tasks;
+        for (const PartitionTried& one : choice_.tried)
+            tasks.push_back(
+                count_tasks(one.partition, partition::units(one.partition, job_.setup->model, whole_.front())));
+        const std::size_t most = std::max(effort_.most_tasks_of_replica, *std::min_element(tasks.begin(), tasks.end()));
+        for (std::size_t c = 0; c < tasks.size(); ++c) {
+            if (tasks[c] <= most) continue;
+            choice_.tried[c].why_not = no_time_left;
+            choice_.cut_short = true;
+        }
     }
 
     std::size_t tasks_of(const Partition& partition) const {

@@ -1,6 +1,7 @@
 #include "pipeweaver/planner/job.hpp"
 
 #include "pipeweaver/planner/targets.hpp"
+#include "pipeweaver/planner/tuning.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -22,6 +23,16 @@ std::string not_taken(const Batch& batch) {
 }
 
 bool searches_order(const Job& job) { return target(job.target).searches || !job.also.empty(); }
+
+double part_for_opponents(const Job& job, std::size_t threads) {
+    return searches_order(job) ? beside_replicas(fractions.opponents, job, threads) : fractions.launched;
+}
+
+double beside_replicas(double part, const Job& job, std::size_t threads) {
+    const double turns =
+        static_cast<double>(job.setup->layout.dp) / static_cast<double>(std::max<std::size_t>(1, threads));
+    return part / (1 + std::max(0.0, turns - 1) / fractions.turns_as_whole);
+}
 
 bool has_schedule_for(const Job& job, const std::string& name) {
     return target(job.target).searches || std::find(job.also.begin(), job.also.end(), name) != job.also.end();

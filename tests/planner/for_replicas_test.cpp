@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
+#include <thread>
 #include <vector>
 
 using namespace pipeweaver;
@@ -56,6 +58,31 @@ TEST_CASE("replicas have equal parts of the budget, those that go side by side t
     check_parts(parts_of_four(1, 0.5), {1.0 / 8, 1.0 / 7, 1.0 / 6, 1.0 / 5});
     check_parts(parts_of_four(4, 1), {1, 1, 1, 1});
     check_parts(parts_of_four(3, 1), {1.0 / 4, 1.0 / 3, 1.0 / 2, 1});  // one would be left for last
+}
+
+TEST_CASE("what replicas took beyond their time is kept back from those that come after them") {
+    struct Kept final : Time::Source {
+        std::optional<schedule::StopReason> stop(const search::Progress&) override { return std::nullopt; }
+        Time fraction(double, Duration reserve) override {
+            reserves.push_back(reserve);
+            return Time::until([] { return Duration{}; });
+        }
+        std::vector<Duration> reserves;
+    };
+    const std::array<std::size_t, 3> replicas{0, 1, 2};
+    constexpr std::chrono::milliseconds taken{5};
+    const auto work = [&](std::size_t, const Executor&, const Time&) { std::this_thread::sleep_for(taken); };
+    const auto source = std::make_shared<Kept>();
+    for_replicas(replicas, work, in_order, Time(source), 1);
+    REQUIRE(source->reserves.size() == replicas.size());
+    CHECK(source->reserves[0] == Duration{});
+    CHECK(source->reserves[1] >= taken);
+    CHECK(source->reserves[2] >= taken);
+
+    const auto idle = std::make_shared<Kept>();
+    for_replicas(
+        replicas, [](std::size_t, const Executor&, const Time&) {}, in_order, Time(idle), 1);
+    CHECK(idle->reserves[2] < taken);
 }
 
 TEST_CASE("of several replicas that fail the first is reported") {

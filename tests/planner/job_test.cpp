@@ -5,6 +5,8 @@
 #include "pipeweaver/planner/partition_choice.hpp"
 #include "pipeweaver/planner/static_order.hpp"
 #include "pipeweaver/planner/tuning.hpp"
+#include "planner/evaluate/step.hpp"
+#include "planner/job/sample.hpp"
 #include "planner/opponents/built_steps.hpp"
 #include "planner/options/recompute_menu.hpp"
 #include "tests/support/effort.hpp"
@@ -100,6 +102,26 @@ TEST_CASE("a batch does not change the partition of a job, and a fixed one is ta
     const auto plan = testing::planned(request);
     CHECK(plan.partition().name == first.name);
     CHECK(plan.partition().unit_items == first.unit_items);
+}
+
+TEST_CASE("partitions for whose tasks there is no time are not tried, but for the one with the fewest") {
+    const Request request = small_job();
+    const auto tasks_of = [&](const partition::Partition& one) {
+        const auto first = batches_of(request.job, request.batch).front();
+        return count_tasks(one, partition::units(one, request.job.setup->model, first));
+    };
+    ChoiceEffort effort = small_effort;
+    effort.most_tasks_of_replica = 1;
+    const PartitionChoice choice = choose_partition(request.job, request.batch, effort, in_order);
+    CHECK(choice.cut_short);
+    std::size_t left_out = 0;
+    for (const PartitionTried& one : choice.tried) {
+        if (one.why_not == no_time_left) ++left_out;
+        CHECK((one.why_not != no_time_left || tasks_of(one.partition) > tasks_of(choice.partition)));
+    }
+    CHECK(left_out > 0);
+    effort.most_tasks_of_replica = 1'000'000;
+    CHECK_FALSE(choose_partition(request.job, request.batch, effort, in_order).cut_short);
 }
 
 namespace {

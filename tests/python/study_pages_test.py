@@ -1,5 +1,5 @@
-"""docs/studies/*.md: their commands run beside examples/, print every line that the pages show, and take four minutes of
-processor time at most: two on two cores, where nothing else runs."""
+"""docs/studies/*.md: their commands run beside examples/, print every line that the pages show, and take four minutes
+of processor time at most: two on two cores, where nothing else runs."""
 
 import os
 import re

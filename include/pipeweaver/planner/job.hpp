@@ -102,6 +102,13 @@ struct Job {
 /// for beside it.
 [[nodiscard]] bool searches_order(const Job& job);
 
+/// Of `part` of a plan's time for what is done once: less where there are many replicas, each of which takes some
+/// however little there is.
+[[nodiscard]] double beside_replicas(double part, const Job& job, std::size_t threads);
+
+/// The part of a plan's time, at most, for what its users could launch by themselves.
+[[nodiscard]] double part_for_opponents(const Job& job, std::size_t threads);
+
 /// Whether a plan of the job has a schedule for a target that has one of its own: where an order is searched for the
 /// job's target, for all of them.
 [[nodiscard]] bool has_schedule_for(const Job& job, const std::string& target);

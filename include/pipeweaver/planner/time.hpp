@@ -26,6 +26,8 @@ public:
         virtual ~Source() = default;
         virtual std::optional<schedule::StopReason> stop(const search::Progress& progress) = 0;
         virtual Time fraction(double part, Duration reserve) = 0;
+        /// None: no clock is read, or there is no end.
+        virtual std::optional<Duration> left() { return std::nullopt; }
     };
 
     /// Time without an end.
@@ -44,6 +46,9 @@ public:
     [[nodiscard]] std::optional<schedule::StopReason> stop(const search::Progress& progress = {}) const;
 
     [[nodiscard]] bool is_over() const { return stop().has_value(); }
+
+    /// What is left, where a clock is read.
+    [[nodiscard]] std::optional<Duration> left() const;
 
     /// The question as searches ask it; null: time without an end.
     [[nodiscard]] search::KeepGoing keep_going() const;

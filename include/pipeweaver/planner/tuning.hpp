@@ -25,6 +25,7 @@ struct ChoiceEffort {
     /// Candidates that are searched on the first batch, as shortly as a plan does: those that memory makes slow, which
     /// policies do not tell, are no finalists.
     std::size_t semifinalists = 0;
+    std::size_t most_tasks_of_replica = SIZE_MAX;  ///< there is no time for partitions with more, but for the smallest
 };
 
 /// What a plan does by itself, in a fraction of a second; the same without searches; and what is worth a minute for a
@@ -35,15 +36,16 @@ inline constexpr ChoiceEffort thorough_choice{8, 5, 10, 1'000'000, 10'000'000, 2
 
 /// Fractions of the time that is left when the piece of work begins.
 struct Fractions {
-    double opponents = 0.5;            ///< at most: known schedules, tuned cuts and other layouts
-    double launched = 0.8;             ///< the same where no order is searched
-    double layouts = 0.4;              ///< the choice of a layout
-    double partition = 0.4;            ///< a partition's choice, beside which searches are for replicas
-    double robustness = 0.02;          ///< replays under perturbed costs, which take less unless the budget is short
-    double target = 0.3;               ///< the search for another target, in a plan of one replica
-    double asked_target = 0.5;         ///< the same where that target's schedule is what is asked for
-    double policies = 0.25;            ///< of a replica's; a search has more to gain, which begins with better ones
-    double search = 0.98;              ///< of a replica's; the rest is for a lower peak, which seldom needs it
+    double opponents = 0.5;      ///< at most: known schedules, tuned cuts and other layouts
+    double turns_as_whole = 24;  ///< beside so many more turns of replicas, one to a thread, what is done once has half
+    double launched = 0.8;       ///< as `opponents` where no order is searched
+    double layouts = 0.4;        ///< the choice of a layout
+    double partition = 0.4;      ///< a partition's choice, beside which searches are for replicas
+    double robustness = 0.02;    ///< replays under perturbed costs, which take less unless the budget is short
+    double target = 0.3;         ///< the search for another target, in a plan of one replica
+    double asked_target = 0.5;   ///< the same where that target's schedule is what is asked for
+    double policies = 0.25;      ///< of a replica's; a search has more to gain, which begins with better ones
+    double search = 0.98;        ///< of a replica's; the rest is for a lower peak, which seldom needs it
     double whole_backwards = 1.0 / 6;  ///< of a search both ways, for whole backwards
     double split_ahead = 1.0 / 2;      ///< of a search both ways, after which split backwards must be shorter
     double before_ports = 2.0 / 3;     ///< of a search that is likely to be followed by another, on shared ports
@@ -51,6 +53,9 @@ struct Fractions {
     double stages_target = 0.5;        ///< of a plan from stage times, for the target's own schedule
 };
 inline constexpr Fractions fractions{};
+
+/// What a plan takes at least of each task of each replica, its files included, on one core.
+inline constexpr Duration time_of_task = std::chrono::microseconds(14);
 
 /// How long a replica's files take for each of its tasks: a search leaves that much of its time. Measured: 37,000 tasks
 /// in 0.35 to 0.5 s, and 0.3 s to zip their lists.
