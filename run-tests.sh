@@ -123,6 +123,7 @@ part_tidy() {
 part_alone() { check "changed sources compile alone" python3 scripts/compile_alone.py; }
 part_cpp() {
   local sanitized release
+  rm -rf "${results:?}/pipeweaver_tests"
   sanitized=$(cases_of check pipeweaver_tests_sanitized)
   release=$(cases_of check pipeweaver_tests "--test-suite=release libraries,both libraries")
   # Reports are seldom read: of allocations they know two callers (with one LeakSanitizer finds nothing).
@@ -235,7 +236,7 @@ part_python() {
   await_python_packages && must "Python package" python_package || return
   local left_out=()
   [ $core = no ] || left_out=(--ignore-glob='*torch*' --ignore-glob='*browser*' --ignore-glob='*_ray_*' --ignore-glob='*_slurm_*')
-  local pytest=(.venv/bin/python -m pytest -q tests/python "${left_out[@]}" --session-timeout=1800)
+  local pytest=(.venv/bin/python -m pytest -q tests/python "${left_out[@]}" --session-timeout=2700)
   # Three workers on two cores: much of the time they wait. What asks the clock runs by itself.
   must "Python tests came to their end" to_their_end "${pytest[@]}" -m "not alone" -n 3 --junitxml="$results/python.xml"
   count "Python tests" "$results/python.xml"

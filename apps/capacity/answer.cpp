@@ -20,7 +20,6 @@ constexpr std::string_view calculons = "Calculon's published 518 points/s";
 
 nlohmann::ordered_json measured(const Limits& limits, const AnswerWanted& wanted) {
     auto json = limits.run(*wanted.start);
-    if (!limits.budget) json["budget_ns"] = nullptr;  // what a plan has without one
     if (wanted.judging) {
         json["points"] = wanted.judging->points;
         json["judging_seconds"] = wanted.judging->seconds;

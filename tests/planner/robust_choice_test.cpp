@@ -169,7 +169,7 @@ TEST_CASE("a proven optimum is kept unless robustness is asked for, and not call
     CHECK(!choose(problem.step, found, std::nullopt, rule, 1, in_order).other);
     CHECK(found.stop_reason == StopReason::optimal);
     CHECK(choose(problem.step, found, std::nullopt, robust_rule, 1, in_order).other);
-    CHECK(found.stop_reason == StopReason::stopped);
+    CHECK(found.stop_reason == StopReason::no_gain);
 
     const Four equal = equally_long();
     auto optimal = found_by_search(equal, {g_first(equal)});

@@ -18,6 +18,7 @@ needed("pipeweaver")
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 needed("ray")
 cluster_utils = needed("ray.cluster_utils")
+utils = needed("ray._private.utils")
 
 
 # Python on the node that will die: it judges one cell of a shard, says so, and then takes for ever.
@@ -43,7 +44,8 @@ class Nodes:
         self.cluster = cluster_utils.Cluster()
 
     def begin(self):
-        os.makedirs("/tmp/ray", exist_ok=True)  # Ray notes its head there, whatever its folder is
+        # Ray notes its head here, whatever its folder is, and does not make it.
+        pathlib.Path(utils.get_ray_address_file(None)).parent.mkdir(parents=True, exist_ok=True)
         node = {"num_cpus": 1, "include_dashboard": False, "object_store_memory": 100 << 20}
         self.cluster.add_node(**node, temp_dir=str(self.folder))
         (self.folder / "sitecustomize.py").write_text(HANGS.format(marker=str(self.marker)))
