@@ -4,7 +4,7 @@
 #   run-tests.sh                    everything that a change must pass; some 35 minutes from nothing on two slow cores
 #   run-tests.sh --quick            while working, under three minutes: format, structure, C++ tests of modules that changed
 #   run-tests.sh --core             without the tests that need PyTorch, a framework on it, a browser, Ray or Slurm
-#   run-tests.sh --all[=PART,...]   the full forms, too; these parts alone: full dev asan tidy python studies fuzz tsan
+#   run-tests.sh --all[=PART,...]   the full forms, too; these parts alone: full dev asan tidy python roots studies fuzz tsan
 #   run-tests.sh --only PART,...    these parts: format structure build tidy alone cpp types python
 #
 # Counted are: each C++ test case once, on the libraries with address and undefined-behaviour sanitizers in its short form
@@ -25,7 +25,7 @@ usage() {
 
 usual_parts=(format structure build tidy alone cpp types python)
 quick_parts=(format structure quick)
-full_parts=(full dev asan tidy python studies fuzz tsan)
+full_parts=(full dev asan tidy python roots studies fuzz tsan)
 core=no
 parts=("${usual_parts[@]}")
 while [ $# -gt 0 ]; do
@@ -148,6 +148,11 @@ part_all_tidy() {
     check "clang-tidy, each source" python3 scripts/tidy.py --each build/dev
 }
 part_all_python() { PIPEWEAVER_FULL=1 part_python; }
+# A fresh clone in bare roots of Debian 12 and 13: quickstart.sh in both, run-tests.sh in the newer.
+part_all_roots() {
+  check "quickstart.sh in bare roots" tests/install/in_clean_roots.sh --source
+  check "run-tests.sh --core in a bare root" tests/install/in_clean_roots.sh --core
+}
 # What clients may send to a server, for three minutes.
 part_all_fuzz() {
   must "Debian packages of the fuzzers" install_packages "${fuzz_packages[@]}" &&
