@@ -97,7 +97,7 @@ Launch launch_of(const planner::Rung& rung) {
                   .fused_attention = setup.recipe.execution.fused_attention,
                   .has_pipeline = way.has_pipeline && setup.layout.pp > 1,
                   .policy = way.policy,
-                  .recompute = way.recompute,
+                  .recompute = name_of(*way.recompute),
                   .microbatches = way.microbatches,
                   .most_tokens = way.most_tokens,
                   .step = rung.step,

@@ -184,7 +184,7 @@ private:
     void read_recompute() {
         const Json name = json_.at("recompute");
         launch_.recompute = name.text();
-        const bool by_rank = launch_.recompute == "by-rank";
+        const bool by_rank = planner::step_recompute_named(launch_.recompute) == planner::recompute_by_rank;
         if (!by_rank) check_setting(name);
         for (const Json& one : json_.at("recompute_of_ranks").elements()) {
             check_setting(one);

@@ -188,7 +188,7 @@ TakenScript take_script(planner::PlanOptions& plan) {
         workload.dataset = fmt::format("constant-{}", *all.seq_length);
     script.take_microbatches(all, gpus, workload.found_model().microbatch_tokens);
     if (all.pp > 1) plan.layers = run.options.layers;
-    plan.now = fmt::format("{},{}", run.options.policy, run.options.recompute);
+    plan.now = fmt::format("{},{}", run.options.policy, name_of(*run.options.recompute));
     return taken_script;
 }
 

@@ -1,7 +1,6 @@
 // The encoder whole on the first stage, the generator whole on the last, the backbone cut over all of them.
 #include "partition/cut.hpp"
 #include "partition/one_chain.hpp"
-#include "pipeweaver/base/error.hpp"
 
 #include <fmt/format.h>
 
@@ -48,10 +47,13 @@ void append_whole(const Model& model, std::size_t begin, std::size_t end, std::v
 }  // namespace
 
 // A stage for each layer of the backbone, and one each for what lies whole before and after it.
-std::int64_t most_first_stages(const Model& model) {
+MostStages most_first_stages(const Model& model) {
     const std::size_t backbone = model.backbone();
     const std::int64_t whole = (backbone > 0 ? 1 : 0) + (backbone + 1 < model.modules.size() ? 1 : 0);
-    return model.modules[backbone].architecture.layers + whole;
+    const Module& spread = model.modules[backbone];
+    return {spread.architecture.layers + whole,
+            fmt::format("the {} layers of {} and what lies whole before and after them", spread.architecture.layers,
+                        spread.name)};
 }
 
 Partition first_stage(const Setup& setup, const Sample& sample, std::int64_t chunks_per_rank) {
@@ -72,10 +74,7 @@ Partition first_stage(const Setup& setup, const Sample& sample, std::int64_t chu
     std::vector<std::int64_t> weights = times[spread];
     if (front) weights.insert(weights.begin(), std::accumulate(work.begin(), most, std::int64_t{0}));
     if (back) weights.push_back(std::accumulate(most + 1, work.end(), std::int64_t{0}));
-    const auto stages = static_cast<std::size_t>(setup.layout.pp * chunks_per_rank);
-    if (stages > weights.size())
-        fail(ErrorKind::input, "{} stages are more than the {} layers of {} and what lies whole before and after them",
-             stages, layers.size(), model.modules[spread].name);
+    const std::size_t stages = stages_of(setup, chunks_per_rank);
     auto ends = cut_between(weights, stages, front, back);
 
     std::vector<LayerRange> pieces;

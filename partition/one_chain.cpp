@@ -4,10 +4,11 @@
 
 #include "partition/cut.hpp"
 #include "partition/rank_memory.hpp"
-#include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emulator/layer_costs.hpp"
 #include "pipeweaver/workloads/counts.hpp"
+
+#include <fmt/format.h>
 
 #include <map>
 #include <numeric>
@@ -88,12 +89,6 @@ Partition one_chain(const Setup& setup, std::string name, std::int64_t chunks_pe
     return {std::move(name), chunks_per_rank, {std::move(chain)}, {0}, {}, {}};
 }
 
-std::size_t stages_of(const Setup& setup, std::int64_t chunks_per_rank, std::size_t most, std::string_view what) {
-    const auto stages = static_cast<std::size_t>(setup.layout.pp * chunks_per_rank);
-    if (stages > most) fail(ErrorKind::input, "{} stages are more than {} {} layers", stages, what, most);
-    return stages;
-}
-
 namespace {
 
 // All modules as one chain of ranks * chunks_per_rank stages, layers weighed by `weight_of`.
@@ -103,7 +98,7 @@ Partition cut_by(const Setup& setup, std::string name, std::int64_t chunks_per_r
     std::vector<std::int64_t> weights;
     weights.reserve(layers.size());
     for (const LayerRange& layer : layers) weights.push_back(weight_of(layer));
-    const std::size_t stages = stages_of(setup, chunks_per_rank, layers.size());
+    const std::size_t stages = stages_of(setup, chunks_per_rank);
     return one_chain(setup, std::move(name), chunks_per_rank, layers, cut_evenly(weights, stages));
 }
 
@@ -136,7 +131,7 @@ Partition uniform(const Setup& setup, const Sample&, std::int64_t chunks_per_ran
 
 Partition balanced(const Setup& setup, const Sample& sample, std::int64_t chunks_per_rank) {
     const auto layers = layers_of(setup.model, modules_between(0, setup.model.modules.size()));
-    const std::size_t stages = stages_of(setup, chunks_per_rank, layers.size());
+    const std::size_t stages = stages_of(setup, chunks_per_rank);
     const auto times = times_of(setup, sample, layers);
     Partition by_time = one_chain(setup, "balanced", chunks_per_rank, layers, cut_evenly(times, stages));
     const RankMemory memory(setup, sample, chunks_per_rank);

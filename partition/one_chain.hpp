@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace pipeweaver::partition {
@@ -28,8 +27,9 @@ namespace pipeweaver::partition {
                                   const std::vector<emulator::LayerRange>& layers,
                                   const std::vector<std::size_t>& ends);
 
-/// Stages that ranks have with so many chunks each. Throws Error{input} if that is more than `most`, which are `what`.
-[[nodiscard]] std::size_t stages_of(const emulator::Setup& setup, std::int64_t chunks_per_rank, std::size_t most,
-                                    std::string_view what = "the model's");
+/// Stages that ranks have with so many chunks each.
+[[nodiscard]] inline std::size_t stages_of(const emulator::Setup& setup, std::int64_t chunks_per_rank) {
+    return static_cast<std::size_t>(setup.layout.pp * chunks_per_rank);
+}
 
 }  // namespace pipeweaver::partition

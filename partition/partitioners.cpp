@@ -3,6 +3,8 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 
@@ -16,8 +18,8 @@ Partition balanced(const emulator::Setup& setup, const Sample& sample, std::int6
 Partition uniform(const emulator::Setup& setup, const Sample& sample, std::int64_t chunks_per_rank);
 Partition first_stage(const emulator::Setup& setup, const Sample& sample, std::int64_t chunks_per_rank);
 Partition three_phase(const emulator::Setup& setup, const Sample& sample, std::int64_t chunks_per_rank);
-std::int64_t most_first_stages(const workloads::Model& model);
-std::int64_t most_phase_stages(const workloads::Model& model);
+MostStages most_first_stages(const workloads::Model& model);
+MostStages most_phase_stages(const workloads::Model& model);
 
 const std::vector<Partitioner>& partitioners() {
     static const std::vector<Partitioner> all{
@@ -27,42 +29,42 @@ const std::vector<Partitioner>& partitioners() {
          .own_chains = true,
          .for_jobs = true,
          .for_frameworks = true,
-         .make = dip},
+         .cut = dip},
         {.name = "modules",
          .about = "each module a chain of its own, units and segments chosen on the job's sample",
          .own_chunks = true,
          .own_chains = true,
          .for_jobs = true,
-         .make = modules,
+         .cut = modules,
          .offer = per_module_candidates},
         {.name = "megatron",
          .about = "one chain of all modules, cut by parameters",
          .one_chain = true,
          .for_frameworks = true,
          .as_opponent = 3,
-         .make = megatron},
+         .cut = megatron},
         {.name = "balanced",
          .about = "one chain of all modules, cut by time, and by memory where that is short",
          .one_chain = true,
          .for_jobs = true,
          .for_frameworks = true,
          .as_opponent = 2,
-         .make = balanced},
+         .cut = balanced},
         {.name = "uniform",
          .about = "one chain of all modules, as many layers in each stage",
          .one_chain = true,
-         .make = uniform},
+         .cut = uniform},
         {.name = "first-stage",
          .about = "one chain: encoders whole on the first stage, generators on the last",
          .one_chain = true,
          .as_opponent = 1,
-         .make = first_stage,
+         .cut = first_stage,
          .most_stages = most_first_stages},
         {.name = "three-phase",
          .about = "encoders data parallel over all GPUs, then the pipeline, then their backward",
          .for_jobs = true,
          .as_opponent = 4,
-         .make = three_phase,
+         .cut = three_phase,
          .why_not = why_not_dealt,
          .most_stages = most_phase_stages}};
     return all;
@@ -82,11 +84,11 @@ const Partitioner& partitioner(std::string_view name) {
 
 namespace {
 
-std::int64_t most_stages_of(const workloads::Model& model, const Partitioner& one) {
+MostStages most_stages_of(const workloads::Model& model, const Partitioner& one) {
     if (one.most_stages != nullptr) return one.most_stages(model);
     std::int64_t layers = 0;
     for (const auto& module : model.modules) layers += module.architecture.layers;
-    return layers;
+    return {layers, fmt::format("the model's {} layers", layers)};
 }
 
 // The rows of a use, in the order in which they are tried.
@@ -109,7 +111,7 @@ std::vector<const Partitioner*> rows_for(Use use, const emulator::Setup& setup) 
 
 std::vector<std::int64_t> chunks_for(Use use, const emulator::Setup& setup, const Partitioner& one) {
     if (one.own_chunks) return {0};
-    const std::int64_t stages = most_stages_of(setup.model, one);
+    const std::int64_t stages = most_stages_of(setup.model, one).count;
     // Runtimes of one chain are given few: with more stages of a chain, fewer of their schedules apply.
     const std::int64_t most = use == Use::framework ? 2 : chunk_counts.back();
     std::vector<std::int64_t> chunks;
@@ -119,6 +121,25 @@ std::vector<std::int64_t> chunks_for(Use use, const emulator::Setup& setup, cons
 }
 
 }  // namespace
+
+std::optional<std::string> Cutting::why_not(const emulator::Setup& setup) const {
+    if (by->why_not != nullptr)
+        if (const auto why = by->why_not(setup)) return fmt::format("partition {}: {}", by->name, *why);
+    if (by->own_chunks) return std::nullopt;
+    const std::int64_t stages = setup.layout.pp * chunks_per_rank;
+    const MostStages most = most_stages_of(setup.model, *by);
+    if (stages <= most.count) return std::nullopt;
+    return fmt::format("{} stages are more than {}", stages, most.of);
+}
+
+Partition Cutting::make(const emulator::Setup& setup, const Sample& sample) const {
+    if (const auto why = why_not(setup)) fail(ErrorKind::input, "{}", *why);
+    return by->cut(setup, sample, chunks_per_rank);
+}
+
+Partition Partitioner::make(const emulator::Setup& setup, const Sample& sample, std::int64_t chunks_per_rank) const {
+    return Cutting{this, chunks_per_rank}.make(setup, sample);
+}
 
 std::vector<Cutting> cuttings(Use use, const emulator::Setup& setup, std::string_view name) {
     const auto rows = name.empty() ? rows_for(use, setup) : std::vector{&partitioner(name)};

@@ -1,7 +1,6 @@
 // Encoders data parallel over all GPUs, the rest of the model a pipeline between their forwards and their backwards.
 #include "partition/cut.hpp"
 #include "partition/one_chain.hpp"
-#include "pipeweaver/base/error.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 
 #include <fmt/format.h>
@@ -34,19 +33,18 @@ std::optional<std::string> why_not_dealt(const Setup& setup) {
 }
 
 // A stage for each layer from the backbone on.
-std::int64_t most_phase_stages(const Model& model) {
+MostStages most_phase_stages(const Model& model) {
     std::int64_t layers = 0;
     for (std::size_t m = model.backbone(); m < model.modules.size(); ++m)
         layers += model.modules[m].architecture.layers;
-    return layers;
+    return {layers, fmt::format("the pipeline's {} layers", layers)};
 }
 
 Partition three_phase(const Setup& setup, const Sample& sample, std::int64_t chunks_per_rank) {
-    if (const auto why = why_not_dealt(setup)) fail(ErrorKind::input, "partition three-phase: {}", *why);
     const Model& model = setup.model;
     const std::size_t backbone = model.backbone();
     const auto layers = layers_of(model, modules_between(backbone, model.modules.size()));
-    const std::size_t stages = stages_of(setup, chunks_per_rank, layers.size(), "the pipeline's");
+    const std::size_t stages = stages_of(setup, chunks_per_rank);
     Partition partition =
         one_chain(setup, "three-phase", chunks_per_rank, layers, cut_evenly(times_of(setup, sample, layers), stages));
     for (std::size_t m = 0; m < model.modules.size(); ++m) partition.layouts.push_back(layout_of({}, m, setup.layout));

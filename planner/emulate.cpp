@@ -9,11 +9,12 @@
 #include "planner/given_schedule.hpp"
 #include "planner/job/sample.hpp"
 #include "planner/replicas/assignment.hpp"
-#include "planner/schedule/recompute_settings.hpp"
+#include "planner/way/settings.hpp"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <numeric>
 
 namespace pipeweaver::planner {
 
@@ -36,17 +37,6 @@ struct ReplicaSchedule {
 // Fixed orders take no longer a task, however many there are.
 std::size_t most_tasks_of(const std::string& policy) {
     return search::policy(policy).fixed_order ? sizes.tasks_in_order : sizes.tasks;
-}
-
-// Whether two replicas' microbatches are of the same sizes in the same order.
-bool are_alike(const Microbatches& one, const Microbatches& other) {
-    using ItemRef = workloads::Microbatch::ItemRef;
-    return std::equal(one.begin(), one.end(), other.begin(), other.end(), [](const auto& a, const auto& b) {
-        return a.lengths == b.lengths && std::equal(a.items.begin(), a.items.end(), b.items.begin(), b.items.end(),
-                                                    [](const ItemRef& x, const ItemRef& y) {
-                                                        return x.size == y.size && x.sample_tokens == y.sample_tokens;
-                                                    });
-    });
 }
 
 // Of a rank, with whatever it holds.
@@ -79,7 +69,7 @@ public:
             if (by_rank())
                 menus_ = {opponent_settings(setup_, partition_)};
             else if (request.recompute)
-                menus_ = {{*request.recompute}};
+                menus_ = {{request.recompute->everywhere}};
             else
                 for (const Recompute mode : usual_modes()) menus_.push_back({mode});
         }
@@ -162,7 +152,7 @@ private:
     }
 
     bool is_given() const { return !asked_.schedules.empty(); }
-    bool by_rank() const { return asked_.recompute_by_rank && !is_given(); }
+    bool by_rank() const { return asked_.recompute == recompute_by_rank && !is_given(); }
 
     // A rank's memory follows from its own order alone only where times do not decide the order.
     void require_fixed_order() const {
@@ -192,16 +182,9 @@ private:
         menus_.erase(menus_.begin(), menus_.begin() + first);
     }
 
-    // Per replica: the first whose step is the same.
-    std::vector<std::size_t> first_alike() const {
-        const auto& replicas = shared_.microbatches;
-        const bool may_differ = is_given() || !setup_.what_if.devices.empty();
-        std::vector<std::size_t> like(replicas.size());
-        for (std::size_t r = 0; r < replicas.size(); ++r) {
-            std::size_t first = may_differ ? r : 0;
-            while (first < r && (like[first] != first || !are_alike(replicas[first], replicas[r]))) ++first;
-            like[r] = first;
-        }
+    std::vector<std::size_t> first_of_same_step() const {
+        auto like = first_alike(shared_.microbatches);
+        if (is_given() || !setup_.what_if.devices.empty()) std::iota(like.begin(), like.end(), std::size_t{0});
         return like;
     }
 
@@ -211,14 +194,17 @@ private:
         sum.partition = partition_;
         sum.policy = policy_;
         sum.assigned = shared_.shares;
-        if (!is_given() && !by_rank()) sum.recompute = menus_.front().front();
+        if (by_rank())
+            sum.recompute = recompute_by_rank;
+        else if (!is_given())
+            sum.recompute = {.everywhere = menus_.front().front()};
         const std::size_t replicas = shared_.microbatches.size();
         sum.replicas.resize(replicas);
         if (by_rank()) sum.by_rank.resize(replicas);
         std::vector<double> flops(replicas);
         std::vector<TimeShares> shares(replicas);
         std::vector<std::string> refused(replicas);
-        const auto like = first_alike();
+        const auto like = first_of_same_step();
         run_jobs(execute_, replicas, [&](std::size_t r) {
             if (like[r] != r) return;
             const ReplicaSchedule scheduled = scheduled_replica(r);

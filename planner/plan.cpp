@@ -105,29 +105,35 @@ std::optional<BaselinePlan> picture(const Job& job, const Beside& beside, const 
     return run ? std::optional(pictured(*run, 0)) : std::nullopt;
 }
 
-// A replica with less to do may still hold a larger microbatch than those that the opponent was judged on.
-template <class... Arguments>
-void emplace_if_it_fits(std::optional<OpponentPlan>& plan, const Arguments&... arguments) {
-    try {
-        plan.emplace(arguments...);
-    } catch (const Error& error) {
-        if (error.kind() != ErrorKind::limit) throw;
-    }
+// The row's way with what all replicas fit with: one with less to do may hold a larger microbatch than those that it
+// was judged on. None: nothing does, or it is no faster than `step` so.
+std::optional<OpponentWay> faster_on_all(const Beside& beside, const Baseline& row, std::optional<Duration> step,
+                                         const Job& job, const Batch& batch, const Executor& execute) {
+    OpponentWay way = beside.ways->ways[*row.way];
+    way.recompute = row.recompute;
+    const OpponentResult ran = run_on_all(way, job, batch, execute);
+    if (!ran.runs() || (step && ran.step >= *step)) return std::nullopt;
+    way.recompute = ran.recompute;
+    return way;
+}
+
+// The fastest opponent that could be the plan of the job, if it is faster than `step`.
+std::optional<OpponentWay> faster_way(const Beside& beside, Duration step, const Job& job, const Batch& batch,
+                                      const Executor& execute) {
+    const Baseline* row = faster_opponent(job, beside.baselines, step);
+    return row == nullptr ? std::nullopt : faster_on_all(beside, *row, step, job, batch, execute);
 }
 
 // The fastest that the job's target launches on the plan's ranks, with a recomputation that fits every replica. False:
 // it launches nothing there.
 bool plan_launched(std::optional<OpponentPlan>& plan, const Job& job, const Batch& batch, const Wanted& wanted,
                    const Beside& beside, const Assignment& assignment, const Executor& execute) {
-    for (Baseline row : beside.baselines.all) {
+    for (const Baseline& row : beside.baselines.all) {
         if (!row.is_opponent || !row.launched || !row.on_own_ranks) continue;
-        if (plan && row.step >= plan->replicas().step()) continue;
-        const OpponentWay& way = beside.ways->ways[*row.way];
-        std::optional<OpponentPlan> here;
-        emplace_if_it_fits(here, job, wanted, way, row, assignment, execute);
-        if (!here) row.recompute = recompute_that_fits(way, row.recompute, job, batch, execute);
-        if (!here && !row.recompute.empty()) emplace_if_it_fits(here, job, wanted, way, row, assignment, execute);
-        if (here && (!plan || here->replicas().step() < plan->replicas().step())) plan = std::move(here);
+        const auto best = plan ? std::optional(plan->replicas().step()) : std::nullopt;
+        if (best && row.step >= *best) continue;
+        if (const auto way = faster_on_all(beside, row, best, job, batch, execute))
+            plan.emplace(job, wanted, *way, assignment, execute);
     }
     return plan.has_value();
 }
@@ -202,10 +208,10 @@ Plan make_plan(const Job& job, const Batch& batch, const Executor& execute, cons
     const Baselines policies = baselines_of(choice.partition, searched.times());
 
     // An opponent that is faster than what was found is the plan.
-    const Baseline* better = faster_opponent(job, opponents.baselines, searched.step());
     std::optional<OpponentPlan> theirs;
-    if (better != nullptr && numbers.size() == by_load.shares.size())
-        emplace_if_it_fits(theirs, job, wanted, opponents.ways->ways[*better->way], *better, by_load, execute);
+    if (numbers.size() == by_load.shares.size())
+        if (const auto way = faster_way(opponents, searched.step(), job, batch, execute))
+            theirs.emplace(job, wanted, *way, by_load, execute);
     const bool takes_theirs = theirs && theirs->replicas().step() < searched.step();
     PlannedReplicas& replicas = takes_theirs ? theirs->replicas() : searched;
 

@@ -54,18 +54,18 @@ bool has_experts(const MultimodalRun& run) {
     return run.model.modules[run.model.backbone()].architecture.moe.has_value();
 }
 
-std::string_view recompute_of(Recomputation recomputation) {
+emulator::Recompute recompute_of(Recomputation recomputation) {
     switch (recomputation) {
         case Recomputation::full:
-            return "full";
+            return emulator::Recompute::full;
         case Recomputation::half:
-            return "half";
+            return emulator::Recompute::half;
         case Recomputation::selective:
-            return "selective";
+            return emulator::Recompute::selective;
         case Recomputation::core_attention:
-            return "core-attention";
+            return emulator::Recompute::core_attention;
         default:
-            return "none";
+            return emulator::Recompute::none;
     }
 }
 
@@ -101,7 +101,8 @@ planner::EmulateOptions emulated_run(const TrainingRun& run) {
         options.layers = networks->layers;
     options.chunks = run.virtual_stages;
     options.policy = run.virtual_stages > 1 ? "interleaved" : "1f1b";
-    options.recompute = networks ? networks->recompute : std::string(recompute_of(run.recomputation));
+    options.recompute = networks ? planner::step_recompute_named(networks->recompute)
+                                 : planner::StepRecompute{.everywhere = recompute_of(run.recomputation)};
     options.any_memory = true;
     return options;
 }

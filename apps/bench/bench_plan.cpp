@@ -136,7 +136,7 @@ struct BenchPlan {
             PlanRow& one = row(baseline);
             one.ratios.values.push_back(ratio);
             if (baseline.is_opponent) {
-                ++one.recompute[baseline.recompute];
+                ++one.recompute[name_of(*baseline.recompute)];
                 least = std::min(least.value_or(ratio), ratio);
             }
         }

@@ -75,7 +75,7 @@ Point point_of(const LayoutConsidered& one, const LayoutChoice& choice) {
         point.step = found->step;
         point.partition = found->partition;
         point.policy = found->policy;
-        point.recompute = found->recompute;
+        point.recompute = recompute_of(*found);
         point.chunks = found->chunks_per_rank;
         point.memory = found->memory;
     } else if (one.passed_over) {

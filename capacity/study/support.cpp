@@ -88,8 +88,7 @@ planner::Emulation emulated(const Found& found, const Executor& execute) {
     wanted.job.partition = found.point.partition;
     wanted.policy = found.point.policy;
     wanted.chunks_per_rank = found.point.chunks;
-    wanted.recompute = emulator::recompute_named(found.point.recompute);
-    wanted.recompute_by_rank = !wanted.recompute;
+    wanted.recompute = planner::step_recompute_named(found.point.recompute);
     wanted.any_memory = true;
     return planner::emulate(wanted, execute);
 }

@@ -36,10 +36,8 @@ Writer recipe_json(const Recipe& recipe) {
             {"host_link_bytes_per_s", recipe.host_link.bytes_per_second}};
 }
 
-// "by-rank" where each rank has its own.
-Writer recompute_json(const std::optional<Recompute>& of_all, bool by_rank) {
-    if (by_rank) return "by-rank";
-    return of_all ? Writer(name_of(*of_all)) : Writer(nullptr);
+Writer recompute_json(const std::optional<planner::StepRecompute>& recompute) {
+    return recompute ? Writer(name_of(*recompute)) : Writer(nullptr);
 }
 
 // Of a given schedule neither partition nor policy is asked for.
@@ -63,7 +61,7 @@ Writer asked_json(const EmulationRequest& request) {
                 {"seed", job.seed}};
     if (!request.assigned.empty()) json["assigned"] = request.assigned;
     json["schedule"] = request.schedule.empty() ? Writer(nullptr) : Writer(request.schedule);
-    json["recompute"] = recompute_json(request.recompute, request.recompute_by_rank);
+    json["recompute"] = recompute_json(request.recompute);
     json["recipe"] = recipe_json(request.job.setup->recipe);
     json["what_if"] = what_if_json(request.job.setup->what_if);
     json["headroom"] = job.setup->headroom.fraction();
@@ -165,7 +163,7 @@ Writer emulation_json(const EmulationRequest& request, const Emulation& emulatio
         json["base"] = std::move(figures);
     }
     json["policy"] = emulation.policy;
-    json["recompute"] = recompute_json(emulation.recompute, !emulation.by_rank.empty());
+    json["recompute"] = recompute_json(emulation.recompute);
     json["partition"] = partition_json(emulation.partition, request.job.setup->model);
     json["share_of_time"] = shares_json(emulation.shares);
     json["assumed"] = emulator::approximations(*request.job.setup);

@@ -30,7 +30,6 @@ std::string recipe_text(const EmulationRequest& request, const Emulation& emulat
     const Recipe& recipe = request.job.setup->recipe;
     std::string text;
     if (emulation.recompute) text = fmt::format("recompute {}, ", name_of(*emulation.recompute));
-    if (!emulation.by_rank.empty()) text = "recompute by-rank, ";
     text += fmt::format("recipe {}, ZeRO {}", recipe.name, recipe.zero);
     if (recipe.bucket.count > 0) text += fmt::format(", gradients in buckets of {}", human(recipe.bucket));
     if (recipe.launch.count() > 0) text += fmt::format(", {} of the host a kernel", human(recipe.launch));

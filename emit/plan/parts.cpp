@@ -101,8 +101,8 @@ Writer alternatives_json(const planner::PartitionChoice& choice) {
 
 std::string words_of(const planner::Baseline& baseline) {
     return fmt::format("{}, {}, {} chunk{}{}{}", baseline.partition, baseline.policy, baseline.chunks_per_rank,
-                       baseline.chunks_per_rank == 1 ? "" : "s", baseline.recompute.empty() ? "" : ", recompute ",
-                       baseline.recompute);
+                       baseline.chunks_per_rank == 1 ? "" : "s", baseline.recompute ? ", recompute " : "",
+                       recompute_of(baseline));
 }
 
 std::string shares_text(const emulator::TimeShares& shares) {
@@ -131,7 +131,11 @@ Writer shares_json(const emulator::TimeShares& shares) {
 std::string recompute_of(const Plan& plan) {
     if (!plan.is_opponents) return "by pass";
     const auto& modes = plan.partition().modes;
-    return modes.size() == 1 ? name_of(modes.front()) : "by-rank";
+    return modes.size() == 1 ? name_of(modes.front()) : name_of(planner::recompute_by_rank);
+}
+
+std::string recompute_of(const planner::Baseline& baseline) {
+    return baseline.recompute ? name_of(*baseline.recompute) : std::string();
 }
 
 std::string told_apart(const Robustness& robustness, const Gain& gain) {
@@ -139,7 +143,7 @@ std::string told_apart(const Robustness& robustness, const Gain& gain) {
         return std::tie(other.partition, other.policy, other.chunks_per_rank) ==
                std::tie(gain.partition, gain.policy, gain.chunks_per_rank);
     });
-    return alike < 2 || gain.recompute.empty() ? std::string() : ", recompute " + gain.recompute;
+    return alike < 2 || !gain.recompute ? std::string() : ", recompute " + name_of(*gain.recompute);
 }
 
 nlohmann::ordered_json training_json(const planner::Job& job, Duration step, std::int64_t tokens_of_step) {

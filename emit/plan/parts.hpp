@@ -40,6 +40,9 @@ namespace pipeweaver::emit {
 /// What the plan's passes recompute, in a word: "by pass"; of a plan that is an opponent's, that one's setting.
 [[nodiscard]] std::string recompute_of(const planner::Plan& plan);
 
+/// Empty where it is no opponent's.
+[[nodiscard]] std::string recompute_of(const planner::Baseline& baseline);
+
 /// ", recompute by-rank" of an opponent that the same policy on the same partition is beside; else empty.
 [[nodiscard]] std::string told_apart(const planner::Robustness& robustness, const planner::Gain& gain);
 

@@ -34,7 +34,7 @@ std::string padding_json(const Job& job, const TargetPlan& plan) {
                                 {"item_patches", padding.item_patches},
                                 {"padded_share_of_tokens", waste(padding.real_tokens, padding.padded_tokens)},
                                 {"padded_share_of_patches", waste(padding.real_patches, padding.padded_patches)},
-                                {"recompute", plan.recompute}};
+                                {"recompute", name_of(plan.recompute)}};
     for (const emulator::Recompute one : plan.by_rank) json["recompute_of_ranks"].push_back(name_of(one));
     return json.dump(1) + "\n";
 }

@@ -76,7 +76,7 @@ Writer layout_tried_json(const LayoutTried& one, bool taken) {
     json["partition"] = one.partition;
     json["chunks_per_rank"] = one.chunks_per_rank;
     json["policy"] = one.policy;
-    json["recompute"] = one.recompute;
+    json["recompute"] = recompute_of(one);
     json["peak_bytes"] = one.memory.count;
     json["searched"] = one.searched;
     json["own"] = one.is_own;
@@ -151,13 +151,13 @@ Writer target_json(const Plan& plan, const TargetPlan& own) {
                              {"policy", one.policy},
                              {"makespan_ns", one.makespan.count()},
                              {"chunks_per_rank", one.chunks_per_rank},
-                             {"recompute", one.recompute}});
+                             {"recompute", name_of(one.recompute)}});
     const planner::Target& target = planner::target(own.target);
     Writer json{{"replica", own.replica},
                 {"replicas", is_of_first_alone(plan, target) ? 1 : plan.replicas.size()},
                 {"partition", own.cut.partition.name},
                 {"chunks_per_rank", own.cut.partition.chunks_per_rank},
-                {"recompute", own.recompute},
+                {"recompute", name_of(own.recompute)},
                 {"split_backwards", split_backwards(own.cut.step.problem)},
                 {"makespan_ns", own.found.replay.makespan.count()},
                 {"lower_bound_ns", own.found.bound.count()},
@@ -207,7 +207,7 @@ Writer opponent_json(const Plan& plan) {
     return {{"partition", opponent->partition},
             {"policy", opponent->policy},
             {"chunks_per_rank", opponent->chunks_per_rank},
-            {"recompute", opponent->recompute},
+            {"recompute", recompute_of(*opponent)},
             {"chosen_on", plan.baselines.chosen_on.text()},
             {"step_ns", opponent->step.count()},
             {"over_plan", static_cast<double>(opponent->step.count()) / static_cast<double>(plan.step.count())},
@@ -268,7 +268,7 @@ void add_baselines(Writer& json, const Baselines& all) {
              {"opponent", baseline.is_opponent}});
         if (!baseline.is_opponent) continue;
         json["baselines"].back()["launched"] = baseline.launched;
-        json["baselines"].back()["recompute"] = baseline.recompute;
+        json["baselines"].back()["recompute"] = recompute_of(baseline);
         json["baselines"].back()["command"] = baseline.command.empty() ? Writer(nullptr) : Writer(baseline.command);
     }
     for (const NotApplicable& pair : all.not_applicable)

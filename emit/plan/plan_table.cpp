@@ -117,7 +117,7 @@ std::string schedules(const Plan& plan) {
     std::size_t opponents = 0;
     for (const Baseline& b : plan.baselines.all)
         if (!b.is_opponent || ++opponents <= opponents_shown)
-            row(b.partition, b.policy, b.chunks_per_rank, b.recompute, b.makespan, b.bound, b.step);
+            row(b.partition, b.policy, b.chunks_per_rank, recompute_of(b), b.makespan, b.bound, b.step);
     if (opponents > opponents_shown)
         text += fmt::format("{} more opponents are in plan.json and report.html\n", opponents - opponents_shown);
     return text;
@@ -149,7 +149,7 @@ std::string layouts(const std::optional<LayoutChoice>& choice) {
         text += fmt::format("{} tp {:<2} {}pp {:<3} dp {:<4} {}zero {}  {}, {} ({} {}, {}, recompute {}){}\n",
                             i == choice->taken ? ">" : " ", one.layout.tp, cp, one.layout.pp, one.layout.dp, ep,
                             one.zero, time, human(one.memory), one.partition, one.chunks_per_rank, one.policy,
-                            one.recompute, one.is_own ? ", your own" : "");
+                            recompute_of(one), one.is_own ? ", your own" : "");
     }
     if (choice->own_refused) text += fmt::format("  your own refused: {}\n", *choice->own_refused);
     for (const LayoutRefused& one : choice->refused) text += fmt::format("  {} refused: {}\n", one.count, one.why);
@@ -270,16 +270,16 @@ std::string target_text(const Plan& plan, const TargetPlan& own) {
     };
     const Duration makespan = own.found.replay.makespan;
     const bool first_alone = is_of_first_alone(plan, row);
-    std::string text = fmt::format("\n{} ({}{}): {} with {}, {}recompute {}: makespan {}, {:.2f}x the plan's{}\n",
-                                   row.title, schedule_file(row), for_which_replicas(plan, row), own.cut.partition.name,
-                                   chunks(own.cut.partition.chunks_per_rank),
-                                   row.fixed_shapes ? padding_text(own.padding) : "", own.recompute, seconds(makespan),
-                                   over(makespan, compared_with(plan, row)), first_alone ? " for this replica" : "");
+    std::string text = fmt::format(
+        "\n{} ({}{}): {} with {}, {}recompute {}: makespan {}, {:.2f}x the plan's{}\n", row.title, schedule_file(row),
+        for_which_replicas(plan, row), own.cut.partition.name, chunks(own.cut.partition.chunks_per_rank),
+        row.fixed_shapes ? padding_text(own.padding) : "", name_of(own.recompute), seconds(makespan),
+        over(makespan, compared_with(plan, row)), first_alone ? " for this replica" : "");
     for (const std::string& policy : row.compared)
         if (const TargetBaseline* best = own.best(policy))
             text += fmt::format("{}{} takes {} ({}, {}, recompute {}), {:.2f}x this schedule\n",
                                 row.fixed_shapes ? "with the same padding " : "", policy, seconds(best->makespan),
-                                best->partition, chunks(best->chunks_per_rank), best->recompute,
+                                best->partition, chunks(best->chunks_per_rank), name_of(best->recompute),
                                 over(best->makespan, makespan));
     return own.choice.other ? text + fmt::format("of what was found for {}, {}", row.title, choice(own.choice)) : text;
 }

@@ -65,8 +65,8 @@ std::vector<std::string> names_of(const std::vector<emulator::Recompute>& modes)
 std::vector<std::string> modes_of(const BaselinePlan& opponent) {
     std::size_t modes = 0;
     for (const std::uint32_t mode : opponent.schedule.mode) modes = std::max<std::size_t>(modes, mode + 1);
-    const std::string& setting = opponent.baseline.recompute;
-    return std::vector<std::string>(modes, emulator::recompute_named(setting) ? setting : "by rank");
+    const planner::StepRecompute& setting = *opponent.baseline.recompute;
+    return std::vector<std::string>(modes, setting.by_rank ? "by rank" : name_of(setting));
 }
 
 std::vector<Drawn> drawn(const Plan& plan) {

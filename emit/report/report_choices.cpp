@@ -26,7 +26,7 @@ std::string layout_row(const LayoutTried& one, Duration fastest, bool chosen) {
                        chosen ? " class=\"best\"" : "", one.layout.tp, one.layout.pp, one.layout.dp,
                        others(one.layout) + (one.is_own ? " (your own)" : ""), cell("ZeRO", std::to_string(one.zero)),
                        cell("partition, chunks", fmt::format("{} {}", one.partition, one.chunks_per_rank)),
-                       cell("schedule", one.policy), cell("recompute", one.recompute),
+                       cell("schedule", one.policy), cell("recompute", recompute_of(one)),
                        number_cell("memory", human(one.memory)),
                        number_cell("microbatches", std::to_string(one.microbatches)),
                        number_cell("step", human(one.step)), number_cell("a microbatch", human(one.per_microbatch())),

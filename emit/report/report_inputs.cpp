@@ -219,7 +219,7 @@ std::string target_facts(const Plan& plan, const planner::Target& target, const 
              fmt::format("{}{}, {} a rank", own.cut.partition.name, target.one_chain ? " in one chain" : "",
                          plural(static_cast<std::size_t>(own.cut.partition.chunks_per_rank), "chunk")))};
     if (target.fixed_shapes) facts.push_back(padding_fact(own.padding));
-    facts.push_back(fact("recomputation", own.recompute));
+    facts.push_back(fact("recomputation", name_of(own.recompute)));
     facts.push_back(fact("makespan", fmt::format("{}, {} the plan's{}", human(makespan),
                                                  times(ratio(makespan, compared_with(plan, target))),
                                                  first_alone ? " for this replica" : "")));
@@ -230,7 +230,8 @@ std::string target_facts(const Plan& plan, const planner::Target& target, const 
                 fact(policy + (target.fixed_shapes ? " with the same padding" : ""),
                      fmt::format("{}, {} this schedule ({}, {} a rank, recompute {})", human(best->makespan),
                                  times(ratio(best->makespan, makespan)), best->partition,
-                                 plural(static_cast<std::size_t>(best->chunks_per_rank), "chunk"), best->recompute)));
+                                 plural(static_cast<std::size_t>(best->chunks_per_rank), "chunk"),
+                                 name_of(best->recompute))));
     return fact_table(facts);
 }
 

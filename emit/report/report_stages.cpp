@@ -199,7 +199,7 @@ std::string of_target(const workloads::Model& model, const Plan& plan, const Tar
     RankRows rows = rows_of(own.cut.partition, model, own.cut.step.problem.ranks.size());
     std::vector<std::string> of_ranks;
     for (std::size_t r = 0; r < rows.size(); ++r) {
-        of_ranks.push_back(own.by_rank.empty() ? own.recompute : name_of(own.by_rank[r]));
+        of_ranks.push_back(own.by_rank.empty() ? name_of(own.recompute) : name_of(own.by_rank[r]));
         for (ChunkRow& chunk : rows[r]) chunk.recompute = of_ranks.back();
     }
     return about_stages(fmt::format("Of the schedule for {}.", target(own.target).title), plan) +

@@ -77,16 +77,15 @@ std::string not_applicable_list(const std::vector<std::string>& lines) {
 
 std::string pair_table(const Plan& plan) {
     const auto& partition = plan.replicas.front().cut.partition;
-    const auto row = [&](const Baseline& pair, bool best) {
+    const auto row = [&](const Baseline& pair, const std::string& recompute, bool best) {
         return compared_row(
-            {{pair.partition, pair.policy, pair.recompute}, pair.chunks_per_rank, pair.makespan, pair.bound, pair.step},
+            {{pair.partition, pair.policy, recompute}, pair.chunks_per_rank, pair.makespan, pair.bound, pair.step},
             plan.step, best);
     };
     Baseline own{partition.name, partition.chunks_per_rank, "plan"};
     own.makespan = plan.makespan;
     own.bound = plan.lower_bound;
     own.step = plan.step;
-    own.recompute = recompute_of(plan);
     auto sorted = plan.baselines.all;
     std::stable_sort(sorted.begin(), sorted.end(),
                      [](const Baseline& a, const Baseline& b) { return a.step < b.step; });
@@ -96,9 +95,9 @@ std::string pair_table(const Plan& plan) {
         "<th class=\"n\">gap</th><th class=\"n\">step</th><th class=\"n\">over plan</th></tr></thead><tbody>\n";
     // The plan's own row is not counted: it stands above the fastest ten.
     LongList list{head, "</tbody></table></div>\n", {}, "slower"};
-    for (const Baseline& pair : sorted) list.rows.push_back(row(pair, false));
+    for (const Baseline& pair : sorted) list.rows.push_back(row(pair, recompute_of(pair), false));
     if (list.rows.empty()) list.rows.emplace_back();
-    list.rows.front().insert(0, row(own, true));
+    list.rows.front().insert(0, row(own, recompute_of(plan), true));
     return first_of(list) + not_applicable_list(not_applicable(plan.baselines.not_applicable));
 }
 

@@ -19,6 +19,7 @@ namespace pipeweaver::launch {
 namespace {
 
 using emulator::Recipe;
+using emulator::Recompute;
 
 // Memory is the same with more of them: the first rank holds its most after its warm-up.
 constexpr std::int64_t enough_rounds = 4;
@@ -156,7 +157,7 @@ Recipe recipe_of(const MegatronLaunch& l, const std::string& asked, std::vector<
 
 // Of modules by name only attention's core is taken off, as Megatron Core does. What the others save depends on the
 // kind of layer, and may be nothing.
-std::string selective_of(const MegatronLaunch& l, std::vector<std::string>& assumed) {
+Recompute selective_of(const MegatronLaunch& l, std::vector<std::string>& assumed) {
     std::vector<std::string> others;
     bool core = false;
     if (l.recompute_moe_layer) others.emplace_back("moe");
@@ -169,11 +170,11 @@ std::string selective_of(const MegatronLaunch& l, std::vector<std::string>& assu
         }
     if (!others.empty())
         assumed.push_back(fmt::format("nothing is taken off for recomputation of {}", fmt::join(others, ", ")));
-    return core ? "core-attention" : "none";
+    return core ? Recompute::core_attention : Recompute::none;
 }
 
 // What the emulator has that is nearest, never less memory than the launch takes.
-std::string recompute_of(const MegatronLaunch& l, std::vector<std::string>& assumed) {
+Recompute recompute_of(const MegatronLaunch& l, std::vector<std::string>& assumed) {
     if (l.recompute == "full" && !l.custom_recompute_layers.empty()) {
         const auto layers =
             parse_integers("--custom-pipeline-recompute-layers", l.custom_recompute_layers, 0, 100'000, 100'000);
@@ -182,28 +183,29 @@ std::string recompute_of(const MegatronLaunch& l, std::vector<std::string>& assu
             fmt::format("of every rank {} layers of each module are computed again, the least of "
                         "--custom-pipeline-recompute-layers",
                         least));
-        return least > 0 ? fmt::format("blocks:{}", least) : "none";
+        return least > 0 ? Recompute::blocks(least) : Recompute::none;
     }
     if (l.recompute == "full") {
-        if (l.recompute_method == "block") return fmt::format("blocks:{}", *l.recompute_layers);
+        if (l.recompute_method == "block") return Recompute::blocks(*l.recompute_layers);
         if (*l.recompute_layers > 1)
             assumed.push_back(
                 fmt::format("inputs of all layers are counted, of which uniform recomputation by {} keeps each {}th",
                             *l.recompute_layers, *l.recompute_layers));
-        return "full";
+        return Recompute::full;
     }
     return selective_of(l, assumed);
 }
 
 // Selective checkpointing keeps what products, attention and collectives give.
-std::string titan_recompute_of(const TitanLaunch& l, std::vector<std::string>& assumed) {
-    if (l.checkpoint == "full" || l.checkpoint == "none") return l.checkpoint;
-    if (l.checkpoint == "selective") {
+Recompute titan_recompute_of(const TitanLaunch& l, std::vector<std::string>& assumed) {
+    if (l.checkpoint == name_of(Recompute::full)) return Recompute::full;
+    if (l.checkpoint == name_of(Recompute::selective)) {
         assumed.emplace_back("selective activation checkpointing is counted as of norms and activation functions");
-        return l.checkpoint;
+        return Recompute::selective;
     }
-    assumed.push_back(fmt::format("nothing is taken off for activation checkpointing by {}", l.checkpoint));
-    return "none";
+    if (l.checkpoint != name_of(Recompute::none))
+        assumed.push_back(fmt::format("nothing is taken off for activation checkpointing by {}", l.checkpoint));
+    return Recompute::none;
 }
 
 }  // namespace
@@ -225,7 +227,7 @@ Run run_without_batch(const MegatronLaunch& l, const FitAsked& asked) {
     options.workload.ep = degree(l.ep);
     if (l.cp > 1 && (l.cp_comm.empty() || l.cp_comm.front() != "a2a")) options.workload.context = "ring";
     options.workload.recipe = emulator::to_json(recipe_of(l, asked.recipe, run.assumed));
-    options.recompute = recompute_of(l, run.assumed);
+    options.recompute = {.everywhere = recompute_of(l, run.assumed)};
     options.policy = l.vpp ? "interleaved" : "1f1b";
     if (l.vpp && *l.group_size != l.pp)
         run.assumed.push_back(
@@ -269,7 +271,7 @@ Run run_of(const TitanLaunch& l, const FitAsked& asked) {
     recipe.zero = l.shards(asked.gpus) * l.cp == 1 ? 0 : keeps ? 2 : 3;
     recipe.execution.sequence_parallel = l.sequence_parallel || l.tp == 1;
     options.workload.recipe = emulator::to_json(recipe);
-    options.recompute = titan_recompute_of(l, run.assumed);
+    options.recompute = {.everywhere = titan_recompute_of(l, run.assumed)};
     options.policy = l.pp == 1 || !schedule || schedule->policy.empty() ? "1f1b" : std::string(schedule->policy);
     options.any_memory = true;
     if (l.pp > 1) options.target = "torch-csv";

@@ -40,9 +40,12 @@ Opponents ways_said(const Request& request, const NowWanted& now) {
                 partition::partitioner(name).make(*job.setup, cut_on(job, request.batch), now.chunks.value_or(1)));
     for (const auto& cut : cuts)
         for (const std::string& policy : now.policy.empty() ? launch.policies : std::vector<std::string>{now.policy}) {
-            OpponentWay way{.name = cut.name, .setup = job.setup, .partition = cut, .policy = policy};
-            way.recompute = now.recompute;
-            way.layers = partition::text_of(now.layers);
+            OpponentWay way{{.name = cut.name,
+                             .setup = job.setup,
+                             .partition = cut,
+                             .layers = partition::text_of(now.layers),
+                             .policy = policy,
+                             .recompute = now.recompute}};
             if (!now.layers.empty()) way.name = "layers " + way.layers;
             const bool is_named = !now.partition.empty() || !now.layers.empty();
             if (is_named || launches(target(job.target), way)) all.ways.push_back(std::move(way));
@@ -51,14 +54,14 @@ Opponents ways_said(const Request& request, const NowWanted& now) {
 }
 
 // What the target does where its users say so.
-std::string as_launched(const Job& job, const std::string& recompute) {
-    const bool is_selective = recompute == name_of(Recompute::selective);
+std::optional<StepRecompute> as_launched(const Job& job, const std::optional<StepRecompute>& recompute) {
+    const bool is_selective = recompute == StepRecompute{.everywhere = Recompute::selective};
     if (!is_selective || !job.setup->recipe.execution.fused_attention) return recompute;
-    return name_of(target(job.target).launch.selective);
+    return StepRecompute{.everywhere = target(job.target).launch.selective};
 }
 
 bool is_said(const NowWanted& now) {
-    return !(now.partition.empty() && now.policy.empty() && now.recompute.empty() && now.layers.empty()) || now.chunks;
+    return !(now.partition.empty() && now.policy.empty() && now.layers.empty()) || now.recompute || now.chunks;
 }
 
 // What runs now goes first, and so is tried however short the time: no plan is then slower than it.
@@ -93,7 +96,7 @@ Rung flags_rung(const Request& own, const Rung& before, std::vector<std::string>
     const bool is_whole = best->is_whole && !lacks(left_out, doing::tuned_cuts);
     if (rung.step >= before.step)
         return nothing("flags", before, std::string(is_whole ? no_better_flags : none_in_time));
-    rung.needs = needs_of_flags(own.job, *best->way, best->recompute);
+    rung.needs = needs_of_flags(own.job, best->way);
     rung.files = before.files;
     return rung;
 }
@@ -124,14 +127,14 @@ public:
 private:
     // None: it does not fit so.
     std::optional<Rung> run(const Request& request) const {
-        OpponentWay way = *now_.way;
+        OpponentWay way = now_.way;
         way.cut_packing = packings_.front().job.packing;
-        auto rung = emulated_if_it_fits("data", request, way, now_.recompute, execute_);
-        if (!rung) return rung;
-        rung->needs = fmt::format("a sampler: packed {}{}", workloads::name_of(request.job.packing),
-                                  is_shared_by_cost(request.job) ? ", shared out by cost" : "");
-        rung->files = {"assignment.json"};
-        return rung;
+        auto found = fitting("data", request, std::move(way), execute_);
+        if (!found || found->way.recompute != now_.way.recompute) return std::nullopt;
+        found->rung.needs = fmt::format("a sampler: packed {}{}", workloads::name_of(request.job.packing),
+                                        is_shared_by_cost(request.job) ? ", shared out by cost" : "");
+        found->rung.files = {"assignment.json"};
+        return std::move(found->rung);
     }
 
     const std::vector<Request>& packings_;
@@ -144,7 +147,8 @@ std::string remark_of(const NowWanted& wanted, const NowWanted& said, const Job&
     if (said.recompute == wanted.recompute) return wanted.remark;
     return fmt::format(
         "{}{}{} of {} is {}: attention is run again, and as it is fused nothing less is kept than with none",
-        wanted.remark, wanted.remark.empty() ? "" : "; ", wanted.recompute, target(job.target).option, said.recompute);
+        wanted.remark, wanted.remark.empty() ? "" : "; ", name_of(*wanted.recompute), target(job.target).option,
+        name_of(*said.recompute));
 }
 
 }  // namespace
@@ -170,9 +174,9 @@ LadderStart begin_ladder(std::vector<Request> packings, const std::vector<Reques
             own.empty() ? chosen : choose_opponents(start.request.job, start.request.batch, execute, time);
         return start;
     }
-    if (!said.recompute.empty() && now->recompute != said.recompute)
-        fail(ErrorKind::limit, "--now: with recompute {} the step does not fit; it runs with {}", said.recompute,
-             now->recompute);
+    if (said.recompute && now->way.recompute != said.recompute)
+        fail(ErrorKind::limit, "--now: with recompute {} the step does not fit; it runs with {}",
+             name_of(*said.recompute), name_of(*now->way.recompute));
     now->rung.needs = "nothing: what is run today";
     if (given.job.packing != workloads::Packing::given)
         now->rung.way += fmt::format(", packed {}", workloads::name_of(given.job.packing));
@@ -191,7 +195,7 @@ LadderStart begin_ladder(std::vector<Request> packings, const std::vector<Reques
     else
         start.opponents = choose_opponents(start.request.job, start.request.batch, execute, time);
     if (own.empty() && lacks_time(start.opponents.not_applicable))
-        add_first(start.opponents, *now->way, given.job.packing);
+        add_first(start.opponents, now->way, given.job.packing);
     // Another layout gains more than another cut: it comes first where time is short.
     add_elsewhere(start, wanted.cp, told(on_threads, on, doing::other_layouts), time);
     tune_best(start.opponents, start.request, start.left_out, told(on_threads, on, doing::tuned_cuts), time);

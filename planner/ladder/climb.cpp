@@ -49,10 +49,9 @@ private:
         for (const Baseline& row : plan_.baselines.all) {
             if (!row.is_opponent || !row.launched || !which(row)) continue;
             if (row.step >= last().step) break;
-            auto found = fitting(name, start_.request, start_.opponents.ways[*row.way], row, execute_);
+            auto found = fitting(name, start_.request, way_of(row, start_.opponents), execute_);
             if (!found || found->rung.step >= last().step) continue;
-            found->rung.needs = name == "flags" ? needs_of_flags(job_, *found->way, found->recompute)
-                                                : needs_of_layout(*found->way, found->recompute);
+            found->rung.needs = name == "flags" ? needs_of_flags(job_, found->way) : needs_of_layout(found->way);
             found->rung.files = start_.data->files;
             ladder_.rungs.push_back(std::move(found->rung));
             return;
@@ -90,12 +89,12 @@ private:
     }
 
     // Of a way on other ranks.
-    std::string needs_of_layout(const OpponentWay& way, const std::string& recompute) const {
+    std::string needs_of_layout(const Way& way) const {
         const Setup& setup = *way.setup;
         const auto launch = fmt::format("launched with {}, zero {}", name_of(setup.layout), setup.recipe.zero);
         const std::string_view checkpoint = "a checkpoint in that layout";
         if (!way.has_pipeline) return fmt::format("{}; {}", launch, checkpoint);
-        return fmt::format("{}, {}; {}{}", launch, needs_of_flags(job_, way, recompute), checkpoint,
+        return fmt::format("{}, {}; {}{}", launch, needs_of_flags(job_, way), checkpoint,
                            way.setup == job_.setup ? "" : fmt::format("; a search there: {}", degrees_of(setup)));
     }
 
@@ -192,7 +191,7 @@ private:
         const Duration best = last().step;
         for (const Baseline& row : plan_.baselines.all) {
             if (!row.is_opponent || row.launched || row.step >= best) continue;
-            auto found = fitting(row.partition, start_.request, start_.opponents.ways[*row.way], row, execute_);
+            auto found = fitting(row.partition, start_.request, way_of(row, start_.opponents), execute_);
             if (!found || found->rung.step >= best) continue;
             ladder_.beyond.push_back(std::move(found->rung));
             ladder_.beyond.back().target.clear();

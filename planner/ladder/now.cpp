@@ -4,7 +4,6 @@
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/ladder.hpp"
 #include "pipeweaver/search/policies.hpp"
-#include "planner/schedule/recompute_settings.hpp"
 
 #include <fmt/ranges.h>
 
@@ -24,8 +23,12 @@ std::vector<std::string> policy_names() {
     return names;
 }
 
+[[noreturn]] void fail_of_two(std::string_view what, const std::string& one, const std::string& other) {
+    fail(ErrorKind::input, "--now: names two {}: {} and {}", what, one, other);
+}
+
 void take(std::string& place, const std::string& word, std::string_view what) {
-    if (!place.empty()) fail(ErrorKind::input, "--now: names two {}: {} and {}", what, place, word);
+    if (!place.empty()) fail_of_two(what, place, word);
     place = word;
 }
 
@@ -41,8 +44,10 @@ NowWanted parse_now(const std::string& text, const std::string& layers) {
             take(now.partition, word, "partitions");
         else if (has(policy_names(), word))
             take(now.policy, word, "policies");
-        else if (word == by_rank_name || emulator::recompute_named(word))
-            take(now.recompute, word, "recomputations");
+        else if (const auto recompute = step_recompute_named(word); recompute && now.recompute)
+            fail_of_two("recomputations", name_of(*now.recompute), word);
+        else if (recompute)
+            now.recompute = recompute;
         else if (word.starts_with(chunks) && !now.chunks)
             now.chunks = parse_integers("--now", word.substr(chunks.size()), 1, 1024, 1).front();
         else

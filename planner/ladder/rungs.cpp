@@ -1,12 +1,9 @@
 #include "planner/ladder/rungs.hpp"
 
-#include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emulator/memory.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
-#include "pipeweaver/planner/emulate.hpp"
 #include "pipeweaver/planner/launched_way.hpp"
 #include "pipeweaver/search/standing.hpp"
-#include "planner/schedule/recompute_settings.hpp"
 
 #include <fmt/format.h>
 
@@ -18,63 +15,45 @@ using namespace emulator;
 
 namespace {
 
-std::string words_of(const OpponentWay& way, const std::string& recompute) {
+std::string words_of(const Way& way) {
     std::string text = way.name;
     if (way.has_pipeline) text += " " + way.policy;
     if (way.partition.chunks_per_rank > 1) text += fmt::format(", {} chunks", way.partition.chunks_per_rank);
-    return recompute == "none" ? text : text + ", " + recompute;
+    return *way.recompute == no_recompute ? text : text + ", " + name_of(*way.recompute);
 }
 
-LaunchedWay launched_way(const OpponentWay& way, const std::string& recompute, const Emulation& emulation,
-                         const Batch& batch) {
-    LaunchedWay launched{.setup = way.setup,
-                         .has_pipeline = way.has_pipeline,
-                         .partition = way.partition,
-                         .policy = way.policy,
-                         .recompute = recompute,
-                         .makespan = emulation.makespan,
-                         .usable = capacity_of(*way.setup)};
-    if (!emulation.by_rank.empty()) launched.by_rank = emulation.by_rank.front();
-    launched.microbatches.reserve(emulation.assigned.size());
-    for (const auto& mine : emulation.assigned) launched.microbatches.push_back(static_cast<std::int64_t>(mine.size()));
-    launched.batch = std::make_shared<const Batch>(batch);
-    launched.assigned = emulation.assigned;
-    for (const auto& microbatch : batch.microbatches)
+LaunchedWay launched_way(const Way& way, OpponentResult ran) {
+    LaunchedWay launched{way};
+    launched.by_rank = ran.replicas.front().by_rank;
+    for (const auto& mine : ran.assigned) launched.microbatches.push_back(static_cast<std::int64_t>(mine.size()));
+    for (const auto& microbatch : ran.batch.microbatches)
         launched.most_tokens = std::max(launched.most_tokens, microbatch.tokens);
-    launched.peak.resize(emulation.replicas.front().memory.size());
-    for (const ReplicaEmulation& replica : emulation.replicas)
+    launched.peak.resize(ran.replicas.front().peak.size());
+    for (const ReplicaRun& replica : ran.replicas)
         for (std::size_t r = 0; r < launched.peak.size(); ++r)
-            launched.peak[r] = std::max(launched.peak[r], replica.memory[r].peak);
+            launched.peak[r] = std::max(launched.peak[r], replica.peak[r]);
+    launched.makespan = ran.makespan;
+    launched.usable = capacity_of(*way.setup);
+    launched.assigned = std::move(ran.assigned);
+    launched.batch = std::make_shared<const Batch>(std::move(ran.batch));
     return launched;
 }
 
-// The step as a way runs it.
-Rung emulated(std::string name, const Request& of, const OpponentWay& way, const std::string& recompute,
-              const Executor& execute) {
-    const Target& runs = target(of.job.target);
-    EmulationRequest request;
-    request.job = of.job;
-    request.job.setup = way.setup;
-    request.job.fixed = partition::PartitionFile{way.partition, {}};
-    request.batch = of.job.in_layout(of.batch, way.setup->layout);
-    request.policy = way.policy;
-    request.recompute = recompute_named(recompute);
-    request.recompute_by_rank = recompute == by_rank_name;
-    if (launches(runs, way)) request.target = &runs;
-    const Emulation emulation = emulate(request, execute);
-    Rung rung{.name = std::move(name), .target = runs.option, .way = words_of(way, recompute)};
-    rung.step = emulation.step;
-    rung.tokens = emulation.tokens;
-    rung.microbatches = request.batch.microbatches.size();
+// The step as a way runs it. Pre: it runs.
+Rung rung_of(std::string name, const Request& of, const OpponentWay& way, OpponentResult ran) {
+    Rung rung{.name = std::move(name), .target = target(of.job.target).option, .way = words_of(way)};
+    rung.step = ran.step;
+    for (const auto& microbatch : ran.batch.microbatches) rung.tokens += microbatch.tokens;
+    rung.microbatches = ran.batch.microbatches.size();
     const Bytes usable = capacity_of(*way.setup);
-    for (const ReplicaEmulation& replica : emulation.replicas)
-        for (const RankMemory& rank : replica.memory)
-            if (is_over(rung, rank.peak, usable)) {
-                rung.peak = rank.peak;
+    for (const ReplicaRun& replica : ran.replicas)
+        for (const Bytes peak : replica.peak)
+            if (is_over(rung, peak, usable)) {
+                rung.peak = peak;
                 rung.usable = usable;
             }
-    rung.command = command_of(way, recompute, of.job, of.batch);
-    rung.launched = std::make_shared<const LaunchedWay>(launched_way(way, recompute, emulation, request.batch));
+    rung.command = command_of(way, of.job, of.batch);
+    rung.launched = std::make_shared<const LaunchedWay>(launched_way(way, std::move(ran)));
     return rung;
 }
 
@@ -107,25 +86,18 @@ bool is_over(const Rung& rung, Bytes peak, Bytes usable) {
     return rung.usable == Bytes{} || usable - peak < rung.usable - rung.peak;
 }
 
-std::optional<Rung> emulated_if_it_fits(const std::string& name, const Request& of, const OpponentWay& way,
-                                        const std::string& recompute, const Executor& execute) {
-    try {
-        return emulated(name, of, way, recompute, execute);
-    } catch (const Error& error) {
-        if (error.kind() != ErrorKind::limit) throw;
-        return std::nullopt;
-    }
+std::optional<Fitting> fitting(const std::string& name, const Request& of, OpponentWay way, const Executor& execute) {
+    OpponentResult ran = run_on_all(way, of.job, of.batch, execute);
+    if (!ran.runs()) return std::nullopt;
+    way.recompute = ran.recompute;
+    Rung rung = rung_of(name, of, way, std::move(ran));
+    return Fitting{std::move(way), std::move(rung)};
 }
 
-std::optional<Fitting> fitting(const std::string& name, const Request& of, const OpponentWay& way, const Baseline& row,
-                               const Executor& execute) {
-    if (auto rung = emulated_if_it_fits(name, of, way, row.recompute, execute))
-        return Fitting{&way, row.recompute, std::move(*rung)};
-    std::string more = recompute_that_fits(way, row.recompute, of.job, of.batch, execute);
-    if (more.empty()) return std::nullopt;
-    auto rung = emulated_if_it_fits(name, of, way, more, execute);
-    if (!rung) return std::nullopt;
-    return Fitting{&way, std::move(more), std::move(*rung)};
+OpponentWay way_of(const Baseline& row, const Opponents& ways) {
+    OpponentWay way = ways.ways[*row.way];
+    way.recompute = row.recompute;
+    return way;
 }
 
 Rung nothing(std::string name, const Rung& before, std::string why) {
@@ -149,8 +121,8 @@ std::optional<Fitting> fastest_of(const std::string& name, const Opponents& ways
     std::optional<Duration> judged;  // the step of the first row that fits as it was judged
     for (const Baseline& row : rows.all) {
         if ((best && best->rung.step < row.step) || (judged && *judged < row.step)) break;
-        auto tried = fitting(name, request, ways.ways[*row.way], row, execute);
-        if (tried && tried->recompute == row.recompute && !judged) judged = row.step;
+        auto tried = fitting(name, request, way_of(row, ways), execute);
+        if (tried && tried->way.recompute == row.recompute && !judged) judged = row.step;
         if (tried && (!best || standing_of(tried->rung) < standing_of(best->rung))) best = std::move(tried);
     }
     if (best) best->is_whole = !lacks_time(rows.not_applicable);
@@ -167,13 +139,14 @@ bool lacks(const std::vector<std::string>& left_out, std::string_view what) {
     return std::find(left_out.begin(), left_out.end(), what) != left_out.end();
 }
 
-std::string needs_of_flags(const Job& job, const OpponentWay& way, const std::string& recompute) {
+std::string needs_of_flags(const Job& job, const Way& way) {
     const std::int64_t chunks = way.partition.chunks_per_rank;
     const Launch& launch = target(job.target).launch;
-    if (way.setup->layout.pp == 1 && chunks == 1) return fmt::format("recompute {} ({})", recompute, launch.recompute);
-    return fmt::format("layers {} ({}), {} with {} chunk{} a rank ({}), recompute {} ({})",
+    const auto recompute = fmt::format("recompute {} ({})", name_of(*way.recompute), launch.recompute);
+    if (way.setup->layout.pp == 1 && chunks == 1) return recompute;
+    return fmt::format("layers {} ({}), {} with {} chunk{} a rank ({}), {}",
                        partition::text_of(partition::said_layers(job.setup->model, way.partition)), launch.cut,
-                       way.policy, chunks, chunks == 1 ? "" : "s", launch.order, recompute, launch.recompute);
+                       way.policy, chunks, chunks == 1 ? "" : "s", launch.order, recompute);
 }
 
 }  // namespace pipeweaver::planner

@@ -7,10 +7,9 @@
 
 namespace pipeweaver::planner {
 
-// A way with a recomputation that fits all replicas.
+// A way that fits all replicas, and the step that it makes.
 struct Fitting {
-    const OpponentWay* way = nullptr;
-    std::string recompute;
+    OpponentWay way;
     Rung rung;
     bool is_whole = true;  // of fastest_of(): there was time for all ways
 };
@@ -23,14 +22,12 @@ constexpr std::string_view none_in_time = "of those that there was time for none
 // Whether a rank that holds `peak` of `usable` bytes has less left than the rung's fullest.
 bool is_over(const Rung& rung, Bytes peak, Bytes usable);
 
-// The step as a way runs it, what its command prints; none: it does not fit so.
-std::optional<Rung> emulated_if_it_fits(const std::string& name, const Request& of, const OpponentWay& way,
-                                        const std::string& recompute, const Executor& execute);
+// The way on all replicas, with its recomputation or, where one of them needs more memory, with the fastest that all
+// fit with. None: nothing does.
+std::optional<Fitting> fitting(const std::string& name, const Request& of, OpponentWay way, const Executor& execute);
 
-// The row was judged on the most loaded replicas; where another one needs more memory, all recompute more. None: that
-// does not fit either.
-std::optional<Fitting> fitting(const std::string& name, const Request& of, const OpponentWay& way, const Baseline& row,
-                               const Executor& execute);
+// What the row is of, with the recomputation that it was judged with on the most loaded replicas.
+OpponentWay way_of(const Baseline& row, const Opponents& ways);
 
 // The fastest of the ways, of equal ones the least full. None, and why, where none fits.
 std::optional<Fitting> fastest_of(const std::string& name, const Opponents& ways, const Request& request,
@@ -39,7 +36,7 @@ std::optional<Fitting> fastest_of(const std::string& name, const Opponents& ways
 // A rung that is no faster than the one before it: the same step.
 Rung nothing(std::string name, const Rung& before, std::string why);
 
-std::string needs_of_flags(const Job& job, const OpponentWay& way, const std::string& recompute);
+std::string needs_of_flags(const Job& job, const Way& way);
 
 // Whether some were not tried for lack of time.
 bool lacks_time(const std::vector<NotApplicable>& refused);

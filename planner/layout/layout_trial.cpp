@@ -4,8 +4,9 @@
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/partition/replicas.hpp"
 #include "pipeweaver/planner/partition_choice.hpp"
-#include "planner/schedule/recompute_settings.hpp"
 #include "planner/schedule/schedule_step.hpp"
+#include "planner/way/run.hpp"
+#include "planner/way/settings.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -156,11 +157,11 @@ MemoryShortage fullest_rank(const StepProblem& step, const std::vector<Bytes>& p
     return {RankId{static_cast<std::uint32_t>(fullest)}, step.memory[fullest], passes[fullest], usable, {}, {}, {}};
 }
 
-// A policy on a partition, with one setting of recomputation, as slow as the slowest replica that was tried.
-struct Way {
+// A policy on a partition, as slow as the slowest replica that was tried.
+struct TriedPolicy {
     std::size_t cut = 0;  // its place among the trial's partitions
     std::string policy;
-    std::string recompute{};
+    std::optional<StepRecompute> recompute{};  // of all replicas
     Duration step{};
     Bytes memory{};
 };
@@ -189,9 +190,9 @@ public:
             if (whole_ && only_launched_)
                 for (const std::int64_t chunks : {4, 8}) try_cut("balanced", chunks, {"interleaved"});
         }
-        std::stable_sort(ways_.begin(), ways_.end(), [](const Way& a, const Way& b) { return a.step < b.step; });
+        std::stable_sort(ways_.begin(), ways_.end(), [](const auto& a, const auto& b) { return a.step < b.step; });
         const auto best =
-            std::find_if(ways_.begin(), ways_.end(), [&](Way& way) { return !whole_ || runs_on_all(way); });
+            std::find_if(ways_.begin(), ways_.end(), [&](TriedPolicy& way) { return !whole_ || runs_on_all(way); });
         if (best != ways_.end()) take(*best);
         result_.whole = whole_;
         return std::move(result_);
@@ -200,12 +201,9 @@ public:
 private:
     // Adds what policies make of the most loaded replica.
     void try_cut(std::string_view name, std::int64_t chunks, std::vector<std::string> policies) {
-        try {
-            cuts_.push_back(partition::partitioner(name).make(setup_, sample_, chunks));
-        } catch (const Error& error) {
-            if (error.kind() == ErrorKind::io) throw;
-            return;  // more stages than layers
-        }
+        const partition::Cutting cutting{&partition::partitioner(name), chunks};
+        if (cutting.why_not(setup_)) return;  // more stages than layers
+        cuts_.push_back(cutting.make(setup_, sample_));
         const auto menu = settings(cuts_.back());
         auto known = fitting(cuts_.back(), shares_.first().microbatches, menu);
         if (!known) return;
@@ -214,8 +212,8 @@ private:
         if (policies.empty() || any_order) policies.emplace_back(by_time);
         if (whole_ && setup_.layout.pp > 1 && policies.front() != by_time) policies.emplace_back("gpipe");
         for (const std::string& policy : policies) {
-            Way way{.cut = cuts_.size() - 1, .policy = policy};
-            if (run(way, *known, menu, shares_)) ways_.push_back(std::move(way));
+            TriedPolicy way{.cut = cuts_.size() - 1, .policy = policy};
+            if (run(way, {&*known}, menu, shares_)) ways_.push_back(std::move(way));
         }
     }
 
@@ -233,29 +231,33 @@ private:
     }
 
     // Judges the way by the most loaded replicas, with all they have.
-    bool runs_on_all(Way& way) {
+    bool runs_on_all(TriedPolicy& way) {
         const Partition& cut = cuts_[way.cut];
         const auto menu = settings(cut);
         const std::size_t tasks =
             count_tasks(cut, partition::units(cut, setup_.model, whole_replicas_.first().microbatches));
         const std::size_t few = std::max<std::size_t>(1, sizes.tasks / std::max<std::size_t>(1, tasks));
-        way.step = {};
+        std::vector<Step> known;
         for (std::size_t r = 0; r < std::min(few, whole_replicas_.of.size()); ++r) {
-            auto known = fitting(cut, whole_replicas_.of[r].microbatches, menu);
-            if (!known || !run(way, *known, menu, whole_replicas_)) return false;
+            auto step = fitting(cut, whole_replicas_.of[r].microbatches, menu);
+            if (!step) return false;
+            known.push_back(std::move(*step));
         }
-        return true;
+        std::vector<Step*> steps;
+        for (Step& one : known) steps.push_back(&one);
+        way.step = {};
+        return run(way, steps, menu, whole_replicas_);
     }
 
-    void take(const Way& way) {
+    void take(const TriedPolicy& way) {
         const Partition& cut = cuts_[way.cut];
         result_.tried = LayoutTried{setup_.layout,       setup_.recipe.zero, shares_.microbatches, way.step,  cut.name,
                                     cut.chunks_per_rank, way.policy,         way.recompute,        way.memory};
         result_.shortage.reset();
         result_.partitions.push_back(cut);
         if (setup_.layout.pp == 1) return;  // any order takes as long
-        const bool dip_runs =
-            std::any_of(ways_.begin(), ways_.end(), [&](const Way& other) { return cuts_[other.cut].name == "dip"; });
+        const bool dip_runs = std::any_of(ways_.begin(), ways_.end(),
+                                          [&](const TriedPolicy& other) { return cuts_[other.cut].name == "dip"; });
         if (dip_runs && cut.name != "dip") result_.partitions.push_back(cuts_.back());
     }
 
@@ -297,52 +299,38 @@ private:
         return known;
     }
 
-    // The fastest setting of those that the batch's largest microbatch fits in, too, wherever it is.
-    std::optional<SettingRun> fastest_for_all(const StepProblem& step, const std::string& policy,
-                                              const std::vector<Recompute>& menu) const {
-        const auto fits_alone = [&](const std::string& setting) {
-            return run_setting(alone_->cut.step, policy, menu, setting).has_value();
-        };
-        std::string why_not;
-        auto best = fastest_setting(step, policy, menu, why_not);
-        if (!best || fits_alone(best->recompute)) return best;
-        best.reset();
-        for (const Recompute& one : menu) {
-            auto run = fits_alone(name_of(one)) ? run_setting(step, policy, menu, name_of(one)) : std::nullopt;
-            if (run && (!best || run->makespan < best->makespan)) best = std::move(run);
-        }
-        return best;
-    }
-
-    // With the way's setting, where it has one and that fits, else with the fastest.
-    bool run(Way& way, Step& known, const std::vector<Recompute>& menu, const JudgedReplicas& on) const {
-        std::optional<SettingRun> ran;
-        if (way.policy == by_time) {
-            ran = by_times(known, menu);
-        } else {
-            if (!way.recompute.empty()) ran = run_setting(known.cut.step, way.policy, menu, way.recompute);
-            if (!ran) ran = fastest_for_all(known.cut.step, way.policy, menu);
-        }
-        if (!ran) return false;
-        way.recompute = ran->recompute;
-        const StepProblem& step = known.cut.step;
-        way.step = std::max(way.step, on.whole(step, cuts_[way.cut], ran->makespan) + step.optimizer);
-        way.memory = std::max(way.memory, *std::max_element(ran->peak.begin(), ran->peak.end()));
+    // With the policy's setting, where it has one and all fit with it, else with the fastest that all fit with: these
+    // replicas, and the batch's largest microbatch wherever it is.
+    bool run(TriedPolicy& way, const std::vector<Step*>& known, const std::vector<Recompute>& menu,
+             const JudgedReplicas& on) const {
+        if (way.policy == by_time) return run_by_times(way, known, menu, on);
+        std::vector<const Step*> steps(known.begin(), known.end());
+        steps.push_back(&*alone_);
+        const WayResult ran = run_steps(steps, way.policy, menu, way.recompute);
+        if (!ran.runs()) return false;
+        way.recompute = ran.recompute;
+        for (std::size_t r = 0; r < known.size(); ++r) take_slower(way, *known[r], ran.replicas[r], on);
         return true;
     }
 
-    // The dual queue under the fastest setting that it finds safe.
-    static std::optional<SettingRun> by_times(Step& known, const std::vector<Recompute>& menu) {
-        apply_policies(known, {.split = false, .bound = std::nullopt, .policies = {{std::string(by_time)}}});
-        const PolicyRun& run = known.policies.front();
-        if (!run.applies()) return std::nullopt;
-        const auto& modes = run.result.schedule->mode;
-        return SettingRun{.recompute = modes.empty() ? "none" : name_of(menu[modes.front()]),
-                          .by_rank = {},
-                          .schedule = {},
-                          .makespan = run.makespan(),
-                          .peak = run.result.replay.peak,
-                          .waits = run.waits};
+    void take_slower(TriedPolicy& way, const Step& known, const ReplicaRun& ran, const JudgedReplicas& on) const {
+        const StepProblem& step = known.cut.step;
+        way.step = std::max(way.step, on.whole(step, cuts_[way.cut], ran.makespan) + step.optimizer);
+        way.memory = std::max(way.memory, *std::max_element(ran.peak.begin(), ran.peak.end()));
+    }
+
+    // The dual queue under the fastest setting that it finds safe on each replica.
+    bool run_by_times(TriedPolicy& way, const std::vector<Step*>& known, const std::vector<Recompute>& menu,
+                      const JudgedReplicas& on) const {
+        for (Step* one : known) {
+            apply_policies(*one, {.split = false, .bound = std::nullopt, .policies = {{std::string(by_time)}}});
+            const PolicyRun& run = one->policies.front();
+            if (!run.applies()) return false;
+            const auto& modes = run.result.schedule->mode;
+            way.recompute = {.everywhere = modes.empty() ? Recompute::none : menu[modes.front()]};
+            take_slower(way, *one, {.makespan = run.makespan(), .peak = run.result.replay.peak}, on);
+        }
+        return true;
     }
 
     const Setup& setup_;
@@ -352,12 +340,14 @@ private:
     const Microbatches sample_;  // that partitions are cut on
     const workloads::Microbatch largest_;
     std::vector<Partition> cuts_;
-    std::vector<Way> ways_;
+    std::vector<TriedPolicy> ways_;
     std::optional<Step> alone_;  // of the cut that was built last: the largest microbatch
     LayoutTrial result_;
 };
 
 }  // namespace
+
+std::string recompute_of(const LayoutTried& tried) { return tried.recompute ? name_of(*tried.recompute) : "by-pass"; }
 
 LayoutTrial try_layout(const LayoutRequest& request, const Setup& setup, LayoutEffort effort) {
     return Trial(request, setup, effort).run();
@@ -417,7 +407,7 @@ void search_layout(const LayoutRequest& request, const std::shared_ptr<const Set
         tried.partition = cut.name;
         tried.chunks_per_rank = cut.chunks_per_rank;
         tried.policy = "search";
-        tried.recompute = "by-pass";
+        tried.recompute.reset();
         tried.memory = *std::max_element(replay.peak.begin(), replay.peak.end());
     }
 }

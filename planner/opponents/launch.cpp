@@ -1,4 +1,4 @@
-// Which target launches a way, and the command that prints its step.
+// What a target launches of what is known, and the command that prints its step.
 #include "pipeweaver/planner/opponents.hpp"
 
 #include <fmt/ranges.h>
@@ -13,33 +13,11 @@ namespace {
 
 constexpr std::string_view no_pipeline = "no-pipeline";
 
-// Encoders whole on the first stage, and what follows the backbone whole on the last.
-bool has_whole_encoders(const OpponentWay& way) {
-    const std::size_t backbone = way.setup->model.backbone();
-    if (way.partition.chains.size() != 1 || !phase_modules(way.partition).empty()) return false;
-    const auto& stages = way.partition.chains.front().stages;
-    for (std::size_t s = 0; s < stages.size(); ++s)
-        for (const LayerRange& part : stages[s].parts)
-            if ((part.module < backbone && s > 0) || (part.module > backbone && s + 1 < stages.size())) return false;
-    return true;
-}
-
 }  // namespace
 
 std::string name_without_pipeline(const Setup& setup) {
     const int zero = setup.recipe.zero;
     return fmt::format("{} tp {}{}", no_pipeline, setup.layout.tp, zero == 1 ? "" : fmt::format(" zero {}", zero));
-}
-
-bool launches(const Target& target, const OpponentWay& way) {
-    const auto has = [](const std::vector<std::string>& all, const std::string& one) {
-        return std::find(all.begin(), all.end(), one) != all.end();
-    };
-    if (way.setup->recipe.zero > target.launch.most_zero) return false;
-    if (!way.has_pipeline) return true;
-    if (!target.launch.spreads_encoders && !has_whole_encoders(way)) return false;
-    const bool cuts_so = !way.layers.empty() || has(target.launch.partitions, way.partition.name);
-    return cuts_so && has(target.launch.policies, way.policy);
 }
 
 Opponents launched_here(const Opponents& all, const Job& job) {
@@ -53,7 +31,7 @@ Opponents launched_here(const Opponents& all, const Job& job) {
     return some;
 }
 
-std::string command_of(const OpponentWay& way, const std::string& recompute, const Job& job, const Batch& batch) {
+std::string command_of(const OpponentWay& way, const Job& job, const Batch& batch) {
     if (!job.words) return {};
     const Setup& setup = *way.setup;
     const Layout& layout = setup.layout;
@@ -92,7 +70,7 @@ std::string command_of(const OpponentWay& way, const std::string& recompute, con
     if (way.has_pipeline && way.layers.empty() && way.cut_packing.value_or(job.packing) != job.packing)
         values.set("sample-packing", std::string(name_of(*way.cut_packing)));
     values.set("policy", way.policy);
-    values.set("recompute", recompute);
+    values.set("recompute", name_of(*way.recompute));
     if (const Target& of = target(job.target); of.fixed_shapes && launches(of, way)) values.set("target", of.option);
     return values.command("pipeweaver emulate");
 }

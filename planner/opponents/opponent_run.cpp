@@ -1,6 +1,6 @@
 #include "planner/opponents/opponent_run.hpp"
 
-#include "planner/opponents/built_steps.hpp"
+#include "planner/way/run.hpp"
 
 namespace pipeweaver::planner {
 
@@ -15,13 +15,12 @@ std::optional<OpponentRun> pipelined_opponent(const Job& job, const Opponents& o
         run.baseline = one;
     }
     if (!best) return std::nullopt;
-    BuiltSteps steps(*best, replicas, target(job.target));
-    std::string why_not;
+    BuiltWay steps(*best, replicas, target(job.target));
+    WayResult ran = steps.run(best->policy, run.baseline.recompute);
+    if (!ran.runs()) return std::nullopt;
     for (std::size_t r = 0; r < replicas.size(); ++r) {
-        auto found = steps.scheduled(r, best->policy, run.baseline.recompute, why_not);
-        if (!found) return std::nullopt;
         run.steps.push_back(steps.take(r));
-        run.schedules.push_back(std::move(found->schedule));
+        run.schedules.push_back(std::move(ran.replicas[r].schedule));
     }
     return run;
 }

@@ -1,10 +1,11 @@
 #include "pipeweaver/planner/opponents.hpp"
 
-#include "pipeweaver/base/error.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "planner/job/sample.hpp"
-#include "planner/opponents/built_steps.hpp"
 #include "planner/replicas/assignment.hpp"
+#include "planner/way/run.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <numeric>
@@ -41,7 +42,7 @@ std::vector<std::pair<std::size_t, std::size_t>> same_cuts(const std::vector<Opp
 }
 
 // How many replicas of the way run on the GPUs of one of the plan's: one, too, where there are fewer than the plan's.
-std::size_t replicas_for_one(const OpponentWay& way, const Setup& plan) {
+std::size_t replicas_for_one(const Way& way, const Setup& plan) {
     return static_cast<std::size_t>(std::max<std::int64_t>(1, way.setup->layout.dp / plan.layout.dp));
 }
 
@@ -68,26 +69,25 @@ public:
 
 private:
     // The way with each policy that runs it.
-    void add(OpponentWay way) {
-        way.cut = cuts_++;
+    void add(const Way& way) {
+        const std::size_t cut = cuts_++;
         for (const std::string_view policy :
              {std::string_view(way.partition.chunks_per_rank == 1 ? "1f1b" : "interleaved"),
               std::string_view("gpipe")}) {
             if (!way.has_pipeline && policy != "1f1b") continue;
-            result_.ways.push_back(way);
-            result_.ways.back().policy = policy;
+            OpponentWay& one = result_.ways.emplace_back(OpponentWay{way, cut});
+            one.policy = policy;
         }
     }
 
     void add_chains() {
         if (setup_.layout.pp == 1) return;
         const auto sample = cut_on(job_, batch_);
-        for (const partition::Cutting& one : partition::cuttings(partition::Use::opponent, setup_)) try {
+        for (const partition::Cutting& one : partition::cuttings(partition::Use::opponent, setup_))
+            if (auto why = one.why_not(setup_))
+                result_.not_applicable.push_back({one.by->name, one.chunks_per_rank, "1f1b", std::move(*why)});
+            else
                 add({.name = one.by->name, .setup = job_.setup, .partition = one.make(setup_, sample)});
-            } catch (const Error& error) {
-                if (error.kind() == ErrorKind::io) throw;
-                result_.not_applicable.push_back({one.by->name, one.chunks_per_rank, "1f1b", error.what()});
-            }
     }
 
     // What engineers take; and without a pipeline the job's own, too.
@@ -126,13 +126,13 @@ private:
     }
 
     // None, and why, where the way has too many replicas for the batch.
-    std::optional<BuiltSteps> built(const OpponentWay& way, const Microbatches& batch, std::string& why_not) const {
+    std::optional<BuiltWay> built(const OpponentWay& way, const Microbatches& batch, std::string& why_not) const {
         const std::size_t replicas = replicas_for_one(way, setup_);
         // Fewer replicas than the plan's have the batches of several.
         Microbatches all = batch;
         for (std::int64_t more = setup_.layout.dp / way.setup->layout.dp; more > 1; --more)
             all.insert(all.end(), batch.begin(), batch.end());
-        if (batch.size() >= replicas) return BuiltSteps(way, groups_of(*way.setup, all, replicas), target(job_.target));
+        if (batch.size() >= replicas) return BuiltWay(way, groups_of(*way.setup, all, replicas), target(job_.target));
         why_not = fmt::format("{} microbatches are fewer than its {} replicas", batch.size(), replicas);
         return std::nullopt;
     }
@@ -142,16 +142,16 @@ private:
         std::vector<std::string> refused(result_.ways.size());
         run_jobs(execute_, cuts.size(), [&](std::size_t c) {
             std::string why_not;
-            std::optional<BuiltSteps> steps;
+            std::optional<BuiltWay> steps;
             if (c >= sizes.opponents_anyhow && time_.is_over())
                 why_not = no_time_left;
             else
                 steps = built(result_.ways[cuts[c].first], batches_.front(), why_not);
             for (std::size_t w = cuts[c].first; w < cuts[c].second; ++w) {
                 OpponentWay& way = result_.ways[w];
-                const Ran ran = steps ? steps->run(way.policy, {}) : Ran{{}, {}, {}, why_not};
+                const WayResult ran = steps ? steps->run(way.policy, {}) : WayResult{.why_not = why_not};
                 refused[w] = ran.why_not;
-                way.recompute = ran.recompute;
+                if (ran.runs()) way.recompute = ran.recompute;
                 way.step = ran.step;
                 way.batches = 1;
             }
@@ -179,26 +179,26 @@ private:
     }
 
     void try_all_batches(OpponentWay& way) const {
-        std::vector<BuiltSteps> steps;
+        std::vector<BuiltWay> steps;
         std::string why_not;
         for (const Microbatches& batch : batches_) {
             auto built_steps = built(way, batch, why_not);
             if (!built_steps) return;
             steps.push_back(std::move(*built_steps));
         }
-        std::vector<std::string> settings{way.recompute};
-        for (const BuiltSteps& batch : steps) {
-            const Ran ran = batch.run(way.policy, way.recompute);
-            if (std::find(settings.begin(), settings.end(), ran.recompute) == settings.end() && ran.why_not.empty())
+        std::vector<StepRecompute> settings{*way.recompute};
+        for (const BuiltWay& batch : steps) {
+            const WayResult ran = batch.run(way.policy, way.recompute);
+            if (ran.runs() && std::find(settings.begin(), settings.end(), ran.recompute) == settings.end())
                 settings.push_back(ran.recompute);
         }
         std::vector<std::pair<bool, Duration>> sums;  // of each setting: whether it does not fit, then the steps
         sums.reserve(settings.size());
-        for (const std::string& setting : settings) {
+        for (const StepRecompute& setting : settings) {
             auto& [does_not_fit, sum] = sums.emplace_back();
-            for (const BuiltSteps& batch : steps) {
-                const Ran ran = batch.run(way.policy, setting);
-                does_not_fit = does_not_fit || ran.recompute != setting;
+            for (const BuiltWay& batch : steps) {
+                const WayResult ran = batch.run(way.policy, setting);
+                does_not_fit = does_not_fit || !ran.runs() || ran.recompute != setting;
                 sum += ran.step;
             }
         }
@@ -237,12 +237,16 @@ std::size_t fullest(const std::vector<Microbatches>& replicas) {
         replicas.begin());
 }
 
-// The way's replicas, of many the most loaded ones and the fullest, in which a way must fit, too.
-std::vector<Microbatches> examined_replicas(const OpponentWay& way, const Job& job, const Batch& batch,
-                                            const Executor& execute) {
+Job in_setup_of(const Way& way, const Job& job) {
     Job own = job;
     own.setup = way.setup;
-    Assignment assignment = assign(own, batch, execute);
+    return own;
+}
+
+// The way's replicas, of many the most loaded ones and the fullest, in which a way must fit, too.
+std::vector<Microbatches> examined_replicas(const Way& way, const Job& job, const Batch& batch,
+                                            const Executor& execute) {
+    Assignment assignment = assign(in_setup_of(way, job), batch, execute);
     const auto costs = partition::microbatch_costs(*way.setup, batch.microbatches, execute);
     const auto loads = partition::loads(assignment.shares, costs);
     std::vector<std::size_t> order(loads.size());
@@ -266,7 +270,7 @@ Opponents choose_opponents(const Job& job, const Batch& batch, const Executor& e
 Baselines run_opponents(const Opponents& opponents, const Job& job, const Batch& batch, const Executor& execute,
                         const Time& time) {
     const auto& ways = opponents.ways;
-    std::vector<Ran> ran(ways.size());
+    std::vector<WayResult> ran(ways.size());
     run_jobs(execute, ways.size(), [&](std::size_t w) {
         const OpponentWay& way = ways[w];
         const Batch packed = job.in_layout(batch, way.setup->layout);
@@ -277,22 +281,22 @@ Baselines run_opponents(const Opponents& opponents, const Job& job, const Batch&
         if (w > 0 && time.is_over())
             ran[w].why_not = no_time_left;
         else
-            ran[w] = BuiltSteps(way, examined_replicas(way, job, packed, in_order), target(job.target))
+            ran[w] = BuiltWay(way, examined_replicas(way, job, packed, in_order), target(job.target))
                          .run(way.policy, way.recompute);
     });
     Baselines result;
     result.not_applicable = opponents.not_applicable;
     for (std::size_t w = 0; w < ways.size(); ++w) {
-        const OpponentWay& way = ways[w];
-        if (!ran[w].why_not.empty()) {
+        OpponentWay way = ways[w];
+        if (!ran[w].runs()) {
             result.not_applicable.push_back({way.name, way.partition.chunks_per_rank, way.policy, ran[w].why_not});
             continue;
         }
         Baseline baseline{way.name, way.partition.chunks_per_rank, way.policy};
         baseline.makespan = ran[w].makespan;
         baseline.step = ran[w].step;
-        baseline.recompute = ran[w].recompute;
-        baseline.command = command_of(way, ran[w].recompute, job, batch);
+        way.recompute = baseline.recompute = ran[w].recompute;
+        baseline.command = command_of(way, job, batch);
         baseline.is_opponent = true;
         baseline.way = w;
         baseline.launched = launches(target(job.target), way);
@@ -302,6 +306,13 @@ Baselines run_opponents(const Opponents& opponents, const Job& job, const Batch&
     std::stable_sort(result.all.begin(), result.all.end(),
                      [](const Baseline& a, const Baseline& b) { return a.step < b.step; });
     return result;
+}
+
+OpponentResult run_on_all(const OpponentWay& way, const Job& job, const Batch& batch, const Executor& execute) {
+    Batch own = job.in_layout(batch, way.setup->layout);
+    Assignment assignment = assign(in_setup_of(way, job), own, execute);
+    return {run_way(way, assignment.microbatches, target(job.target), execute), std::move(own),
+            std::move(assignment.shares)};
 }
 
 }  // namespace pipeweaver::planner

@@ -4,7 +4,7 @@
 #include "pipeweaver/partition/tune.hpp"
 #include "pipeweaver/planner/tuning.hpp"
 #include "planner/job/sample.hpp"
-#include "planner/opponents/built_steps.hpp"
+#include "planner/way/run.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -59,8 +59,8 @@ bool add_tuned(Opponents& opponents, const Job& job, const Batch& batch, const E
         const partition::Tuning tuning{.step_of = [&](const Partition& cut) -> std::optional<Duration> {
                                            const OpponentWay tried = with_cut(way, cut);
                                            if (!launches(runs, tried)) return std::nullopt;
-                                           const Ran ran = BuiltSteps(tried, few, runs).run(way.policy, {});
-                                           return ran.why_not.empty() ? std::optional(ran.step) : std::nullopt;
+                                           const WayResult ran = BuiltWay(tried, few, runs).run(way.policy, {});
+                                           return ran.runs() ? std::optional(ran.step) : std::nullopt;
                                        },
                                        .most_steps = sizes.steps_tuned,
                                        .is_over = [&] { return time.is_over(); }};
@@ -68,8 +68,8 @@ bool add_tuned(Opponents& opponents, const Job& job, const Batch& batch, const E
         if (!found) continue;
         OpponentWay tuned = with_cut(way, std::move(found->partition));
         // With one recomputation for the whole sample.
-        const Ran ran = BuiltSteps(tuned, batches, runs).run(way.policy, {});
-        if (!ran.why_not.empty()) continue;
+        const WayResult ran = BuiltWay(tuned, batches, runs).run(way.policy, {});
+        if (!ran.runs()) continue;
         tuned.recompute = ran.recompute;
         tuned.cut = opponents.ways.size() + opponents.not_applicable.size();  // a number of its own
         opponents.ways.push_back(std::move(tuned));

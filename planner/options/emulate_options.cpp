@@ -4,7 +4,6 @@
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/ladder.hpp"
 #include "planner/options/given_assignment.hpp"
-#include "planner/schedule/recompute_settings.hpp"
 
 #include <fmt/ranges.h>
 
@@ -18,14 +17,12 @@ namespace {
 
 // "none|selective|...", or the same with another separator.
 std::string allowed_recomputes(std::string_view separator) {
-    auto names = emulator::recompute_names();
-    names.emplace_back(by_rank_name);
-    return fmt::format("{}", fmt::join(names, separator));
+    return fmt::format("{}", fmt::join(step_recompute_names(), separator));
 }
 
-void require_recompute(const std::string& given) {
-    if (given != by_rank_name && !emulator::recompute_named(given))
-        fail(ErrorKind::input, "--recompute: is '{}', allowed are {}; N is 1 or more", given, allowed_recomputes(", "));
+StepRecompute read_recompute(const std::string& given) {
+    if (const auto setting = step_recompute_named(given)) return *setting;
+    fail(ErrorKind::input, "--recompute: is '{}', allowed are {}; N is 1 or more", given, allowed_recomputes(", "));
 }
 
 // Of a plan folder with replica-NNN/, or of the only replica's solution file.
@@ -82,11 +79,8 @@ void EmulateOptions::add_to(OptionTable& options) {
         "what backwards compute again; blocks:N: the first N blocks of each module in each stage; by-rank: "
         "every rank what costs it least time and fits (default: the least with which the step fits the "
         "memory)",
-        [this](const std::string& given) {
-            require_recompute(given);
-            recompute = given;
-        },
-        [this] { return recompute.empty() ? std::nullopt : std::optional(recompute); });
+        [this](const std::string& given) { recompute = read_recompute(given); },
+        [this] { return recompute ? std::optional(name_of(*recompute)) : std::nullopt; });
     options.text("what-if", what_if, "FILE", "factors on devices, links, operators, modules (JSON or YAML)");
     options.flag("any-memory", any_memory, "emulate even what does not fit the memory");
     options.flag("no-reuse", no_reuse, "replay every kernel on its own: slower, the same result");
@@ -99,7 +93,7 @@ void EmulateOptions::check() const {
     const bool cuts = !(job.partition.empty() && job.module_tp.empty() && chunks == 1);
     if (!layers.empty() && (cuts || !schedule.empty()))
         fail(ErrorKind::input, "--layers: goes without --partition, --module-tp, --chunks and --schedule");
-    if (!schedule.empty() && (cuts || !policy.empty() || !recompute.empty()))
+    if (!schedule.empty() && (cuts || !policy.empty() || recompute))
         fail(ErrorKind::input,
              "--schedule: has its own partition, order and recomputation; --partition, --module-tp, --chunks, --policy "
              "and --recompute go without it");
@@ -153,8 +147,7 @@ EmulationRequest EmulateOptions::request(std::uint64_t seed, const Executor& exe
     request.batch = std::move(given);
     fill_cut(asked, request);
     if (asked.partition.empty()) asked.partition = partition::asks_for_copies(asked.layouts) ? "modules" : "megatron";
-    request.recompute = emulator::recompute_named(recompute);
-    request.recompute_by_rank = recompute == by_rank_name;
+    request.recompute = recompute;
     if (!policy.empty()) request.policy = policy;
     request.chunks_per_rank = chunks;
     request.any_memory = any_memory;

@@ -34,7 +34,28 @@ std::vector<std::size_t> most_loaded(const std::vector<Duration>& loads, std::si
     return replicas;
 }
 
+// Whether two replicas' microbatches are of the same sizes in the same order.
+bool are_alike(const Microbatches& one, const Microbatches& other) {
+    using ItemRef = workloads::Microbatch::ItemRef;
+    return std::equal(one.begin(), one.end(), other.begin(), other.end(), [](const auto& a, const auto& b) {
+        return a.lengths == b.lengths && std::equal(a.items.begin(), a.items.end(), b.items.begin(), b.items.end(),
+                                                    [](const ItemRef& x, const ItemRef& y) {
+                                                        return x.size == y.size && x.sample_tokens == y.sample_tokens;
+                                                    });
+    });
+}
+
 }  // namespace
+
+std::vector<std::size_t> first_alike(const std::vector<Microbatches>& replicas) {
+    std::vector<std::size_t> like(replicas.size());
+    for (std::size_t r = 0; r < replicas.size(); ++r) {
+        std::size_t first = 0;
+        while (first < r && (like[first] != first || !are_alike(replicas[first], replicas[r]))) ++first;
+        like[r] = first;
+    }
+    return like;
+}
 
 bool Assignment::examines(std::size_t replica) const {
     return std::binary_search(examined.begin(), examined.end(), replica);

@@ -19,6 +19,9 @@ struct Assignment {
     [[nodiscard]] search::BoundEffort bounds(std::size_t replica) const;  ///< full bounds of those that are examined
 };
 
+/// Of each replica the first that has microbatches of the same sizes in the same order: their steps are the same.
+[[nodiscard]] std::vector<std::size_t> first_alike(const std::vector<Microbatches>& replicas);
+
 /// Throws Error{input} where the layout does not suit model and cluster, or a replica has none of the microbatches, or
 /// more tasks than `most` whatever the partition: before anything of that size is built.
 void require_sensible(const Job& job, const Batch& batch, std::size_t most = sizes.tasks);

@@ -1,8 +1,9 @@
 #include "planner/replicas/opponent_plan.hpp"
 
-#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/assert.hpp"
 #include "planner/replicas/planned_replicas.hpp"
-#include "planner/schedule/recompute_settings.hpp"
+#include "planner/way/policy_run.hpp"
+#include "planner/way/settings.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -13,13 +14,18 @@ using namespace emulator;
 
 namespace {
 
-// The cut with the recomputations that the row may take as the modes of its passes.
-partition::Partition with_modes(const OpponentWay& way, const Baseline& row) {
+const Target& runs_way(const Job& job, const Way& way) {
+    const Target& own = target(job.target);
+    return launches(own, way) ? own : targets().front();
+}
+
+// The cut with the recomputations that the way may take as the modes of its passes.
+partition::Partition with_modes(const Job& job, const Way& way) {
     partition::Partition partition = way.partition;
-    if (row.recompute == by_rank_name)
-        partition.modes = opponent_settings(*way.setup, way.partition);
+    if (way.recompute->by_rank)
+        partition.modes = settings_of(way, runs_way(job, way));
     else
-        partition.modes = {*recompute_named(row.recompute)};
+        partition.modes = {way.recompute->everywhere};
     return partition;
 }
 
@@ -29,19 +35,18 @@ std::vector<std::size_t> all_of(const Assignment& assignment) {
     return numbers;
 }
 
-PlannedReplica as_opponent(const AllReplicas& all, const Baseline& row, std::size_t number) {
+PlannedReplica as_opponent(const AllReplicas& all, const Way& way, std::size_t number) {
     const Job& job = all.job;
-    const Target& runs = row.launched ? target(job.target) : targets().front();
+    const Target& runs = runs_way(job, way);
     StepWanted wanted = replica_wanted(*job.setup, all.partition, number);
     wanted.target = &runs;
     Step step = build(*job.setup, all.partition, as_run_by(runs, all.assignment.microbatches[number]), wanted);
-    if (step.shortage) fail(ErrorKind::limit, "{}", step.shortage->text());
-    auto run = run_setting(step.cut.step, row.policy, all.partition.modes, row.recompute);
-    if (!run)
-        fail(ErrorKind::limit, "{}: replica {} does not fit with recompute {}", row.partition, number, row.recompute);
+    PIPEWEAVER_ASSERT(!step.shortage);
+    auto run = StepUnderPolicy(step.cut.step, way.policy, all.partition.modes).run(*way.recompute);
+    PIPEWEAVER_ASSERT(run);
     if (job.split != Split::never) step.split = split_step(step.cut.step);
     step.bound = bound_of(step, job.split != Split::never, all.assignment.bounds(number));
-    PolicyRun policy{.policy = row.policy, .result = {std::move(run->schedule), {}, {}}};
+    PolicyRun policy{.policy = way.policy, .result = {std::move(run->schedule), {}, {}}};
     PortReplay in_full = replay_in_full(step, false, *policy.result.schedule);
     policy.result.replay = std::move(in_full.replay);
     policy.waits = in_full.waits;
@@ -71,9 +76,8 @@ const Baseline* faster_opponent(const Job& job, const Baselines& opponents, Dura
 }
 
 struct OpponentPlan::Made {
-    Made(const Job& job, const Wanted& wanted, const OpponentWay& way, const Baseline& row,
-         const Assignment& assignment)
-        : partition(with_modes(way, row)),
+    Made(const Job& job, const Wanted& wanted, const Way& way, const Assignment& assignment)
+        : partition(with_modes(job, way)),
           numbers(all_of(assignment)),
           all{job, wanted, partition, assignment},
           replicas(all, numbers, wanted.on_replica) {}
@@ -84,11 +88,11 @@ struct OpponentPlan::Made {
     PlannedReplicas replicas;
 };
 
-OpponentPlan::OpponentPlan(const Job& job, const Wanted& wanted, const OpponentWay& way, const Baseline& row,
-                           const Assignment& assignment, const Executor& execute)
-    : made_(std::make_unique<Made>(job, wanted, way, row, assignment)) {
+OpponentPlan::OpponentPlan(const Job& job, const Wanted& wanted, const Way& way, const Assignment& assignment,
+                           const Executor& execute)
+    : made_(std::make_unique<Made>(job, wanted, way, assignment)) {
     const auto make = [&](std::size_t number, const Executor&, const Time&) {
-        return as_opponent(made_->all, row, number);
+        return as_opponent(made_->all, way, number);
     };
     made_->replicas.plan(make, execute, {}, 1);
 }

@@ -16,10 +16,10 @@ struct Assignment;
 
 class OpponentPlan {
 public:
-    /// Plans all replicas as `way` runs them, without a search. Pre: `row` is the way's on the assignment; the
-    /// arguments outlive it. Throws Error{limit} where a replica does not fit.
-    OpponentPlan(const Job& job, const Wanted& wanted, const OpponentWay& way, const Baseline& row,
-                 const Assignment& assignment, const Executor& execute);
+    /// Plans all replicas as `way` runs them, without a search. Pre: all of the assignment fit with its recomputation
+    /// (run_on_all()); the arguments outlive it.
+    OpponentPlan(const Job& job, const Wanted& wanted, const Way& way, const Assignment& assignment,
+                 const Executor& execute);
     OpponentPlan(OpponentPlan&&) noexcept;
     OpponentPlan& operator=(OpponentPlan&&) noexcept;
     ~OpponentPlan();

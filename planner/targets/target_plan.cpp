@@ -1,7 +1,7 @@
 #include "planner/targets/target_plan.hpp"
 
 #include "planner/replicas/plan_replica.hpp"
-#include "planner/schedule/recompute_settings.hpp"
+#include "planner/way/settings.hpp"
 
 #include <fmt/format.h>
 
@@ -17,13 +17,10 @@ using partition::Partition;
 
 namespace {
 
-// What the stages recompute: all the same, or those of each rank what it needs.
+// What the stages recompute, with that of each rank where it is by rank.
 struct Setting {
-    Recompute everywhere = Recompute::none;
+    StepRecompute of_step{};
     std::vector<Recompute> by_rank{};
-
-    std::string name() const { return by_rank.empty() ? name_of(everywhere) : std::string(by_rank_name); }
-    bool is_none() const { return by_rank.empty() && everywhere == Recompute::none; }
 };
 
 // A chain with a setting; policies that break the target's rules are left out.
@@ -74,10 +71,10 @@ struct ForTarget {
 
 Tried try_setting(const ForTarget& to, const Partition& chain, const Setting& setting, const Executor& execute) {
     StepWanted step = to.step();
-    step.menu = {setting.everywhere};
+    step.menu = {setting.of_step.everywhere};
     step.mode_of_rank = setting.by_rank;
     // A stage that recomputes would do so again for the weight gradient.
-    const PoliciesWanted wanted{.split = to.may_split() && setting.is_none(),
+    const PoliciesWanted wanted{.split = to.may_split() && setting.of_step == no_recompute,
                                 .bound = std::nullopt,
                                 .policies = to.policies([](const search::Policy&) { return true; })};
     return {setting, evaluate(*to.job.setup, chain, to.microbatches, step, wanted, execute)};
@@ -95,7 +92,7 @@ void keep_policies(const Target& target, Tried& tried, std::vector<TargetBaselin
             run.result.schedule.reset();
         } else {
             const Partition& chain = known.cut.partition;
-            keep(baselines, {chain.name, chain.chunks_per_rank, run.policy, tried.setting.name(), run.makespan()});
+            keep(baselines, {chain.name, chain.chunks_per_rank, run.policy, tried.setting.of_step, run.makespan()});
         }
     }
 }
@@ -122,7 +119,7 @@ std::optional<Setting> by_rank(const ForTarget& to, const Partition& chain, cons
             run.result.schedule.reset();
     const PolicyRun* fastest = known.fastest();
     if (fastest == nullptr) return std::nullopt;
-    Setting setting{Recompute::none, recompute_of_ranks(problem, *fastest->result.schedule, menu)};
+    Setting setting{recompute_by_rank, recompute_of_ranks(problem, *fastest->result.schedule, menu)};
     const auto all = [&](Recompute one) {
         return std::all_of(setting.by_rank.begin(), setting.by_rank.end(), [&](Recompute rank) { return rank == one; });
     };
@@ -131,7 +128,7 @@ std::optional<Setting> by_rank(const ForTarget& to, const Partition& chain, cons
 }
 
 std::vector<Setting> settings_of(const ForTarget& to, const Partition& chain, const Executor& execute) {
-    std::vector<Setting> settings{{Recompute::none}, {Recompute::full}};
+    std::vector<Setting> settings{{no_recompute}, {{.everywhere = Recompute::full}}};
     if (to.target.recompute == RecomputeBy::step) return settings;
     if (auto setting = by_rank(to, chain, execute)) settings.push_back(std::move(*setting));
     return settings;
@@ -218,7 +215,7 @@ TargetPlan make_target_plan(const Job& job, const Target& target, const std::vec
     }
     if (!best) return plan;
 
-    plan.recompute = best->setting.name();
+    plan.recompute = best->setting.of_step;
     plan.by_rank = best->setting.by_rank;
     ScheduleWanted wanted = schedule_wanted(job);
     if (!best->known.split) wanted.split = Split::never;

@@ -70,7 +70,7 @@ TEST_CASE("emulation.json says what was asked, and what the step is without the 
         setup.what_if.devices = {{1, {}, 2}};
         setup.recipe.zero = 3;
     });
-    small.request.recompute = emulator::Recompute::full;
+    small.request.recompute = {.everywhere = emulator::Recompute::full};
     small.emulation.step -= Duration{1000};
     const auto json = emit::emulation_json(small.request, small.emulation, &base);
 
@@ -90,8 +90,8 @@ TEST_CASE("emulation.json says of each rank what it recomputes, where each has i
     const auto uniform = emit::emulation_json(small.request, small.emulation, nullptr);
     CHECK(!uniform["replicas"][0]["ranks"][0].contains("recompute"));
 
-    small.request.recompute_by_rank = true;
-    small.emulation.recompute.reset();
+    small.request.recompute = planner::recompute_by_rank;
+    small.emulation.recompute = planner::recompute_by_rank;
     using emulator::Recompute;
     small.emulation.by_rank = {{Recompute::full, Recompute::blocks(3), Recompute::selective, Recompute::none},
                                {Recompute::none, Recompute::none, Recompute::none, Recompute::blocks(1)}};

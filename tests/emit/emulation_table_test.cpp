@@ -83,7 +83,7 @@ TEST_CASE("the table of an emulation shows each rank's memory in its fullest rep
 
 TEST_CASE("the table of an emulation has a column for what each rank recomputes, where each has its own") {
     SmallEmulation small(2);
-    small.emulation.recompute.reset();
+    small.emulation.recompute = planner::recompute_by_rank;
     using emulator::Recompute;
     small.emulation.by_rank = {{Recompute::full, Recompute::blocks(3), Recompute::selective, Recompute::none},
                                {Recompute::none, Recompute::none, Recompute::none, Recompute::blocks(1)}};

@@ -234,7 +234,7 @@ TEST_CASE("the report shows the layouts that were tried, and each replica with i
         one.step = std::chrono::seconds(seconds);
         one.partition = partition;
         one.policy = policy;
-        one.recompute = "full";
+        one.recompute = {.everywhere = emulator::Recompute::full};
         one.memory = Bytes{std::int64_t{3} << 30};
         return one;
     };

@@ -108,10 +108,11 @@ TEST_CASE("users of Megatron and torchtitan launch no cut that has encoders behi
                                                                     : std::vector<std::int64_t>{0, 1, 1, all - 2}});
     }
     const auto way = [&] {
-        planner::OpponentWay one{.name = "said", .setup = setup, .partition = cut_by_layers(*setup, said)};
-        one.layers = partition::text_of(said);
-        one.policy = "1f1b";
-        return one;
+        return planner::Way{.name = "said",
+                            .setup = setup,
+                            .partition = cut_by_layers(*setup, said),
+                            .layers = partition::text_of(said),
+                            .policy = "1f1b"};
     };
     CHECK(launches(planner::target("megatron"), way()));
     --said.front().layers[0];

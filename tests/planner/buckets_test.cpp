@@ -58,8 +58,7 @@ TEST_CASE("with buckets opponents take what their commands print") {
         same.job.fixed = partition::PartitionFile{way.partition, {}};
         same.batch = request.batch;
         same.policy = row.policy;
-        same.recompute = emulator::recompute_named(row.recompute);
-        same.recompute_by_rank = row.recompute == "by-rank";
+        same.recompute = row.recompute;
         CHECK(emulate(same, in_order).step == row.step);
         ++compared;
     }

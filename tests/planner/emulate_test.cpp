@@ -22,12 +22,12 @@ TEST_CASE("what does not fit is named by its replica and rank, and fits with mor
     request.batch = small.batch;
     request.job.partition = "balanced";
     testing::change_setup(request, [](emulator::Setup& setup) { setup.headroom.parts_per_million = 978'000; });
-    request.recompute = emulator::Recompute::none;
+    request.recompute = no_recompute;
     for (const char* part : {"replica 0", "rank 0"})
         CHECK_THROWS_WITH_AS(static_cast<void>(emulate(request, in_order)), doctest::Contains(part), Error);
     request.recompute = {};
-    CHECK(emulate(request, in_order).recompute != emulator::Recompute::none);
-    request.recompute_by_rank = true;
+    CHECK(emulate(request, in_order).recompute != no_recompute);
+    request.recompute = recompute_by_rank;
     CHECK(emulate(request, in_order).by_rank.size() == 2);
 }
 

@@ -7,8 +7,8 @@
 #include "pipeweaver/planner/tuning.hpp"
 #include "planner/evaluate/step.hpp"
 #include "planner/job/sample.hpp"
-#include "planner/opponents/built_steps.hpp"
 #include "planner/options/recompute_menu.hpp"
+#include "planner/way/run.hpp"
 #include "tests/support/effort.hpp"
 #include "tests/support/small_request.hpp"
 #include "tests/support/times.hpp"
@@ -192,8 +192,7 @@ TEST_CASE("opponents are cut on the sample, ranked on it, and run as emulate run
             same.batch = request.batch;
             same.job.fixed = partition::PartitionFile{way->partition, {}};
             same.policy = one.policy;
-            same.recompute = emulator::recompute_named(one.recompute);
-            same.recompute_by_rank = one.recompute == "by-rank";
+            same.recompute = one.recompute;
             CHECK(emulate(same, in_order).step == one.step);
             ++compared;
         }
@@ -217,12 +216,14 @@ TEST_CASE("an opponent's command has the way's layout, and the packing that the 
     OptionValues words;
     for (const char* name : {"model", "packing", "cp", "ep"}) words.set(name, "said");
     request.job.words = words;
-    OpponentWay way{.name = "balanced", .setup = request.job.setup};
+    OpponentWay way{{.name = "balanced",
+                     .setup = request.job.setup,
+                     .policy = "1f1b",
+                     .recompute = {{.everywhere = emulator::Recompute::full}}}};
     way.partition.name = "balanced";
-    way.policy = "1f1b";
     for (const auto packing : {workloads::Packing::given, workloads::Packing::balanced}) {
         request.job.packing = packing;
-        const std::string command = command_of(way, "full", request.job, request.batch);
+        const std::string command = command_of(way, request.job, request.batch);
         CHECK(command.starts_with("pipeweaver emulate --model said"));
         CHECK(command.find("--tp 2 --pp 4 --dp 1 ") != std::string::npos);
         CHECK(command.find("--policy 1f1b --recompute full") != std::string::npos);
@@ -232,7 +233,7 @@ TEST_CASE("an opponent's command has the way's layout, and the packing that the 
         for (const char* other : {"--cp", "--ep"}) CHECK(command.find(other) == std::string::npos);
     }
     request.job.words.reset();
-    CHECK(command_of(way, "full", request.job, request.batch).empty());
+    CHECK(command_of(way, request.job, request.batch).empty());
 }
 
 // Of the first setting and those that are fastest for a batch that it does not fit: the first fastest that fits all.
@@ -249,12 +250,12 @@ TEST_CASE("an opponent has one recomputation on the whole sample, which fits all
             CAPTURE(way.name);
             CAPTURE(way.policy);
             const auto& target = planner::target(request.job.target);
-            const BuiltSteps light(way, {request.job.sample.batches[0]}, target);
-            const BuiltSteps full(way, {request.job.sample.batches[1]}, target);
-            const Ran first = light.run(way.policy, {});
-            const Ran other = full.run(way.policy, first.recompute);
-            if (!other.why_not.empty()) continue;
-            const Ran both = light.run(way.policy, other.recompute);
+            const BuiltWay light(way, {request.job.sample.batches[0]}, target);
+            const BuiltWay full(way, {request.job.sample.batches[1]}, target);
+            const WayResult first = light.run(way.policy, {});
+            const WayResult other = full.run(way.policy, first.recompute);
+            if (!other.runs()) continue;
+            const WayResult both = light.run(way.policy, other.recompute);
             const bool fits = both.recompute == other.recompute;
             changed += other.recompute != first.recompute && fits ? 1 : 0;
             if (!fits) continue;
@@ -318,7 +319,7 @@ TEST_CASE("a plan with dealt encoders is no slower than the opponent it begins f
           schedule::Outcome::completed);
     std::size_t beaten = 0;
     for (const Baseline& one : plan.baselines.all)
-        if (one.partition == "three-phase" && one.recompute == "none") {
+        if (one.partition == "three-phase" && one.recompute == no_recompute) {
             CHECK(plan.step <= one.step);
             ++beaten;
         }

@@ -135,7 +135,7 @@ TEST_CASE("what is run now is what is said, in turn and as samples come") {
     same.job = given.front().job;
     same.job.partition = "first-stage";
     same.batch = given.front().batch;
-    same.recompute = emulator::Recompute::full;
+    same.recompute = {.everywhere = emulator::Recompute::full};
     CHECK(start.now->step == emulate(same, in_order).step);
     same.batch = given.back().batch;
     const Duration packed = emulate(same, in_order).step;
@@ -238,7 +238,7 @@ Bytes fullest(const Request& request, std::size_t replica) {
     none.job.partition = "first-stage";
     none.job.sharing = partition::Sharing::in_turn;
     none.batch = request.batch;
-    none.recompute = emulator::Recompute::none;
+    none.recompute = no_recompute;
     none.any_memory = true;
     Bytes most{};
     const Emulation step = emulate(none, in_order);

@@ -112,7 +112,7 @@ Case random_modules(Random& random, bool in_phases) {
     const std::array modes{Recompute::none,      Recompute::half,     Recompute::full,
                            Recompute::selective, Recompute::offload,  Recompute::blocks(2),
                            Recompute::encoders,  Recompute::backbone, Recompute::core_attention};
-    one.request.recompute = modes[random.below(modes.size())];
+    one.request.recompute = {.everywhere = modes[random.below(modes.size())]};
     one.request.policy = in_phases ? "1f1b" : random.below(2) == 0 ? "gpipe" : "dual-queue";
     return one;
 }

@@ -256,7 +256,7 @@ std::size_t check_case(std::uint64_t number, const std::string& partition) {
     const std::int64_t most = std::min(model.modules[vit].architecture.layers, model.modules[llm].architecture.layers);
     one.request.chunks_per_rank = pp == 1 ? 1 : between(random, 1, std::max<std::int64_t>(1, most / pp));
     if (one.request.chunks_per_rank > 1) one.request.policy = "interleaved";
-    if (random.below(4) == 0) one.request.recompute = Recompute::selective;
+    if (random.below(4) == 0) one.request.recompute = {.everywhere = Recompute::selective};
     const auto emulated = planner::emulate(one.request, in_order);
     std::size_t waited = 0;
     for (std::size_t r = 0; r < emulated.replicas.size(); ++r) {

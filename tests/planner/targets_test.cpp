@@ -217,7 +217,7 @@ TEST_CASE("where memory is short each rank recomputes what it needs, and the sch
     };
     const auto ample = made();
     REQUIRE(ample.found.schedule);
-    CHECK(ample.recompute == "none");
+    CHECK(ample.recompute == no_recompute);
     CHECK(ample.by_rank.empty());
 
     const double usable = static_cast<double>(emulator::usable_bytes(request.job.setup->cluster).count);
@@ -234,7 +234,7 @@ TEST_CASE("where memory is short each rank recomputes what it needs, and the sch
         CHECK(!torch().breaks(plan.cut.step.problem, *plan.found.schedule));
         for (const Bytes peak : plan.found.replay.peak) CHECK(peak <= emulator::capacity_of(*request.job.setup));
         for (const TargetBaseline& one : plan.baselines) CHECK(plan.found.replay.makespan <= one.makespan);
-        CHECK(plan.by_rank.size() == (plan.recompute == "by-rank" ? 4 : 0));
+        CHECK(plan.by_rank.size() == (plan.recompute.by_rank ? 4 : 0));
         if (plan.by_rank.empty()) continue;
         ++by_rank;
         const auto more = [](emulator::Recompute one) { return one != emulator::Recompute::none; };

@@ -24,9 +24,10 @@ const Target toy{.name = "toy",
 
 std::vector<FileToWrite> launch_file(const emit::ToEmit& from, const std::filesystem::path& out) {
     const emit::KnownOfPlan& known = *from.plan;
-    return {{out / "toy.txt", fmt::format("pp {} chunks {} microbatches {} recompute {} padded {}\n",
-                                          known.job.setup->layout.pp, known.partition.chunks_per_rank,
-                                          known.microbatches.size(), known.recompute, known.padding != nullptr)}};
+    return {
+        {out / "toy.txt", fmt::format("pp {} chunks {} microbatches {} recompute {} padded {}\n",
+                                      known.job.setup->layout.pp, known.partition.chunks_per_rank,
+                                      known.microbatches.size(), name_of(*known.recompute), known.padding != nullptr)}};
 }
 
 const emit::Target toy_files{

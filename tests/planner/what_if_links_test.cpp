@@ -25,7 +25,7 @@ EmulateOptions options_of(const std::string& model, const std::string& dataset, 
     options.workload.tp.number = options.workload.pp.number = options.workload.dp.number = 2;
     options.workload.cp.number = 2;
     options.job.partition = "balanced";
-    options.recompute = recompute;
+    options.recompute = step_recompute_named(recompute);
     options.any_memory = true;
     return options;
 }

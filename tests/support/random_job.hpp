@@ -71,7 +71,7 @@ inline std::vector<Microbatch> random_batch(Random& random, std::int64_t count, 
 struct Case {
     planner::EmulationRequest request;
     const Setup& setup() const { return *request.job.setup; }
-    Recompute recompute() const { return *request.recompute; }
+    Recompute recompute() const { return request.recompute->everywhere; }
 };
 
 inline Case random_case(Random& random, const std::string& partition, const Layout& layout, Recipe recipe) {
@@ -85,7 +85,7 @@ inline Case random_case(Random& random, const std::string& partition, const Layo
     workload.job.sharing = partition::Sharing::in_turn;
     workload.job.partition = partition;
     constexpr std::array recomputes{Recompute::none, Recompute::half, Recompute::full};
-    one.request.recompute = recomputes[random.below(recomputes.size())];
+    one.request.recompute = {.everywhere = recomputes[random.below(recomputes.size())]};
     one.request.chunks_per_rank = 1;
     one.request.any_memory = true;
     return one;

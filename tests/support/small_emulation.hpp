@@ -54,7 +54,7 @@ struct SmallEmulation {
         emulation.partition.chains = {{"vit+llm", {{RankId{0}, {{0, 0, 6}, {1, 0, 2}}}, {RankId{1}, {{1, 2, 6}}}}}};
         emulation.partition.unit_items = {0};
         emulation.policy = "1f1b";
-        emulation.recompute = emulator::Recompute::none;
+        emulation.recompute = planner::no_recompute;
         emulation.replicas.assign(static_cast<std::size_t>(dp), small_replica(static_cast<std::size_t>(pp)));
         emulation.makespan = emulation.replicas.front().makespan;
         emulation.step = emulation.replicas.front().step;

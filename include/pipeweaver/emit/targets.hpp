@@ -25,9 +25,9 @@ struct KnownOfPlan {
     /// The microbatches of the replica, in the order in which the schedule numbers them: indices into the batch's.
     const std::vector<std::size_t>& microbatches;
     const partition::Padded* padding = nullptr;  ///< what all of them are padded to; null: they keep their shapes
-    std::string recompute{};                     ///< name of what every stage recomputes, or "by-rank"; empty: the
-                                                 ///< schedule has a mode of the partition for each pass
-    std::vector<emulator::Recompute> recompute_of_ranks{};  ///< under "by-rank" alone
+    std::optional<planner::StepRecompute>
+        recompute{};  ///< none: the schedule has a mode of the partition for each pass
+    std::vector<emulator::Recompute> recompute_of_ranks{};  ///< where it is by rank
 };
 
 /// A schedule as a target is handed it.

@@ -53,6 +53,12 @@ enum class Use : std::uint8_t {
 /// Chunks on each rank that a partitioner is asked for, unless it decides on them itself.
 inline constexpr std::array<std::int64_t, 4> chunk_counts{1, 2, 4, 8};
 
+/// How many stages there can be, and what they would be more than, as an error says it.
+struct MostStages {
+    std::int64_t count = 0;
+    std::string of;  ///< "the model's 40 layers"
+};
+
 struct Partitioner {
     std::string name;
     std::string about;            ///< one line
@@ -63,8 +69,8 @@ struct Partitioner {
     bool for_frameworks = false;  ///< given to runtimes of one chain
     int as_opponent = 0;          ///< its place among what engineers run; 0: none run it
 
-    /// Throws Error{input} if the model has fewer layers than stages, or where the partitioner does not apply.
-    Partition (*make)(const emulator::Setup& setup, const Sample& sample, std::int64_t chunks_per_rank);
+    /// Pre: Cutting::why_not() has nothing to say; Cutting::make() asks it.
+    Partition (*cut)(const emulator::Setup& setup, const Sample& sample, std::int64_t chunks_per_rank);
 
     /// All that a job is offered of it in place of one with each count of chunks. Null: these.
     std::vector<Partition> (*offer)(const emulator::Setup& setup, const Sample& sample) = nullptr;
@@ -73,7 +79,11 @@ struct Partitioner {
     std::optional<std::string> (*why_not)(const emulator::Setup& setup) = nullptr;
 
     /// The most stages that it cuts the model into. Null: as many as the model has layers.
-    std::int64_t (*most_stages)(const workloads::Model& model) = nullptr;
+    MostStages (*most_stages)(const workloads::Model& model) = nullptr;
+
+    /// Cutting::make().
+    [[nodiscard]] Partition make(const emulator::Setup& setup, const Sample& sample,
+                                 std::int64_t chunks_per_rank) const;
 };
 
 /// A partitioner with the chunks that it is asked for; 0: it decides.
@@ -81,9 +91,11 @@ struct Cutting {
     const Partitioner* by = nullptr;
     std::int64_t chunks_per_rank = 0;
 
-    Partition make(const emulator::Setup& setup, const Sample& sample) const {
-        return by->make(setup, sample, chunks_per_rank);
-    }
+    /// Why it cannot cut the setup's model: it does not apply, or there are more stages than it can make. None: it can.
+    [[nodiscard]] std::optional<std::string> why_not(const emulator::Setup& setup) const;
+
+    /// Throws Error{input} with what why_not() says.
+    [[nodiscard]] Partition make(const emulator::Setup& setup, const Sample& sample) const;
 };
 
 /// All partitioners, in the order of their introduction.

@@ -7,6 +7,7 @@
 #include "pipeweaver/emulator/emulation.hpp"
 #include "pipeweaver/emulator/time_shares.hpp"
 #include "pipeweaver/planner/job.hpp"
+#include "pipeweaver/planner/step_recompute.hpp"
 #include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/schedule/solved.hpp"
 
@@ -28,22 +29,20 @@ struct EmulationRequest {
     Job job;  ///< partition empty: megatron. A setup without a store replays every kernel alone, to the same result
     Batch batch;
     std::optional<Batch> cut_on{};  ///< what the partition is cut on, where the job has no sample; none: the batch
-    std::optional<emulator::Recompute> recompute;  ///< of all stages; none: the least with which it fits the memory
-    bool recompute_by_rank = false;                ///< every rank what costs it least time of opponent_settings()
-    std::string policy = "1f1b";                   ///< of search::policies(); where no schedule is given
-    std::int64_t chunks_per_rank = 1;              ///< of all partitions but dip
-    const Target* target = &targets().front();     ///< what runs it: its shapes and receive buffers
-    bool any_memory = false;                       ///< what does not fit is emulated all the same
-    std::string assigned;                          ///< the file of the batch's shares, for the report; empty: none
-    std::string schedule;                          ///< the folder or file of `schedules`, for the report
-    std::vector<GivenSchedule> schedules;          ///< for every replica, in place of a policy, on the fixed partition
+    std::optional<StepRecompute> recompute{};   ///< none: the least of all stages with which it fits the memory
+    std::string policy = "1f1b";                ///< of search::policies(); where no schedule is given
+    std::int64_t chunks_per_rank = 1;           ///< of all partitions but dip
+    const Target* target = &targets().front();  ///< what runs it: its shapes and receive buffers
+    bool any_memory = false;                    ///< what does not fit is emulated all the same
+    std::string assigned;                       ///< the file of the batch's shares, for the report; empty: none
+    std::string schedule;                       ///< the folder or file of `schedules`, for the report
+    std::vector<GivenSchedule> schedules;       ///< for every replica, in place of a policy, on the fixed partition
 };
 
 struct Emulation {
     partition::Partition partition;
-    std::string policy;  ///< as asked; "schedule" where one was given
-    /// Of all stages; nothing: by rank, or the given schedule says it of each pass.
-    std::optional<emulator::Recompute> recompute;
+    std::string policy;                                     ///< as asked; "schedule" where one was given
+    std::optional<StepRecompute> recompute;                 ///< none: the given schedule says it of each pass
     std::vector<std::vector<emulator::Recompute>> by_rank;  ///< of replicas and their ranks, where that was asked for
     std::vector<emulator::ReplicaEmulation> replicas;
     partition::Shares assigned;       ///< which microbatches of the batch each replica has

@@ -29,7 +29,8 @@ namespace pipeweaver::planner {
 
 /// What a job's users say that they run; what they leave out is chosen.
 struct NowWanted {
-    std::string partition, policy, recompute;
+    std::string partition, policy;
+    std::optional<StepRecompute> recompute;
     std::optional<std::int64_t> chunks;
     partition::SaidLayers layers;    ///< none: as the partition cuts
     std::optional<std::int64_t> cp;  ///< context parallel GPUs of all other layouts; none: any

@@ -4,6 +4,7 @@
 
 #include "pipeweaver/base/parallel.hpp"
 #include "pipeweaver/emulator/setup.hpp"
+#include "pipeweaver/planner/step_recompute.hpp"
 #include "pipeweaver/planner/time.hpp"
 #include "pipeweaver/workloads/batch.hpp"
 
@@ -76,14 +77,17 @@ struct LayoutTried {
                             ///< the fastest anyway), with gradient reduction and optimizer
     std::string partition;  ///< of partition::partitioners()
     std::int64_t chunks_per_rank = 1;
-    std::string policy;     ///< what makes the schedule that `step` is of, or "search"
-    std::string recompute;  ///< of the policy: name_of() a setting, or "by-rank"; of a search "by-pass"
-    Bytes memory;           ///< peak of the fullest rank
-    bool is_own = false;    ///< the user's
-    bool searched = false;  ///< `step` is what a short search found, where that was less
+    std::string policy;                        ///< what makes the schedule that `step` is of, or "search"
+    std::optional<StepRecompute> recompute{};  ///< of the policy; none: of a search, each pass its own
+    Bytes memory;                              ///< peak of the fullest rank
+    bool is_own = false;                       ///< the user's
+    bool searched = false;                     ///< `step` is what a short search found, where that was less
 
     Duration per_microbatch() const { return step / static_cast<std::int64_t>(microbatches); }
 };
+
+/// The name of its recomputation, or "by-pass".
+[[nodiscard]] std::string recompute_of(const LayoutTried& tried);
 
 /// Why layouts were not taken, and how many.
 struct LayoutRefused {

@@ -6,7 +6,7 @@
 //   no-pipeline   no stages at all: tensor parallelism with ZeRO-1, or with ZeRO-3 (FSDP2), over the same GPUs
 //
 // each with 1f1b or interleaved, and gpipe, and with the recomputation that is fastest of all that fit
-// (opponents/recompute_settings.hpp). Partition and recomputation are chosen on the job's sample, once; the fastest
+// (planner/way/run.hpp). Partition and recomputation are chosen on the job's sample, once; the fastest
 // there is the job's opponent.
 //
 // Determinism  A function of the arguments: not of the executor.
@@ -17,6 +17,7 @@
 #include "pipeweaver/planner/plan_parts.hpp"
 #include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/planner/time.hpp"
+#include "pipeweaver/planner/way.hpp"
 
 #include <functional>
 #include <memory>
@@ -26,21 +27,14 @@
 
 namespace pipeweaver::planner {
 
-/// A way to run the job.
-struct OpponentWay {
-    std::string name;  ///< of the partition, or, without a pipeline, of what takes its place
-    bool has_pipeline = true;
+/// A way to run the job, cut on its sample, with the recomputation with which it is fastest there and fits all of it.
+struct OpponentWay : Way {
     std::size_t cut = 0;  ///< ways of the same number have one cut, and differ by their policy alone
-    std::shared_ptr<const emulator::Setup> setup{};
-    partition::Partition partition{};  ///< cut on the sample
     /// Of the samples that it was cut on, where that is another than the job's.
     std::optional<workloads::Packing> cut_packing{};
     bool cut_on_batch = false;  ///< it was cut on the batch at hand, not on the job's sample
-    std::string layers{};       ///< not empty: it was cut by what is said so, see partition::cut_by_layers
-    std::string policy{};
-    std::string recompute{};  ///< the setting with which it is fastest on the sample and fits all of it
-    std::size_t batches = 0;  ///< of the sample, that `step` is the mean of
-    Duration step{};          ///< of one replica's share, optimizer included
+    std::size_t batches = 0;    ///< of the sample, that `step` is the mean of
+    Duration step{};            ///< of one replica's share, optimizer included
 };
 
 struct Opponents {
@@ -52,9 +46,6 @@ struct Opponents {
 
 /// "no-pipeline tp 4 zero 3": what a way without a pipeline is called; ZeRO-1 goes without saying.
 [[nodiscard]] std::string name_without_pipeline(const emulator::Setup& setup);
-
-/// Whether the target's users launch the way; else it is one that other runtimes, or none, run.
-[[nodiscard]] bool launches(const Target& target, const OpponentWay& way);
 
 /// Those that the job's target launches in the job's own layout.
 [[nodiscard]] Opponents launched_here(const Opponents& all, const Job& job);
@@ -72,14 +63,19 @@ struct Opponents {
 [[nodiscard]] Baselines run_opponents(const Opponents& opponents, const Job& job, const Batch& batch,
                                       const Executor& execute, const Time& time = {});
 
-/// A way's recomputation that fits every replica of the batch, where the one that run_opponents() named may not: the
-/// fastest of what each replica would take by itself and full. Empty: none fits.
-[[nodiscard]] std::string recompute_that_fits(const OpponentWay& way, const std::string& recompute, const Job& job,
-                                              const Batch& batch, const Executor& execute);
+/// A way as all replicas of the batch run it.
+struct OpponentResult : WayResult {
+    Batch batch;  ///< in the way's layout
+    partition::Shares assigned{};
+};
 
-/// The `pipeweaver emulate` command that prints the step; empty where there is none: the batch was not named by
-/// options.
-[[nodiscard]] std::string command_of(const OpponentWay& way, const std::string& recompute, const Job& job,
-                                     const Batch& batch);
+/// The way on every replica of the batch, as the job's target runs it: with its recomputation, or where that does not
+/// fit one of them with the fastest that fits all.
+[[nodiscard]] OpponentResult run_on_all(const OpponentWay& way, const Job& job, const Batch& batch,
+                                        const Executor& execute);
+
+/// The `pipeweaver emulate` command that prints the way's step; empty where there is none: the batch was not named by
+/// options. Pre: it has a recomputation.
+[[nodiscard]] std::string command_of(const OpponentWay& way, const Job& job, const Batch& batch);
 
 }  // namespace pipeweaver::planner

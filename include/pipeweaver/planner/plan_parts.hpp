@@ -10,6 +10,7 @@
 #include "pipeweaver/planner/robust_choice.hpp"
 #include "pipeweaver/planner/robustness.hpp"
 #include "pipeweaver/planner/rung.hpp"
+#include "pipeweaver/planner/step_recompute.hpp"
 #include "pipeweaver/search/policies.hpp"
 #include "pipeweaver/search/search.hpp"
 
@@ -49,7 +50,7 @@ struct Baseline {
                                       ///< partition is shorter
     Duration step{};           ///< makespan and the optimizer, which takes longer where a rank has more parameters
     bool is_opponent = false;  ///< what engineers run (opponents.hpp); else a policy on the plan's partition
-    std::string recompute{};   ///< of an opponent
+    std::optional<StepRecompute> recompute{};  ///< of an opponent
     std::optional<std::size_t> way{};  ///< of an opponent: its place among those that were chosen (Opponents::ways)
     bool launched = false;             ///< of an opponent: the job's target launches it
     bool on_own_ranks = false;         ///< of an opponent: in the plan's layout, with its pipeline
@@ -114,7 +115,7 @@ struct TargetBaseline {
     std::string partition;
     std::int64_t chunks_per_rank = 1;
     std::string policy;
-    std::string recompute;  ///< name of what every stage recomputes, or "by-rank"
+    StepRecompute recompute;
     Duration makespan{};
 };
 
@@ -129,9 +130,9 @@ struct TargetPlan {
     search::Found found;
     emulator::PortWaits waits{};
     RobustChoice choice;
-    partition::Padded padding;                 ///< of a target with fixed shapes; else its `microbatches` alone
-    std::string recompute;                     ///< name of what every stage recomputes, or "by-rank"
-    std::vector<emulator::Recompute> by_rank;  ///< what the stages of each rank recompute, under "by-rank" alone
+    partition::Padded padding;  ///< of a target with fixed shapes; else its `microbatches` alone
+    StepRecompute recompute;
+    std::vector<emulator::Recompute> by_rank;  ///< what the stages of each rank recompute, where it is by rank
     std::string why_not;                       ///< not empty: there is no such schedule, and why
     std::vector<TargetBaseline> baselines;     ///< what its users would take without a plan
     bool cut_short = false;                    ///< time ended the choice of its partition

@@ -10,6 +10,7 @@
 #include "pipeweaver/base/parallel.hpp"
 #include "pipeweaver/emulator/step.hpp"
 #include "pipeweaver/emulator/uncertainty.hpp"
+#include "pipeweaver/planner/step_recompute.hpp"
 #include "pipeweaver/schedule/solution.hpp"
 
 #include <cstdint>
@@ -37,10 +38,10 @@ struct Gain {
     std::string partition;  ///< of the baseline, with its policy; filled in by make_plan()
     std::int64_t chunks_per_rank = 1;
     std::string policy;
-    std::string recompute{};           ///< of an opponent
-    int wins = 0;                      ///< replays in which the plan was faster
-    int losses = 0;                    ///< replays in which it was slower
-    double p10 = 1, p50 = 1, p90 = 1;  ///< nearest rank
+    std::optional<StepRecompute> recompute{};  ///< of an opponent
+    int wins = 0;                              ///< replays in which the plan was faster
+    int losses = 0;                            ///< replays in which it was slower
+    double p10 = 1, p50 = 1, p90 = 1;          ///< nearest rank
 };
 
 struct Robustness {

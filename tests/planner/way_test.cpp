@@ -1,9 +1,10 @@
-#include "planner/schedule/recompute_settings.hpp"
-
 #include "pipeweaver/base/random.hpp"
 #include "pipeweaver/emulator/split.hpp"
 #include "pipeweaver/emulator/step.hpp"
 #include "pipeweaver/search/policies.hpp"
+#include "planner/way/policy_run.hpp"
+#include "planner/way/run.hpp"
+#include "planner/way/settings.hpp"
 #include "tests/support/effort.hpp"
 #include "tests/support/small_workload.hpp"
 
@@ -76,6 +77,14 @@ private:
     }
 };
 
+// As if it had been built from the case's microbatches.
+Step built_of(const Case& drawn, const StepProblem& step) {
+    Step built;
+    built.input.setup = &drawn;
+    built.cut.step = step;
+    return built;
+}
+
 }  // namespace
 
 TEST_CASE("the usual settings are none, selective, every number of blocks, and full") {
@@ -105,6 +114,7 @@ TEST_CASE("the fastest setting is the fastest of all that fit, tried one by one"
         CAPTURE(drawn.policy);
         auto wanted = drawn.input(drawn.partition);
         const auto step = drawn.step(drawn.settings, drawn.capacity);
+        StepUnderPolicy runs(step, drawn.policy, drawn.settings);
         std::optional<Duration> best;
         for (const Recompute setting : drawn.settings) {
             CAPTURE(name_of(setting));
@@ -119,16 +129,16 @@ TEST_CASE("the fastest setting is the fastest of all that fit, tried one by one"
                 const auto result = search::apply_policy(drawn.policy, Replayer(built.step->problem));
                 if (result.schedule) alone = replay_on_ports(*built.step, *result.schedule).replay.makespan;
             }
-            const auto one = run_setting(step, drawn.policy, drawn.settings, name_of(setting));
+            const auto one = runs.run({.everywhere = setting});
             REQUIRE(one.has_value() == alone.has_value());
+            CHECK(runs.why_not().empty() == one.has_value());
             if (!one) continue;
             CHECK(one->makespan == *alone);
-            CHECK(one->recompute == name_of(setting));
             CHECK(one->by_rank.empty());
             for (const Bytes peak : one->peak) CHECK(peak <= drawn.capacity);
             if (!best || *alone < *best) best = alone;
         }
-        const auto own = run_setting(step, drawn.policy, drawn.settings, by_rank_name);
+        const auto own = runs.run(recompute_by_rank);
         if (own) {
             CHECK(own->by_rank == recompute_of_ranks(step.problem, own->schedule, drawn.settings));
             for (const Bytes peak : own->peak) CHECK(peak <= drawn.capacity);
@@ -137,18 +147,18 @@ TEST_CASE("the fastest setting is the fastest of all that fit, tried one by one"
                 ++by_rank;
             }
         }
-        std::string why_not;
-        const auto fastest = fastest_setting(step, drawn.policy, drawn.settings, why_not);
-        REQUIRE(fastest.has_value() == best.has_value());
-        CHECK(why_not.empty() == fastest.has_value());
-        if (!fastest) continue;
+        const Step built = built_of(drawn, step);
+        const WayResult fastest = run_steps({&built}, drawn.policy, drawn.settings, {});
+        REQUIRE(fastest.runs() == best.has_value());
+        if (!fastest.runs()) continue;
         ++fit;
-        if (fastest->recompute.starts_with("blocks:")) ++blocks;
-        CHECK(fastest->makespan == *best);
-        const auto again = run_setting(step, drawn.policy, drawn.settings, fastest->recompute);
-        REQUIRE(again);
-        CHECK(again->schedule == fastest->schedule);
-        CHECK(again->makespan == fastest->makespan);
+        if (fastest.recompute.everywhere.kind == Recompute::Kind::blocks) ++blocks;
+        CHECK(fastest.makespan == *best);
+        CHECK(fastest.step == *best + step.optimizer);
+        const WayResult again = run_steps({&built}, drawn.policy, drawn.settings, fastest.recompute);
+        CHECK(again.recompute == fastest.recompute);
+        CHECK(again.replicas.front().schedule == fastest.replicas.front().schedule);
+        CHECK(again.makespan == fastest.makespan);
     }
     CHECK(fit > cases.share(70));
     CHECK(by_rank > cases.share(10));
@@ -159,11 +169,57 @@ TEST_CASE("a setting that is not there does not run, nor one by rank where times
     const Case drawn(4);
     REQUIRE(drawn.policy == "dual-queue");
     const auto step = drawn.step(drawn.settings, Bytes{std::int64_t{1} << 50});
-    CHECK(run_setting(step, drawn.policy, drawn.settings, "none"));
-    CHECK(!run_setting(step, drawn.policy, drawn.settings, "offload"));
-    CHECK(!run_setting(step, drawn.policy, drawn.settings, by_rank_name));
-    CHECK(run_setting(step, "1f1b", drawn.settings, by_rank_name));
-    std::string why_not;
-    CHECK(!fastest_setting(step, "zb-h1", drawn.settings, why_not));
-    CHECK(why_not == "no backward is split into I and W");
+    StepUnderPolicy runs(step, drawn.policy, drawn.settings), in_order(step, "1f1b", drawn.settings);
+    CHECK(runs.run(no_recompute));
+    CHECK(!runs.run({.everywhere = Recompute::offload}));
+    CHECK(!runs.run(recompute_by_rank));
+    CHECK(in_order.run(recompute_by_rank));
+    const Step built = built_of(drawn, step);
+    CHECK(run_steps({&built}, "zb-h1", drawn.settings, {}).why_not == "no backward is split into I and W");
+}
+
+// All pairs of two replicas' outcomes, setting by setting.
+TEST_CASE("replicas run with the setting under which the slowest of them is fastest, of those that fit all") {
+    const auto cases = testing::cases(60, 15);
+    std::size_t fit = 0, neither = 0;
+    for (std::uint64_t number = 0; number < cases.count; ++number) {
+        CAPTURE(number);
+        Case light(number);
+        Case full = light;
+        // The other replica has other microbatches, and less room for them.
+        for (auto& microbatch : full.microbatches) microbatch.lengths = {microbatch.tokens += microbatch.tokens / 4};
+        const std::vector<StepProblem> problems{light.step(light.settings, light.capacity),
+                                                full.step(full.settings, light.capacity)};
+        std::vector<StepRecompute> all;
+        for (const Recompute one : light.settings) all.push_back({.everywhere = one});
+        all.push_back(recompute_by_rank);
+        std::optional<Duration> best;
+        std::vector<std::optional<Duration>> best_of(2);
+        std::vector<StepRecompute> chosen(2);
+        for (const StepRecompute& setting : all) {
+            std::optional<Duration> slowest = Duration{};
+            for (std::size_t r = 0; r < problems.size(); ++r) {
+                const auto run = StepUnderPolicy(problems[r], light.policy, light.settings).run(setting);
+                slowest = run && slowest ? std::optional(std::max(*slowest, run->step())) : std::nullopt;
+                if (!run || (best_of[r] && *best_of[r] <= run->step())) continue;
+                best_of[r] = run->step();
+                chosen[r] = setting;
+            }
+            if (slowest && (!best || *slowest < *best)) best = slowest;
+        }
+        const std::vector<Step> steps{built_of(light, problems[0]), built_of(full, problems[1])};
+        const WayResult ran = run_steps({&steps[0], &steps[1]}, light.policy, light.settings, {});
+        REQUIRE(ran.runs() == best.has_value());
+        if (!best) continue;
+        ++fit;
+        CHECK(ran.step == *best);
+        neither += ran.recompute != chosen[0] && ran.recompute != chosen[1] ? 1 : 0;
+        // What is said is run where it fits both, and else gives way.
+        for (const StepRecompute& setting : chosen) {
+            const WayResult told = run_steps({&steps[0], &steps[1]}, light.policy, light.settings, setting);
+            CHECK((told.recompute == setting || told.recompute == ran.recompute));
+        }
+    }
+    CHECK(fit > cases.share(60));
+    MESSAGE(neither, " are neither replica's own");
 }

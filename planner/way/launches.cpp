@@ -1,0 +1,37 @@
+// Which target launches a way.
+#include "pipeweaver/planner/targets.hpp"
+#include "pipeweaver/planner/way.hpp"
+
+#include <algorithm>
+
+namespace pipeweaver::planner {
+
+using namespace emulator;
+
+namespace {
+
+// Encoders whole on the first stage, and what follows the backbone whole on the last.
+bool has_whole_encoders(const Way& way) {
+    const std::size_t backbone = way.setup->model.backbone();
+    if (way.partition.chains.size() != 1 || !phase_modules(way.partition).empty()) return false;
+    const auto& stages = way.partition.chains.front().stages;
+    for (std::size_t s = 0; s < stages.size(); ++s)
+        for (const LayerRange& part : stages[s].parts)
+            if ((part.module < backbone && s > 0) || (part.module > backbone && s + 1 < stages.size())) return false;
+    return true;
+}
+
+}  // namespace
+
+bool launches(const Target& target, const Way& way) {
+    const auto has = [](const std::vector<std::string>& all, const std::string& one) {
+        return std::find(all.begin(), all.end(), one) != all.end();
+    };
+    if (way.setup->recipe.zero > target.launch.most_zero) return false;
+    if (!way.has_pipeline) return true;
+    if (!target.launch.spreads_encoders && !has_whole_encoders(way)) return false;
+    const bool cuts_so = !way.layers.empty() || has(target.launch.partitions, way.partition.name);
+    return cuts_so && has(target.launch.policies, way.policy);
+}
+
+}  // namespace pipeweaver::planner
