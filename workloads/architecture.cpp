@@ -255,7 +255,7 @@ nlohmann::ordered_json attention_json(const Attention& t) {
     put(json, "qk_norm", t.qk_norm, false);
     put(json, "output_gate", t.output_gate, false);
     put(json, "window", t.window, none);
-    put(json, "full_layers", t.full_layers, {});
+    if (!t.full_layers.empty()) json["full_layers"] = t.full_layers;
     put(json, "q_lora_rank", t.q_lora_rank);
     put(json, "kv_lora_rank", t.kv_lora_rank, none);
     put(json, "qk_nope_head_dim", t.qk_nope_head_dim, none);
@@ -378,7 +378,7 @@ nlohmann::ordered_json architecture_json(const Architecture& a) {
     if (a.kind != ModuleKind::head) json["attention"] = attention_json(a.attention);
     if (a.moe) json["moe"] = experts_json(*a.moe);
     if (a.linear) json["linear"] = linear_json(*a.linear);
-    put(json, "layer_pattern", a.layer_pattern, {});
+    if (!a.layer_pattern.empty()) json["layer_pattern"] = a.layer_pattern;
     put(json, "cross_attention_dim", a.cross_attention_dim, none);
     put(json, "cross_attention_layers", a.cross_attention_layers, none);
     put(json, "patch_size", a.patch_size, none);

@@ -108,7 +108,7 @@ TEST_CASE("the tables of the Step-3 report") {
 }
 
 TEST_CASE("a split has nodes enough for its latency, and no more") {
-    const auto& model = network("deepseek-v3");
+    const auto model = network("deepseek-v3");
     const auto work = token_work(model, 8192);
     const auto h800 = cluster("h800-sxm");
     const auto& device = workloads::device("h800_sxm");

@@ -77,8 +77,8 @@ TEST_CASE("with 32 points A100 serves H100, and H100 serves B200, within 15 perc
         CAPTURE(name);
         REQUIRE(trial.reports.size() == 1);
         CHECK(trial.reports[0].measured == 32);
-        const auto& big = row_of(trial.rows, "big", "any");
-        const auto& plain = row_of(trial.by_peak, "big", "any");
+        const auto big = row_of(trial.rows, "big", "any");
+        const auto plain = row_of(trial.by_peak, "big", "any");
         CHECK(big.points >= 100);
         CHECK(big.error.median <= 15);
         CHECK(big.error.median < plain.error.median);
