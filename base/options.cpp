@@ -12,12 +12,29 @@
 
 namespace pipeweaver {
 
+namespace {
+
+template <class Number, class... Format>
+std::optional<Number> number_of(std::string_view text, Number low, Number high, Format... format) {
+    Number value{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, format...);
+    const bool read = error == std::errc{} && end == text.data() + text.size();
+    return read && value >= low && value <= high ? std::optional(value) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> integer_in(std::string_view text, std::int64_t low, std::int64_t high) {
+    return number_of(text, low, high);
+}
+
+std::optional<double> number_in(std::string_view text, double low, double high) {
+    return number_of(text, low, high, std::chars_format::fixed);
+}
+
 std::int64_t parse_integer(std::string_view name, std::string_view text, std::int64_t low, std::int64_t high) {
-    std::int64_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc{} || end != text.data() + text.size() || value < low || value > high)
-        fail(ErrorKind::input, "{}: is '{}', allowed are whole numbers from {} to {}", name, text, low, high);
-    return value;
+    if (const auto value = integer_in(text, low, high)) return *value;
+    fail(ErrorKind::input, "{}: is '{}', allowed are whole numbers from {} to {}", name, text, low, high);
 }
 
 std::vector<std::string> parts_of(std::string_view text) {
@@ -47,12 +64,8 @@ std::vector<std::int64_t> parse_integers(std::string_view name, std::string_view
 }
 
 double parse_number(std::string_view name, std::string_view text, double low, double high) {
-    double value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
-    const bool read = error == std::errc{} && end == text.data() + text.size();
-    if (!read || !(value >= low && value <= high))
-        fail(ErrorKind::input, "{}: is '{}', allowed are numbers from {} to {}", name, text, low, high);
-    return value;
+    if (const auto value = number_in(text, low, high)) return *value;
+    fail(ErrorKind::input, "{}: is '{}', allowed are numbers from {} to {}", name, text, low, high);
 }
 
 std::string text_of(double value) {

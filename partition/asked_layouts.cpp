@@ -37,17 +37,14 @@ std::optional<ModuleLayout> parse_layout(const std::string& degree, std::size_t 
     const std::size_t colon = degree.find(':');
     const std::string tp = degree.substr(0, colon);
     const std::int64_t gpus = setup.layout.gpus_of_rank();
-    std::int64_t number = 0;
-    try {
-        number = parse_integer("--module-tp", tp, 1, gpus);
-    } catch (const Error&) {
+    const auto number = integer_in(tp, 1, gpus);
+    if (!number)
         fail(ErrorKind::input,
              "--module-tp {}: is '{}', allowed are auto and whole numbers from 1 to {}, the GPUs of "
              "a rank",
              part, tp, gpus);
-    }
-    ModuleLayout layout{number, 1};
-    if (number != setup.layout.tp || setup.layout.cp > 1) layout = usual_sharing(setup, module, number);
+    ModuleLayout layout{*number, 1};
+    if (*number != setup.layout.tp || setup.layout.cp > 1) layout = usual_sharing(setup, module, *number);
     if (colon != std::string::npos) {
         const auto sharing = sharing_named(degree.substr(colon + 1));
         if (!sharing)

@@ -67,15 +67,12 @@ std::vector<std::string> gpu_counts(const Json& json) {
     } else if (json.is_string()) {
         const std::string text = json.text();
         const auto dash = text.find('-');
-        try {
-            const std::int64_t from = parse_integer("from", text.substr(0, dash), 1, most);
-            const std::int64_t to =
-                dash == std::string::npos ? from : parse_integer("to", text.substr(dash + 1), from, most);
-            for (std::int64_t gpus = from; gpus <= to; gpus *= 2) counts.push_back(gpus);
-        } catch (const Error&) {
+        const auto from = integer_in(text.substr(0, dash), 1, most);
+        const auto to = dash == std::string::npos ? from : integer_in(text.substr(dash + 1), from.value_or(1), most);
+        if (!from || !to)
             json.fail(
                 fmt::format("is '{}', allowed are counts, lists of them, 64-1024 (doubled) and from, to, step", text));
-        }
+        for (std::int64_t gpus = *from; gpus <= *to; gpus *= 2) counts.push_back(gpus);
     } else {
         counts.push_back(json.integer(1, most));
     }

@@ -28,12 +28,9 @@ double read_faulty(const Json& json) {
     if (!json.is_string()) return json.number(0, 0.999);
     const std::string text = json.text();
     const bool in_percent = text.ends_with('%');
-    try {
-        if (!in_percent) return parse_number("faulty", text, 0, 0.999);
-        return parse_number("faulty", text.substr(0, text.size() - 1), 0, 99.9) / 100;
-    } catch (const Error&) {
-        json.fail(fmt::format("is '{}', allowed are parts of the nodes, like 2% or 0.02", text));
-    }
+    const auto part = in_percent ? number_in(text.substr(0, text.size() - 1), 0, 99.9) : number_in(text, 0, 0.999);
+    if (!part) json.fail(fmt::format("is '{}', allowed are parts of the nodes, like 2% or 0.02", text));
+    return in_percent ? *part / 100 : *part;
 }
 
 LayoutLists read_layouts(const Json& json) {

@@ -18,12 +18,10 @@ void add_degree(OptionTable& options, const std::string& name, Degree& degree, s
         [name, &degree, most](const std::string& text) {
             degree.automatic = text == "auto";
             if (degree.automatic) return;
-            try {
-                degree.number = parse_integer("--" + name, text, 1, most);
-            } catch (const Error&) {
+            degree.number = integer_in(text, 1, most);
+            if (!degree.number)
                 fail(ErrorKind::input, "--{}: is '{}', allowed are auto and whole numbers from 1 to {}", name, text,
                      most);
-            }
         },
         [&degree]() -> std::optional<std::string> {
             if (degree.automatic) return "auto";
@@ -34,13 +32,11 @@ void add_degree(OptionTable& options, const std::string& name, Degree& degree, s
 GlobalBatch global_batch_of(const std::string& text) {
     constexpr std::int64_t most = 10'000'000;
     const bool of_microbatches = text.ends_with("mb");
-    try {
-        return {parse_integer("--global-batch", text.substr(0, text.size() - (of_microbatches ? 2 : 0)), 1, most),
-                of_microbatches};
-    } catch (const Error&) {
+    const auto count = integer_in(text.substr(0, text.size() - (of_microbatches ? 2 : 0)), 1, most);
+    if (!count)
         fail(ErrorKind::input,
              "is '{}', allowed are whole numbers of samples from 1 to {}, and of microbatches, like 64mb", text, most);
-    }
+    return {*count, of_microbatches};
 }
 
 // The option's number, or that of the published layout.

@@ -15,6 +15,10 @@
 
 namespace pipeweaver {
 
+/// The number that the text is; none: it is none, or lies outside `low` to `high`.
+[[nodiscard]] std::optional<std::int64_t> integer_in(std::string_view text, std::int64_t low, std::int64_t high);
+[[nodiscard]] std::optional<double> number_in(std::string_view text, double low, double high);
+
 /// Parses a whole number in [low, high]. Throws Error{input} "NAME: is 'x', allowed are whole numbers from ... to ...".
 [[nodiscard]] std::int64_t parse_integer(std::string_view name, std::string_view text, std::int64_t low,
                                          std::int64_t high);
