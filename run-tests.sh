@@ -43,6 +43,7 @@ for part in "${parts[@]}"; do
   [[ " ${usual_parts[*]} quick ${full_parts[*]/#/all_} " == *" $part "* ]] || usage
 done
 
+dev_programs=(pipeweaver pipeweaver-bench pipeweaver-load pipeweaver_tests)
 results=$PWD/build/check/test-results
 python_packages=
 python_packages_status=1
@@ -115,7 +116,7 @@ part_build() {
   since=$(cpu_seconds)
   must "build of the program" compiled check pipeweaver || return
   program_cpu=$(($(cpu_seconds) - since))
-  must "build" compiled check pipeweaver_pages pipeweaver_tests pipeweaver_tests_sanitized
+  must "build" compiled check pipeweaver_pages pipeweaver-bench pipeweaver-load pipeweaver_tests pipeweaver_tests_sanitized
 }
 part_tidy() {
   must "formatter and linter" tools_installed && check "clang-tidy" python3 scripts/tidy.py --changed build/check
@@ -136,7 +137,7 @@ part_all_full() {
   must "build" compiled check pipeweaver_tests && full_cases_of check
 }
 part_all_dev() {
-  must "build of preset dev" compiled dev pipeweaver pipeweaver_tests && full_cases_of dev
+  must "build of preset dev" compiled dev "${dev_programs[@]}" && full_cases_of dev
 }
 # The tests in their full forms, and the command line on 6,000 mutated inputs.
 part_all_asan() {
@@ -144,7 +145,7 @@ part_all_asan() {
     check "sanitized command line on mutated inputs" python3 tests/fuzz/mutated_inputs.py --slow 10 --program build/asan/bin/pipeweaver
 }
 part_all_tidy() {
-  must "formatter and linter" tools_installed && must "build of preset dev" compiled dev pipeweaver pipeweaver_tests &&
+  must "formatter and linter" tools_installed && must "build of preset dev" compiled dev "${dev_programs[@]}" &&
     check "clang-tidy, each source" python3 scripts/tidy.py --each build/dev
 }
 part_all_python() { PIPEWEAVER_FULL=1 part_python; }
@@ -168,7 +169,7 @@ part_all_tsan() {
 part_all_studies() {
   await_python_packages || return
   must "build of the studies" cmake --preset check -DPIPEWEAVER_BUILD_STUDIES=ON || return
-  must "build of the studies" cmake --build --preset check -j"$(nproc)" --target pipeweaver pipeweaver_studies || return
+  must "build of the studies" cmake --build --preset check -j"$(nproc)" --target pipeweaver pipeweaver-bench pipeweaver_studies || return
   .venv/bin/python -m pytest -q -n 3 studies/tests --junitxml="$results/studies.xml"
   count "studies" "$results/studies.xml"
 }

@@ -62,7 +62,13 @@ OptionShape shape_of(const CLI::Option& option) {
 }
 
 CommandShape shape_of(const CLI::App& command) {
-    CommandShape shape{command.get_name(), full_name(command), command.get_description(), {}, {}, {}};
+    CommandShape shape{command.get_name(),
+                       full_name(command),
+                       command.get_description(),
+                       command.get_help_ptr() != nullptr,
+                       {},
+                       {},
+                       {}};
     if (const auto page = std::dynamic_pointer_cast<Page>(command.get_formatter())) shape.manual = page->manual();
     for (const CLI::Option* option : command.get_options()) shape.options.push_back(shape_of(*option));
     for (const CLI::App* one : commands_of(command)) shape.commands.push_back(shape_of(*one));
@@ -95,6 +101,14 @@ CLI::App& add_group(CLI::App& parent, const std::string& name, const std::string
     CLI::App& app = add_subcommand(parent, name, about, std::move(manual));
     says_what_there_is(app);
     return app;
+}
+
+void add_elsewhere(CLI::App& parent, const std::string& name, const std::string& about,
+                   std::function<void(const std::vector<std::string>&)> run) {
+    CLI::App& app = *parent.add_subcommand(name, about);
+    app.set_help_flag();
+    app.prefix_command();
+    on_run(app, [&app, run = std::move(run)] { run(app.remaining()); });
 }
 
 void on_run(CLI::App& command, std::function<void()> run) { command.callback(std::move(run)); }
@@ -332,7 +346,8 @@ bool stdout_is_written() {
 int run_to_exit_status(const Program& program, int argc, char** argv) {
     hold_standard_streams();
     const auto complain = [&program](std::string_view message, int status) {
-        print_on_stderr(as_line(fmt::format("{}: {}", program.name, message)) + '\n');
+        const std::string whose = program.name.substr(0, program.name.find(' '));
+        print_on_stderr(as_line(fmt::format("{}: {}", whose, message)) + '\n');
         return status;
     };
     const auto lost = [&] { return complain("stdout cannot be written", static_cast<int>(ErrorKind::io)); };

@@ -30,6 +30,11 @@ CLI::App& add_subcommand(CLI::App& parent, const std::string& name, const std::s
 /// The same of a command that has commands of its own; alone it prints its page.
 CLI::App& add_group(CLI::App& parent, const std::string& name, const std::string& about, Manual manual);
 
+/// Declares a command of another program: `run` gets all words behind its name as they are, `--help` as well, so that
+/// pages and completion name it and no more.
+void add_elsewhere(CLI::App& parent, const std::string& name, const std::string& about,
+                   std::function<void(const std::vector<std::string>&)> run);
+
 /// What to do when the command line has been parsed and names the command.
 void on_run(CLI::App& command, std::function<void()> run);
 
@@ -98,7 +103,8 @@ void add_number(CLI::App& app, const std::string& name, std::int64_t& value, con
 [[nodiscard]] CommandShape program_of(const CLI::App& command);
 
 struct Program {
-    std::string name, about, version;
+    std::string name;  ///< "pipeweaver", "pipeweaver bench": its first word begins what is said of errors
+    std::string about, version;
     Manual manual;
     std::vector<void (*)(CLI::App&)> commands;  ///< each adds one
 };

@@ -127,7 +127,8 @@ void add_pages(const CommandShape& command, std::string& page) {
         help.remove_prefix(std::min(help.size(), length + 1));
     }
     page += ".fi\n";
-    for (const CommandShape& one : command.commands) add_pages(one, page);
+    for (const CommandShape& one : command.commands)
+        if (one.has_page) add_pages(one, page);
 }
 
 }  // namespace

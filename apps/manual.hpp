@@ -32,6 +32,7 @@ struct OptionShape {
 /// A command as pages and completion show it.
 struct CommandShape {
     std::string name, full_name, about;  ///< "query", "pipeweaver costdb query", ...
+    bool has_page;                       ///< else another program prints it
     Manual manual;
     std::vector<OptionShape> options;
     std::vector<CommandShape> commands;  ///< below it

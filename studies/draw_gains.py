@@ -10,7 +10,7 @@ with the partition of DIP (what many chunks cost) and with every layout (what an
 `--max-rounds 20`, take the place of the set-ups' own limits of the search. With --only, which may stand more than once,
 only these are measured, and the others are read. Answers are kept as studies/data/gains/NAME.json, without what no
 table has; the pages have of each set-up the fastest schedules. The program is build/release/bin/pipeweaver or
-PIPEWEAVER_BIN. All of it takes half an hour on two cores.
+PIPEWEAVER_BIN, with pipeweaver-bench beside it. All of it takes half an hour on two cores.
 
 A table stands between <!-- NAME --> and <!-- end -->. A cell with a mean says of how many batches.
 """

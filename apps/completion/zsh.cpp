@@ -46,6 +46,7 @@ _pipeweaver() {
         if [[ $PREFIX == -* || -z $below$kind ]]; then
             local -a options
             options=("${(@f)$(_pipeweaver_options "$command")}")
+            options=(${options:#})
             _describe -o option options
             return
         fi

@@ -1,8 +1,8 @@
 // pipeweaver_studies ablation: the published ablation, one condition added to the other, on drawn batches.
-#include "apps/bench/measure.hpp"
-#include "apps/bench/recheck.hpp"
 #include "apps/command_line.hpp"
 #include "apps/console.hpp"
+#include "bench/measure.hpp"
+#include "bench/recheck.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/emulate.hpp"
@@ -20,6 +20,7 @@
 namespace pipeweaver::studies {
 
 using namespace apps;
+using namespace bench;
 
 namespace {
 

@@ -1,9 +1,9 @@
 // pipeweaver_studies budget: how short each strategy's schedule is after 10 ms, 30 ms, ... on equal problems.
-#include "apps/bench/drawn_problem.hpp"
-#include "apps/bench/measure.hpp"
-#include "apps/bench/searched_problem.hpp"
 #include "apps/command_line.hpp"
 #include "apps/console.hpp"
+#include "bench/drawn_problem.hpp"
+#include "bench/measure.hpp"
+#include "bench/searched_problem.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/text.hpp"
@@ -16,6 +16,7 @@
 namespace pipeweaver::studies {
 
 using namespace apps;
+using namespace bench;
 
 namespace {
 

@@ -1,13 +1,13 @@
 #include "studies/program/checked_run.hpp"
 
-#include "apps/bench/recheck.hpp"
+#include "bench/recheck.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emulator/step.hpp"
 #include "pipeweaver/search/policies.hpp"
 
 namespace pipeweaver::studies {
 
-using namespace apps;
+using namespace bench;
 
 namespace {
 

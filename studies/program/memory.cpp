@@ -1,9 +1,9 @@
 // pipeweaver_studies memory: what a rank holds over time, under the plan and under what engineers run.
 #include "pipeweaver/schedule/memory.hpp"
 
-#include "apps/bench/recheck.hpp"
 #include "apps/command_line.hpp"
 #include "apps/console.hpp"
+#include "bench/recheck.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/job_options.hpp"
@@ -19,6 +19,7 @@
 namespace pipeweaver::studies {
 
 using namespace apps;
+using namespace bench;
 
 namespace {
 

@@ -1,7 +1,7 @@
 // pipeweaver_studies packing: steps of the same samples, in several orders, under each packing.
-#include "apps/bench/measure.hpp"
 #include "apps/command_line.hpp"
 #include "apps/console.hpp"
+#include "bench/measure.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/random.hpp"
 #include "pipeweaver/planner/emulate_options.hpp"
@@ -15,6 +15,7 @@
 namespace pipeweaver::studies {
 
 using namespace apps;
+using namespace bench;
 
 namespace {
 

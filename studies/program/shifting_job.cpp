@@ -1,6 +1,6 @@
 #include "studies/program/shifting_job.hpp"
 
-#include "apps/bench/recheck.hpp"
+#include "bench/recheck.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/random.hpp"
 #include "pipeweaver/planner/workload_options.hpp"
@@ -13,6 +13,7 @@
 namespace pipeweaver::studies {
 
 using namespace apps;
+using namespace bench;
 
 namespace {
 

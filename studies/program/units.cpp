@@ -1,7 +1,7 @@
 // pipeweaver_studies units: how long a step is with sub-microbatches of each size, and how efficient layers are then.
-#include "apps/bench/measure.hpp"
 #include "apps/command_line.hpp"
 #include "apps/console.hpp"
+#include "bench/measure.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emulator/layer_times.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
@@ -16,6 +16,7 @@
 namespace pipeweaver::studies {
 
 using namespace apps;
+using namespace bench;
 
 namespace {
 

@@ -1,8 +1,8 @@
 // pipeweaver_studies waves: batches whose images rise and fall in two waves; what a static plan of the first loses.
-#include "apps/bench/drawn_problem.hpp"
-#include "apps/bench/measure.hpp"
-#include "apps/bench/recheck.hpp"
 #include "apps/command_line.hpp"
+#include "bench/drawn_problem.hpp"
+#include "bench/measure.hpp"
+#include "bench/recheck.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/planner/opponents.hpp"
@@ -21,6 +21,7 @@
 namespace pipeweaver::studies {
 
 using namespace apps;
+using namespace bench;
 
 namespace {
 
@@ -181,7 +182,7 @@ struct WavesStudy {
     std::optional<Duration> published(const planner::Request& request) const {
         std::optional<planner::Cut> cut;
         try {
-            cut = apps::published_step(request);
+            cut = bench::published_step(request);
         } catch (const Error& error) {
             if (error.kind() != ErrorKind::limit) throw;
             return std::nullopt;

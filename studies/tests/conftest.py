@@ -1,6 +1,7 @@
 """What the tests of the studies share: the helpers of tests/python, and both programs.
 
-    pytest studies/tests       with PIPEWEAVER_BIN and PIPEWEAVER_STUDIES_BIN, or both programs in build/check/bin
+    pytest studies/tests       with PIPEWEAVER_BIN and PIPEWEAVER_STUDIES_BIN, or both programs in build/check/bin;
+                               pipeweaver-bench lies beside the first
 """
 
 import importlib.util

@@ -9,7 +9,7 @@ import subprocess
 import pytest
 from absent import left_out
 from cli_shared import full
-from conftest import ROOT
+from conftest import ROOT, Pipeweaver
 
 COMMANDS = ["", "plan", "partition", "solve", "replay", "check", "emit", "emulate", "layers", "analyze", "recommend",
             "support", "capacity", "faults", "share", "validate",
@@ -17,6 +17,9 @@ COMMANDS = ["", "plan", "partition", "solve", "replay", "check", "emit", "emulat
             "costdb calibrate", "costdb export", "serve",
             "bench", "bench plan", "bench replay", "bench search", "bench dip", "bench draft", "bench costdb",
             "bench emulator", "bench service", "bench accuracy", "list", "show", "completion"]
+
+
+ELSEWHERE = [one for one in COMMANDS if one.startswith("bench ")]  # other programs print their pages
 
 
 def sections(page):
@@ -39,6 +42,12 @@ def options(page):
 @pytest.fixture(scope="session")
 def pages(pipeweaver):
     return {command: pipeweaver(*command.split(), "--help") for command in COMMANDS}
+
+
+@pytest.fixture(scope="session")
+def own_pages(pages):
+    """Those that the program prints itself, which completion and the man page know."""
+    return {command: page for command, page in pages.items() if command not in ELSEWHERE}
 
 
 @pytest.mark.parametrize("command", ["", "costdb", "bench"])
@@ -177,12 +186,14 @@ def complete(pipeweaver, tmp_path_factory):
     return run
 
 
-def test_completion_knows_every_command_and_option_that_help_names(complete, pages):
+def test_completion_knows_every_command_and_option_that_help_names(complete, own_pages):
     assert complete("") == {one for one in COMMANDS if one and " " not in one}
     assert complete("costdb", "") == {"query", "import", "needs", "stats", "evaluate", "calibrate", "export"}
     assert complete("so") == {"solve"}
-    for command, page in pages.items():
+    for command, page in own_pages.items():
         assert complete(*command.split(), "--") == set(options(page)), command
+    assert complete("bench", "") == {one.split()[1] for one in ELSEWHERE}
+    assert complete("bench", "plan", "--") == set()
 
 
 def names(pipeweaver, kind):
@@ -261,10 +272,10 @@ def zsh(pipeweaver, tmp_path_factory):
     return run
 
 
-def test_zsh_is_offered_what_bash_is(zsh, complete, pages, pipeweaver, tmp_path):
+def test_zsh_is_offered_what_bash_is(zsh, complete, own_pages, pipeweaver, tmp_path):
     assert zsh("") == {one for one in COMMANDS if one and " " not in one}
     assert zsh("costdb", "") == complete("costdb", "")
-    for command, page in pages.items():
+    for command, page in own_pages.items():
         assert zsh(*command.split(), "--") == set(options(page)), command
     for asked in (["plan", "--dataset", ""], ["plan", "--target", ""], ["solve", "--policy", ""], ["list", ""],
                   ["completion", ""], ["plan", "--budget", ""]):
@@ -296,13 +307,13 @@ def fish(pipeweaver, tmp_path_factory):
     return run
 
 
-def test_fish_is_offered_what_bash_is(fish, complete, pages, tmp_path):
+def test_fish_is_offered_what_bash_is(fish, complete, own_pages, tmp_path):
     commands, below, some = fish("pipeweaver ", "pipeweaver costdb ", "pipeweaver so")
     assert set(commands) == {one for one in COMMANDS if one and " " not in one}
     assert "plan a training step" in commands["plan"] and set(below) == complete("costdb", "")
     assert set(some) == {"solve"}
-    answers = fish(*[f"pipeweaver {command} --" for command in pages])
-    for (command, page), answer in zip(pages.items(), answers, strict=True):
+    answers = fish(*[f"pipeweaver {command} --" for command in own_pages])
+    for (command, page), answer in zip(own_pages.items(), answers, strict=True):
         assert set(answer) == set(options(page)), command
     asked = ["plan --dataset ", "plan --target ", "solve --policy ", "list ", "completion ", "plan --budget "]
     for line, answer in zip(asked, fish(*[f"pipeweaver {line}" for line in asked], folder=tmp_path), strict=True):
@@ -324,7 +335,7 @@ def test_an_unknown_kind_of_completion_is_one_line(pipeweaver):
         2, "pipeweaver: completion: unknown kind 'bsah'; did you mean 'bash'?")
 
 
-def test_the_man_page_says_what_help_says(pipeweaver, pages):
+def test_the_man_page_says_what_help_says(pipeweaver, own_pages):
     if shutil.which("man") is None:
         left_out("man is not installed")
     environment = {**os.environ, "MANWIDTH": "120", "LC_ALL": "C", "MAN_KEEP_FORMATTING": "", "GROFF_NO_SGR": "1"}
@@ -332,7 +343,7 @@ def test_the_man_page_says_what_help_says(pipeweaver, pages):
                           capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     shown = [line.strip() for line in re.sub(r".\x08", "", done.stdout).splitlines()]
-    for page in pages.values():
+    for page in own_pages.values():
         assert [line for line in map(str.strip, page.splitlines()) if line not in shown] == []
 
 
@@ -343,12 +354,33 @@ def test_cmake_installs_a_working_tree(pipeweaver, tmp_path):
     subprocess.run(["cmake", "--install", build, "--prefix", tmp_path], check=True, capture_output=True)
     installed = subprocess.run([tmp_path / "bin/pipeweaver", "--version"], check=True, capture_output=True, text=True)
     assert installed.stdout == pipeweaver("--version")
+    for program in ("pipeweaver-bench", "pipeweaver-load"):  # where they were built
+        assert (tmp_path / "bin" / program).exists() == (build / "bin" / program).exists()
     for kind, place in (("bash", "bash-completion/completions/pipeweaver"), ("zsh", "zsh/site-functions/_pipeweaver"),
                         ("fish", "fish/vendor_completions.d/pipeweaver.fish"), ("man", "man/man1/pipeweaver.1")):
         assert (tmp_path / "share" / place).read_text() == pipeweaver("completion", kind)
     assert (tmp_path / "share/doc/pipeweaver/examples/plan.yaml").exists()
     assert (tmp_path / "lib/cmake/pipeweaver/pipeweaver-config.cmake").exists() or list(
         tmp_path.glob("lib/*/cmake/pipeweaver/pipeweaver-config.cmake"))
+
+
+def test_a_benchmark_whose_program_was_not_built_says_how_to_build_it(pipeweaver, tmp_path):
+    alone = Pipeweaver(shutil.copy(pipeweaver.path, tmp_path / "pipeweaver"))
+    for name, program in (("plan", "pipeweaver-bench"), ("service", "pipeweaver-load")):
+        for words in ([], ["--help"], ["--json", "-x", "any"]):
+            assert alone.fails("bench", name, *words) == (
+                3, f"pipeweaver: {tmp_path}/{program}: is not there; in a checkout "
+                   f"`cmake --build --preset release --target {program}` builds it")
+    assert alone("bench") == alone("bench", "--help") == pipeweaver("bench", "--help")
+    assert alone.fails("bench", "plna") == (2, "pipeweaver: unknown command 'plna'; did you mean 'plan'?")
+
+
+def test_a_benchmark_is_told_of_as_pipeweaver_bench_however_it_is_called(pipeweaver, pages):
+    for name, program in (("plan", "pipeweaver-bench"), ("service", "pipeweaver-load")):
+        direct = Pipeweaver(pipeweaver.path.with_name(program))
+        assert direct(name, "--help") == pages[f"bench {name}"]
+        for words in (["--modle", "x"], ["--seed="]):
+            assert direct.fails(name, *words) == pipeweaver.fails("bench", name, *words)
 
 
 def remark_of(pipeweaver, *arguments):

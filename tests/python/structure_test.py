@@ -125,6 +125,14 @@ def test_nothing_uses_the_studies_and_they_may_use_all(tree, tmp_path):
     assert check(tmp_path) == (1, ["edge apps -> studies: apps/b.cpp includes studies/b.hpp"])
 
 
+def test_benches_use_the_command_line_and_it_does_not_use_them(tree, tmp_path):
+    tree({"bench/a.cpp": ["apps/a.hpp", "search/a.hpp"], "apps/a.hpp": [], "search/a.hpp": [], "bench/b.hpp": [],
+          "tests/load/a.cpp": ["bench/b.hpp"]})
+    assert check(tmp_path) == (0, [])
+    tree({"apps/b.cpp": ["bench/b.hpp"]})
+    assert check(tmp_path) == (1, ["edge apps -> bench: apps/b.cpp includes bench/b.hpp"])
+
+
 def test_a_link_of_a_page_leads_to_a_file_and_a_heading(tmp_path):
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs/other.md").write_text("# A `code`, and [a link](../page.md)!\n\n## Twice\n\n## Twice\n\n"
