@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Converts the collected facts on published networks and data sets into the files that the program embeds.
 
-    python3 workloads/convert.py FOLDER        FOLDER holds models.json and distributions.json
+    tools/make_catalogue.py FOLDER        FOLDER holds models.json and distributions.json
 
 Writes workloads/data/catalogue.json ("pipeweaver-catalogue/1") and workloads/data/datasets.json
 ("pipeweaver-datasets/1"), one line an entry. workloads/data/clusters.json is kept by hand.
@@ -12,7 +12,7 @@ import json
 import pathlib
 import sys
 
-HERE = pathlib.Path(__file__).parent
+DATA = pathlib.Path(__file__).resolve().parents[1] / "workloads/data"
 
 # ---- added facts -------------------------------------------------------------------------------------------------
 
@@ -517,10 +517,10 @@ def main():
         model = joined(e, by_name.__getitem__) if e["kind"] == "lmm" else alone(e)
         if model:
             models.append(model)
-    write(HERE / "data/catalogue.json", "pipeweaver-catalogue/1",
-          "Published networks and models; written by workloads/convert.py.", architectures=networks, models=models,
+    write(DATA / "catalogue.json", "pipeweaver-catalogue/1",
+          "Published networks and models; written by tools/make_catalogue.py.", architectures=networks, models=models,
           refused=no)
-    write(HERE / "data/datasets.json", "pipeweaver-datasets/1",
+    write(DATA / "datasets.json", "pipeweaver-datasets/1",
           "What --dataset draws: inverse CDF, linear between the quantiles [probability, value]; items independent.",
           datasets=list(datasets(json.loads((folder / "distributions.json").read_text()))))
 
