@@ -18,9 +18,8 @@ std::unique_ptr<Strategy> make_default(const Flat& flat, const Options& options)
     return std::make_unique<DefaultStrategy>(flat, options);
 }
 
-template <DipOrder order>
 std::unique_ptr<Strategy> make_dip(const Flat& flat, const Options& options) {
-    return std::make_unique<Dip>(flat, options, order);
+    return std::make_unique<Dip>(flat, options);
 }
 
 struct StrategyRow {
@@ -34,12 +33,7 @@ const std::vector<StrategyRow>& table() {
           "policies and list schedules, then search over group priorities, then annealing; beside it, exact search of "
           "small problems"},
          make_default},
-        {{"dip", "the published method: tree search over segments, dual queue, memory modes per rank"},
-         make_dip<DipOrder::tree>},
-        {{"dip-random", "as dip, but orders of segments drawn at random: what its tree is compared with"},
-         make_dip<DipOrder::random>},
-        {{"dip-dfs", "as dip, but orders of segments depth first, from the given order on"},
-         make_dip<DipOrder::depth_first>}};
+        {{"dip", "the published method: tree search over segments, dual queue, memory modes per rank"}, make_dip}};
     return all;
 }
 

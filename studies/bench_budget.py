@@ -35,7 +35,7 @@ PAGE, PICTURE = HERE / "search-budget.md", HERE / "pictures/search-budget.svg"
 BUDGETS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 60)
 WORKERS = 2  # of CP-SAT
 OURS_AT, DIP_AT = 0.1, 10  # what is asked: ours after so many seconds against dip after so many
-COLORS = {"default": "#2e6f9e", "dip": "#c0622d", "dip-random": "#5a8f3c", "dip-dfs": "#8a5fa8", "cp-sat": "#888888"}
+COLORS = {"default": "#2e6f9e", "dip": "#c0622d", "cp-sat": "#888888"}
 WIDTH, HEIGHT, LEFT, TOP, LEGEND = 560, 320, 70, 16, 150
 
 

@@ -9,8 +9,25 @@
 #include <map>
 #include <numeric>
 #include <tuple>
+#include <utility>
 
 namespace pipeweaver::search {
+
+namespace {
+
+// `beginning`, then all other items in random order.
+void complete(const std::vector<std::uint32_t>& beginning, std::size_t items, Random& random,
+              std::vector<std::uint32_t>& order) {
+    order = beginning;
+    std::vector<char> taken(items, 0);
+    for (const std::uint32_t item : order) taken[item] = 1;
+    for (std::uint32_t item = 0; item < items; ++item)
+        if (taken[item] == 0) order.push_back(item);
+    for (std::size_t k = order.size(); k > beginning.size() + 1; --k)
+        std::swap(order[k - 1], order[beginning.size() + random.below(k - beginning.size())]);
+}
+
+}  // namespace
 
 Groups<std::uint32_t> dip_items(const Flat& flat) {
     const auto& tasks = flat.problem().tasks;
@@ -30,12 +47,12 @@ Groups<std::uint32_t> dip_items(const Flat& flat) {
     return items;
 }
 
-Dip::Dip(const Flat& flat, const Options& options, DipOrder order)
+Dip::Dip(const Flat& flat, const Options& options)
     : flat_(flat),
       options_(options),
       bound_(best_bound(*flat.replayer)),
       items_(dip_items(flat)),
-      orders_(make_orders(order, static_cast<std::uint32_t>(items_.size()), tuning.dip.slots)),
+      tree_(static_cast<std::uint32_t>(items_.size())),
       has_modes_(has_modes(flat)) {
     for (std::size_t s = 0; s < tuning.dip.slots; ++s) slots_.push_back(std::make_unique<Slot>(flat));
 }
@@ -64,7 +81,7 @@ void Dip::start(const Executor& execute) {
     }
     if (const auto shortage = choose_frugal(slots_.front()->dispatcher)) {
         if (best_.valid())
-            orders_.reset();
+            fits_ = false;
         else
             why_not_ = shortage->text(flat_);
         return;
@@ -95,15 +112,17 @@ std::int64_t Dip::evaluate(Slot& slot) const {
 
 void Dip::begin_wave() {
     wave_left_ = tuning.dip.completions;
-    for (std::size_t s = 0; s < slots_.size(); ++s) {
-        slots_[s]->has_part = orders_->begin(s);
-        slots_[s]->best_of_wave = INT64_MAX;
+    for (const auto& one : slots_) {
+        Slot& slot = *one;
+        slot.node = tree_.select();
+        if (slot.node) slot.beginning = tree_.beginning(*slot.node);
+        slot.best_of_wave = INT64_MAX;
     }
 }
 
 void Dip::end_wave() {
-    for (std::size_t s = 0; s < slots_.size(); ++s)
-        if (slots_[s]->has_part) orders_->end(s, slots_[s]->best_of_wave);
+    for (const auto& slot : slots_)
+        if (slot->node) tree_.record(*slot->node, slot->best_of_wave);
 }
 
 void Dip::merge() {
@@ -119,9 +138,9 @@ void Dip::round(const Executor& execute) {
         std::clamp<std::uint64_t>(tuning.dip.round_work / std::max(1U, flat_.tasks()), 1, wave_left_);
     execute(slots_.size(), [&](std::size_t s) {
         Slot& slot = *slots_[s];
-        for (std::uint64_t k = 0; k < each && slot.has_part; ++k) {
+        for (std::uint64_t k = 0; k < each && slot.node; ++k) {
             Random random(options_.seed, evaluations_ + s * each + k);
-            if (!orders_->next(s, random, slot.order)) break;
+            complete(slot.beginning, items_.size(), random, slot.order);
             slot.best_of_wave = std::min(slot.best_of_wave, evaluate(slot));
         }
     });

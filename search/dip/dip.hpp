@@ -1,12 +1,11 @@
 // The published method of DIP (arXiv 2504.14145), for honest comparison: tree search over the order of segments; each
 // order scheduled by the dual queue under frugal memory modes; then faster modes per rank, and the schedule timed
-// again. With other orders than the tree's it is the random and the depth-first search that the paper compares with.
+// again.
 //
 // As published
 //   sequence     the item at place i of n has priority n - i; segments of one module, microbatch and direction are one
 //                item with a fixed mutual order (the paper's symmetry reduction)
-//   tree         dip_tree.hpp; of each new node several random completions, the best of which counts; the other ways to
-//                choose what is tried next are in dip_orders.hpp
+//   tree         dip_tree.hpp; of each new node several random completions, the best of which counts
 //   schedule     Choice::dual_queue of dispatch.hpp
 //   modes        dip_memory.hpp, each rank alone, by the sum of times
 //   workers      share the tree, brought up to date once per wave of completions
@@ -29,11 +28,13 @@
 #include "pipeweaver/search/options.hpp"
 #include "search/construct/dispatch.hpp"
 #include "search/dip/dip_memory.hpp"
-#include "search/dip/dip_orders.hpp"
+#include "search/dip/dip_tree.hpp"
 #include "search/strategy.hpp"
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace pipeweaver::search {
 
@@ -42,17 +43,15 @@ namespace pipeweaver::search {
 
 class Dip final : public Strategy {
 public:
-    /// Keeps references: both must outlive it. `order`: how it chooses what to try.
-    Dip(const Flat& flat, const Options& options, DipOrder order);
+    /// Keeps references: both must outlive it.
+    Dip(const Flat& flat, const Options& options);
 
     /// The given schedules and the items' own order.
     void start(const Executor& execute) override;
     void round(const Executor& execute) override;
 
     /// Every sequence has been tried, or nothing fits.
-    bool exhausted() const override {
-        return !best_.valid() || (wave_left_ == 0 && (!orders_ || orders_->exhausted()));
-    }
+    bool exhausted() const override { return !best_.valid() || (wave_left_ == 0 && (!fits_ || tree_.exhausted())); }
 
     const Candidate& best() const override { return best_; }
     const std::string& found_by() const override { return found_by_; }
@@ -70,7 +69,8 @@ private:
         IncrementalSchedule current;
         Candidate best;
         std::vector<std::uint32_t> position, order;
-        bool has_part = false;  // of this wave
+        std::optional<std::uint32_t> node;     // of the tree, in this wave
+        std::vector<std::uint32_t> beginning;  // the items that `node` fixes
         std::int64_t best_of_wave = INT64_MAX;
     };
 
@@ -84,7 +84,8 @@ private:
     const Options& options_;
     Bound bound_;
     Groups<std::uint32_t> items_;
-    std::unique_ptr<DipOrders> orders_;  // null: no order fits
+    DipTree tree_;
+    bool fits_ = true;  // under some modes
     bool has_modes_;
     std::vector<std::uint32_t> frugal_;
     std::vector<std::unique_ptr<Slot>> slots_;

@@ -67,7 +67,7 @@ def test_page_and_picture_are_written(script, tmp_path):
     tool("--budget", "0.3", "--json", kept, "--model", "dip-vlm-s", "--microbatches", "2")
     measured, text = json.loads(kept.read_text()), page.read_text()
     names = [one["strategy"] for one in measured["problems"][0]["runs"]]
-    assert names == ["default", "dip", "dip-random", "dip-dfs"] + (["cp-sat"] if measured["cp_sat"] else [])
+    assert names == ["default", "dip"] + (["cp-sat"] if measured["cp_sat"] else [])
     assert all(text.count(f"\n| dip-vlm-s | {name} |") == 1 and text.count(f"\n| {name} |") == 1 for name in names)
     assert "studies/bench_budget.py --budget 0.3 --model dip-vlm-s --microbatches 2" in text
     assert "(1) |" in text and "Not asked" in text

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-STRATEGIES = ["default", "dip", "dip-random", "dip-dfs"]
+STRATEGIES = ["default", "dip"]
 
 
 def budget(studies, *options):
@@ -24,8 +24,6 @@ def test_every_strategy_searches_the_same_problems(pipeweaver, studies, tmp_path
             assert 0 < times[0] and times == sorted(times)
             assert makespans == sorted(set(makespans), reverse=True)
             assert makespans[-1] == run["makespan_ns"] >= problem["lower_bound_ns"]
-        # All but the default begin with the same schedule, that of the given order.
-        assert len({run["improvements"][0]["makespan_ns"] for run in problem["runs"][1:]}) == 1
         # What was written is what was searched: the same rounds give the same again.
         solved = tmp_path / "solution.json"
         for run in problem["runs"]:
@@ -57,10 +55,10 @@ def test_a_cell_is_a_mean_over_all_problems_of_its_row_or_says_how_many_have_no_
 
 
 def test_the_table_names_every_budget_up_to_the_largest(studies):
-    table = studies("budget", "--model", "dip-t2v-s", "--microbatches", "2", "--strategies", "dip-dfs",
+    table = studies("budget", "--model", "dip-t2v-s", "--microbatches", "2", "--strategies", "dip",
                        "--budget", "200ms")
     assert "| 10 ms | 30 ms | 100 ms | 200 ms |" in table
-    assert "| dip-t2v-s | dip-dfs | 1 |" in table and "| all |" not in table
+    assert "| dip-t2v-s | dip | 1 |" in table and "| all |" not in table
 
 
 @pytest.mark.parametrize("wrong, said", [

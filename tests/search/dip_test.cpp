@@ -11,7 +11,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <numeric>
 #include <set>
@@ -24,13 +23,9 @@ using namespace pipeweaver::search_tests;
 
 namespace {
 
-// The published search and those over the same space that it is compared with.
-constexpr std::array ways{"dip", "dip-random", "dip-dfs"};
-
-Found solve_dip(const Problem& problem, std::uint64_t rounds, const Executor& execute = in_order,
-                const std::string& way = "dip") {
+Found solve_dip(const Problem& problem, std::uint64_t rounds, const Executor& execute = in_order) {
     Options options;
-    options.strategy = way;
+    options.strategy = "dip";
     options.max_rounds = rounds;
     return solve(Replayer(problem), options, execute);
 }
@@ -176,102 +171,48 @@ TEST_CASE("modes by rank fit, and are within a twentieth of the smallest sum of 
     CHECK(close * 100 >= ranks * testing::full_or_short(95U, 90U));
 }
 
-TEST_CASE("depth first gives every order but the given one, in lexicographic order, whatever the slots") {
-    constexpr std::size_t slots = 3;
-    const auto orders = make_orders(DipOrder::depth_first, 5, slots);
-    std::vector<std::uint32_t> order, expected{0, 1, 2, 3, 4};
-    Random random(1);
-    while (!orders->exhausted()) {
-        std::array<bool, slots> has_part{};
-        for (std::size_t s = 0; s < slots; ++s) has_part[s] = orders->begin(s);
-        for (std::size_t s = 0; s < slots; ++s)
-            while (has_part[s] && orders->next(s, random, order)) {
-                REQUIRE(std::next_permutation(expected.begin(), expected.end()));
-                CHECK(order == expected);
-            }
-    }
-    CHECK(expected == std::vector<std::uint32_t>{4, 3, 2, 1, 0});
-    CHECK_FALSE(orders->begin(0));
-}
-
-TEST_CASE("random orders are permutations, any item first, and never come to an end") {
-    const auto orders = make_orders(DipOrder::random, 4, 1);
-    std::vector<std::uint32_t> order;
-    std::map<std::vector<std::uint32_t>, int> seen;
-    for (std::uint64_t k = 0; k < 2400; ++k) {
-        REQUIRE(orders->begin(0));
-        Random random(7, k);
-        REQUIRE(orders->next(0, random, order));
-        ++seen[order];
-    }
-    CHECK_FALSE(orders->exhausted());
-    CHECK(seen.size() == 24);
-    for (const auto& [sequence, times] : seen) {
-        CHECK(std::set(sequence.begin(), sequence.end()) == std::set<std::uint32_t>{0, 1, 2, 3});
-        CHECK(times > 50);
-    }
-}
-
-TEST_CASE("one item or none has no order but the given one") {
-    for (const std::uint32_t items : {0U, 1U}) {
-        CHECK(make_orders(DipOrder::random, items, 1)->exhausted());
-        CHECK(make_orders(DipOrder::depth_first, items, 1)->exhausted());
-    }
-}
-
 TEST_CASE("dip never exceeds memory, is never worse than its greedy and never better than the optimum") {
     const auto cases = testing::cases(120);
-    std::map<std::string, std::uint64_t> solved, better_than_greedy;
+    std::uint64_t solved = 0, better_than_greedy = 0;
     for (std::uint64_t n = 0; n < cases.count; ++n) {
         CAPTURE(n);
         const auto problem = random_problem(
             {.ranks = 2, .microbatches = 2, .stages = 2, .split = n % 3 == 1, .modes = n % 3 == 0}, 2000 + n);
         const auto best = best_by_force(problem);
-        const auto of_dip = solve_dip(problem, 0);
-        for (const std::string way : ways) {
-            CAPTURE(way);
-            const auto greedy = solve_dip(problem, 0, in_order, way), found = solve_dip(problem, 60, in_order, way);
-            CHECK(greedy.schedule.has_value() == found.schedule.has_value());
-            if (!found.schedule) {
-                CHECK(found.why_not.find("rank") != std::string::npos);
-                continue;
-            }
-            ++solved[way];
-            testing::check_verified(problem, found);
-            CHECK(found.strategy == way);
-            CHECK(greedy.schedule == of_dip.schedule);
-            CHECK(found.replay.makespan <= greedy.replay.makespan);
-            better_than_greedy[way] += found.replay.makespan < greedy.replay.makespan ? 1 : 0;
-            REQUIRE(best);
-            CHECK(found.replay.makespan >= *best);
-            CHECK(found.bound <= *best);
+        const auto greedy = solve_dip(problem, 0), found = solve_dip(problem, 60);
+        CHECK(greedy.schedule.has_value() == found.schedule.has_value());
+        if (!found.schedule) {
+            CHECK(found.why_not.find("rank") != std::string::npos);
+            continue;
         }
+        ++solved;
+        testing::check_verified(problem, found);
+        CHECK(found.strategy == "dip");
+        CHECK(found.replay.makespan <= greedy.replay.makespan);
+        better_than_greedy += found.replay.makespan < greedy.replay.makespan ? 1 : 0;
+        REQUIRE(best);
+        CHECK(found.replay.makespan >= *best);
+        CHECK(found.bound <= *best);
     }
-    for (const std::string way : ways) {
-        CAPTURE(way);
-        CHECK(solved[way] > cases.share(60));
-        CHECK(better_than_greedy[way] > cases.share(5));
-    }
+    CHECK(solved > cases.share(60));
+    CHECK(better_than_greedy > cases.share(5));
 }
 
 TEST_CASE("dip gives the same on any number of threads, and again for the rounds it reports") {
     const auto problem = random_problem({.ranks = 3, .microbatches = 7, .stages = 6, .modes = true, .items = true}, 12);
-    for (const std::string way : ways) {
-        CAPTURE(way);
-        const auto rounds = testing::full_or_short<std::uint64_t>(40, 15);
-        const auto expected = solve_dip(problem, rounds, in_order, way);
-        REQUIRE(expected.schedule);
-        for (const int threads : testing::full_or_short<std::vector<int>>({2, 16}, {2})) {
-            const auto found = solve_dip(problem, rounds, on_threads(threads), way);
-            CHECK(found.schedule == expected.schedule);
-            CHECK(found.evaluations == expected.evaluations);
-            CHECK(found.strategy == expected.strategy);
-        }
-        CHECK(expected.replay.makespan < solve_dip(problem, 0).replay.makespan);
+    const auto rounds = testing::full_or_short<std::uint64_t>(40, 15);
+    const auto expected = solve_dip(problem, rounds);
+    REQUIRE(expected.schedule);
+    for (const int threads : testing::full_or_short<std::vector<int>>({2, 16}, {2})) {
+        const auto found = solve_dip(problem, rounds, on_threads(threads));
+        CHECK(found.schedule == expected.schedule);
+        CHECK(found.evaluations == expected.evaluations);
+        CHECK(found.strategy == expected.strategy);
     }
+    CHECK(expected.replay.makespan < solve_dip(problem, 0).replay.makespan);
 }
 
-TEST_CASE("the tree and depth first end when every order has been tried, with the best of all") {
+TEST_CASE("the tree ends when every order has been tried, with the best of all") {
     const auto cases = testing::cases(20, 8);
     std::uint64_t tried = 0, better_than_greedy = 0;
     for (std::uint64_t n = 0; n < cases.count; ++n) {
@@ -281,19 +222,16 @@ TEST_CASE("the tree and depth first end when every order has been tried, with th
         const auto best = best_of_all_orders(problem);
         if (!best) continue;
         ++tried;
-        for (const std::string way : {"dip", "dip-dfs"}) {
-            CAPTURE(way);
-            Options options;
-            options.strategy = way;
-            int asked = 0;
-            const auto found =
-                solve(Replayer(problem), options, in_order, [&](const Progress&) -> std::optional<StopReason> {
-                    return ++asked > 10'000 ? std::optional(StopReason::budget) : std::nullopt;
-                });
-            CHECK(asked < 10'000);
-            testing::check_verified(problem, found);
-            CHECK(found.replay.makespan == *best);
-        }
+        Options options;
+        options.strategy = "dip";
+        int asked = 0;
+        const auto found =
+            solve(Replayer(problem), options, in_order, [&](const Progress&) -> std::optional<StopReason> {
+                return ++asked > 10'000 ? std::optional(StopReason::budget) : std::nullopt;
+            });
+        CHECK(asked < 10'000);
+        testing::check_verified(problem, found);
+        CHECK(found.replay.makespan == *best);
         better_than_greedy += *best < solve_dip(problem, 0).replay.makespan ? 1 : 0;
     }
     CHECK(tried > cases.share(5));

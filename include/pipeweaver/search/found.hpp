@@ -53,8 +53,8 @@ struct Found {
     std::optional<FoundSchedule> first;  ///< the best initial schedule: what the search began with
     std::vector<Improvement> history;    ///< how it went, round by round; ends with `schedule`
     /// What Options::alternatives asked for, as far as the search came by it: other schedules than `schedule`, each
-    /// with another order or other modes, smallest makespan first. They keep memory and rules, too. The strategies dip,
-    /// dip-random and dip-dfs have none.
+    /// with another order or other modes, smallest makespan first. They keep memory and rules, too. The strategy dip
+    /// has none.
     std::vector<FoundSchedule> alternatives;
 };
 
