@@ -367,7 +367,8 @@ void bind_plan(nb::module_& module) {
              nb::arg("name"), nb::arg("content").none(), nb::arg("batch").none(), nb::arg("samples").none())
         .def_prop_ro("out", [](const Asked& asked) { return asked.plan.out; })
         .def(
-            "of_replica", [](Asked& asked, std::int64_t replica) { asked.plan.replica = replica; }, nb::arg("replica"));
+            "of_replica", [](Asked& asked, std::int64_t replica) { asked.plan.replicas = std::to_string(replica); },
+            nb::arg("replica"));
     nb::class_<Plan>(module, "Plan")
         .def_prop_ro("makespan_ns", [](const Plan& plan) { return plan.plan.makespan.count(); })
         .def_prop_ro("lower_bound_ns", [](const Plan& plan) { return plan.plan.lower_bound.count(); })

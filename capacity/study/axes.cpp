@@ -28,9 +28,9 @@ struct Axis {
 
 // What a study says in its own way, or what is of one plan alone.
 bool is_the_studys_own(std::string_view option) {
-    constexpr std::array<std::string_view, 20> own{
-        "layout", "tp",    "pp",  "cp",       "dp",      "ep",     "zero",   "replica", "out",    "replicas",
-        "tokens", "price", "now", "deferred", "actions", "layers", "budget", "threads", "robust", "also"};
+    constexpr std::array<std::string_view, 19> own{
+        "layout", "tp",  "pp",       "cp",      "dp",     "ep",     "zero",    "out",    "replicas", "tokens",
+        "price",  "now", "deferred", "actions", "layers", "budget", "threads", "robust", "also"};
     return std::find(own.begin(), own.end(), option) != own.end();
 }
 

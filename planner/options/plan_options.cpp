@@ -62,7 +62,6 @@ void PlanOptions::add_to(OptionTable& options) {
                  "of the schedules found up to 1 % longer than the shortest, the one with the smallest median if "
                  "costs are wrong by their own error estimates (without: one clearly better then, and at most 0.1 "
                  "% longer)");
-    options.integer("replica", replica, 0, 65'535, "plan this replica alone, the same as --replicas N");
     options.text("replicas", replicas, "LIST",
                  "plan these replicas alone, like 3 or 0-15,20: each as in the plan of all, without opponents, and "
                  "without PyTorch's schedule unless it is wanted (default: all)");
@@ -196,12 +195,9 @@ std::vector<Request> PlanOptions::packed_in_each(const std::function<bool(worklo
 
 Wanted PlanOptions::wanted(const Job& of) const {
     Wanted wanted;
-    if (replica && !replicas.empty()) fail(ErrorKind::input, "--replica, --replicas: allowed is one of the two");
-    if (!replica && replicas.empty()) return wanted;
+    if (replicas.empty()) return wanted;
     const std::int64_t all = of.setup->layout.dp;
-    const std::string list = replica ? std::to_string(*replica) : replicas;
-    for (const std::int64_t one :
-         parse_integers(replica ? "--replica" : "--replicas", list, 0, all - 1, static_cast<std::size_t>(all)))
+    for (const std::int64_t one : parse_integers("--replicas", replicas, 0, all - 1, static_cast<std::size_t>(all)))
         wanted.replicas.push_back(static_cast<std::size_t>(one));
     std::sort(wanted.replicas.begin(), wanted.replicas.end());
     wanted.replicas.erase(std::unique(wanted.replicas.begin(), wanted.replicas.end()), wanted.replicas.end());

@@ -419,8 +419,6 @@ def _options_of(config: Config) -> dict[str, Any]:
     for key in _may_be_files:
         if isinstance(value := options.get(key), str):
             options[key] = _document(value)
-    if "replica" in options:
-        options["replicas"] = str(options.pop("replica"))
     return options
 
 

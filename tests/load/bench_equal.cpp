@@ -102,7 +102,7 @@ private:
                   "--batch",      folder_ / "batch.jsonl",
                   "--packing",    "given",
                   "--partition",  folder_ / "partition.json",
-                  "--replica",    "0",
+                  "--replicas",   "0",
                   "--seed",       std::to_string(bench_.seed),
                   "--max-rounds", std::to_string(bench_.max_rounds)},
                  out);

@@ -145,7 +145,7 @@ def test_one_replica_alone_is_planned_as_in_the_plan_of_all(server):
     config = {**QUICK, "cluster": "h100-sxm:32", "dp": 2, "microbatches": 4, "dataset": "vlm-mix", "max_rounds": 1}
     whole = remote.Planner(config, url=server.url)
     one = remote.Planner(config, url=server.url, replica=1)
-    assert one.name == remote.Planner({**config, "replica": 1}, url=server.url).name != whole.name
+    assert one.name == remote.Planner({**config, "replicas": "1"}, url=server.url).name != whole.name
     batch = remote.batch_of(config)
     plan = one.submit(batch).result()
     assert [replica.number for replica in plan.replicas] == [1]

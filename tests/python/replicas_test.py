@@ -24,7 +24,7 @@ def test_each_replica_planned_alone_has_the_bytes_of_the_plan_of_all(pipeweaver,
     together = {}
     for number in range(3):
         out = tmp_path / str(number)
-        answer = json.loads(pipeweaver("plan", *JOB, "--max-rounds", "1", "--replica", number, "--out", out, "--json"))
+        answer = json.loads(pipeweaver("plan", *JOB, "--max-rounds", "1", "--replicas", number, "--out", out, "--json"))
         assert [one["replica"] for one in answer["replicas"]] == [number]
         assert [one["replica"] for one in json.loads((out / "assignment.json").read_text())["replicas"]] == [number]
         mine = files_of(out)
@@ -45,10 +45,8 @@ def test_several_replicas_are_planned_by_a_list(pipeweaver, all_replicas, tmp_pa
 
 
 @pytest.mark.parametrize("options, said", [
-    (["--replica", "3"], "--replica: is '3', allowed are whole numbers from 0 to 2"),
     (["--replicas", "0-3"], "--replicas: is '3', allowed are whole numbers from 0 to 2"),
     (["--replicas", "2-1"], "--replicas: '2-1' is not 1 to 3 numbers, the smaller first"),
-    (["--replica", "1", "--replicas", "2"], "--replica, --replicas: allowed is one of the two"),
     (["--packing", "best"], "--packing: is 'best', allowed are given, ffd, balanced, padded, auto"),
 ])
 def test_what_is_not_there_is_refused(pipeweaver, tmp_path, options, said):
@@ -91,7 +89,7 @@ def test_an_automatic_packing_is_settled_for_the_whole_job(pipeweaver, tmp_path)
     auto = [*given, "--packing", "auto"]
     free = json.loads(pipeweaver("plan", *auto, "--out", tmp_path / "free", "--json"))
     assert free["asked"]["packing"] in ("given", "ffd", "balanced")
-    alone = json.loads(pipeweaver("plan", *auto, "--replica", "1", "--out", tmp_path / "alone", "--json"))
+    alone = json.loads(pipeweaver("plan", *auto, "--replicas", "1", "--out", tmp_path / "alone", "--json"))
     assert alone["asked"]["packing"] == free["asked"]["packing"]
     name = "replica-001/solution.json"
     assert (tmp_path / "alone" / name).read_bytes() == (tmp_path / "free" / name).read_bytes()

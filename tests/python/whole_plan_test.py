@@ -134,10 +134,10 @@ def test_replicas_planned_one_by_one_into_a_folder_all_stay(pipeweaver, tmp_path
     several = [*SMALL, "--dp", "2"]
     alone = {}
     for replica in (0, 1):
-        pipeweaver(*several, "--replica", replica, "--out", tmp_path / f"alone-{replica}")
+        pipeweaver(*several, "--replicas", replica, "--out", tmp_path / f"alone-{replica}")
         alone[replica] = digests(tmp_path / f"alone-{replica}/replica-{replica:03}")
     for replica in (0, 1):
-        pipeweaver(*several, "--replica", replica, "--out", tmp_path / "common")
+        pipeweaver(*several, "--replicas", replica, "--out", tmp_path / "common")
     for replica in (0, 1):
         assert digests(tmp_path / f"common/replica-{replica:03}") == alone[replica]
     hashes, found = parts(tmp_path / "common")
@@ -145,7 +145,7 @@ def test_replicas_planned_one_by_one_into_a_folder_all_stay(pipeweaver, tmp_path
     pipeweaver("emit", "--plan", tmp_path / "common", "--target", "torch-actions", "--out", tmp_path / "e")
     assert {path.parent.name for path in (tmp_path / "e").rglob("actions*.json*")} == {"replica-000", "replica-001"}
     # At the same time.
-    jobs = [subprocess.Popen([pipeweaver.path, *several, "--replica", str(replica), "--out", tmp_path / "both"])
+    jobs = [subprocess.Popen([pipeweaver.path, *several, "--replicas", str(replica), "--out", tmp_path / "both"])
             for replica in (0, 1)]
     assert [job.wait(timeout=120) for job in jobs] == [0, 0]
     assert {name for name in parts(tmp_path / "both")[0] if name.startswith("replica")} == \
@@ -156,13 +156,13 @@ def test_replicas_planned_one_by_one_into_a_folder_all_stay(pipeweaver, tmp_path
         shutil.copytree(tmp_path / "alone-1", broken, dirs_exist_ok=True)
         old = json.loads((broken / "assignment.json").read_text())
         (broken / "assignment.json").write_text(json.dumps({**old, **damage}))
-        pipeweaver(*several, "--replica", "0", "--out", broken)
+        pipeweaver(*several, "--replicas", "0", "--out", broken)
         assert not (broken / "replica-001").exists()
     (tmp_path / "alone-1/replica-001/actions.json").unlink()
-    pipeweaver(*several, "--replica", "0", "--out", tmp_path / "alone-1")
+    pipeweaver(*several, "--replicas", "0", "--out", tmp_path / "alone-1")
     assert not (tmp_path / "alone-1/replica-001").exists()
     # Of other samples nothing stays.
-    pipeweaver(*several, "--seed", "9", "--replica", "0", "--out", tmp_path / "common")
+    pipeweaver(*several, "--seed", "9", "--replicas", "0", "--out", tmp_path / "common")
     assert not (tmp_path / "common/replica-001").exists()
 
 

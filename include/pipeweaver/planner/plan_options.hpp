@@ -20,7 +20,6 @@ struct PlanOptions {
     JobOptions job;
     BatchOptions batch;
     std::string target, also, split, recompute, replicas, actions, now, set, layers, out;
-    std::optional<std::int64_t> replica;
     bool robust = false;
 
     /// Adds those below `workload`.
@@ -43,7 +42,7 @@ struct PlanOptions {
     std::vector<Request> own_packings(const Job& chosen, const SearchLimits& limits, const Executor& execute) const;
 
     /// Whether all replicas are planned.
-    bool plans_all() const { return !replica && replicas.empty(); }
+    bool plans_all() const { return replicas.empty(); }
 
     /// Which replicas are planned, and what beside them. Throws Error{input}.
     Wanted wanted(const Job& of) const;
