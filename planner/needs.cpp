@@ -77,7 +77,8 @@ std::optional<Questions> questions_of(const Setup& setup, const Partition& parti
     Questions questions{{}, 0, *setup.costs};
     for (const Microbatches& microbatches : replicas) {
         const auto input =
-            step_input(setup, partition, partition::units(partition, setup.model, microbatches), {.name = "needs"});
+            as_wanted(partition::step_input(setup, partition, partition::units(partition, setup.model, microbatches)),
+                      {.name = "needs"});
         const BuiltStep built = build_step(input);
         if (built.shortage) {
             if (!shortage) shortage = built.shortage;

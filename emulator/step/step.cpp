@@ -7,7 +7,6 @@
 #include "emulator/step/step_parts.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emulator/shares.hpp"
-#include "pipeweaver/emulator/split.hpp"
 #include "pipeweaver/workloads/counts.hpp"
 #include "pipeweaver/workloads/module_roles.hpp"
 
@@ -448,10 +447,6 @@ private:
 
 }  // namespace
 
-BuiltStep build_step(const StepInput& input) {
-    BuiltStep built = StepBuilder(input).build();
-    if (!built.step || !input.split_backward) return built;
-    return split_backwards(*built.step, splittable(*built.step));
-}
+BuiltStep build_step(const StepInput& input) { return StepBuilder(input).build(); }
 
 }  // namespace pipeweaver::emulator

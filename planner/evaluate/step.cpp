@@ -24,17 +24,12 @@ std::string problem_name(const Setup& setup, const Partition& partition, std::si
     return fmt::format("{}-{}{}-r{:03}", setup.model.name, partition.name, partition.chunks_per_rank, replica);
 }
 
-StepInput step_input(const Setup& setup, const Partition& partition, Units units, const StepWanted& wanted) {
-    StepInput input;
+StepInput as_wanted(StepInput input, const StepWanted& wanted) {
     input.name = wanted.name;
-    input.setup = &setup;
     input.replica = static_cast<std::int64_t>(wanted.replica);
-    input.chains = partition.chains;
-    input.layouts = partition.layouts;
-    input.units = std::move(units);
-    input.modes = wanted.menu.empty() ? partition.modes : wanted.menu;
+    if (!wanted.menu.empty()) input.modes = wanted.menu;
     input.mode_of_rank = wanted.mode_of_rank;
-    input.priced_split = wanted.priced_split && setup.recipe.is_serial();
+    input.priced_split = wanted.priced_split && input.setup->recipe.is_serial();
     input.input_gradient_frees = wanted.target->input_gradient_frees;
     if (wanted.target->buffers_for_all) input.receive_buffers = static_cast<std::int64_t>(input.units.size());
     input.capacity = wanted.capacity;
@@ -169,7 +164,8 @@ Step build(const Setup& setup, const Partition& partition, const Microbatches& m
 }
 
 Step build(const Setup& setup, const Partition& partition, Units units, const StepWanted& wanted) {
-    Step result{.input = step_input(setup, partition, std::move(units), wanted), .cut = {partition, {}, {}}};
+    Step result{.input = as_wanted(partition::step_input(setup, partition, std::move(units)), wanted),
+                .cut = {partition, {}, {}}};
     BuiltStep built = build_step(result.input);
     result.shortage = std::move(built.shortage);
     if (result.shortage) return result;

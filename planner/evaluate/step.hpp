@@ -50,9 +50,8 @@ struct StepWanted {
 
 using Units = std::vector<std::vector<std::vector<emulator::Unit>>>;  ///< per microbatch, per chain
 
-/// What a step is built from. Pre: `setup` outlives it.
-[[nodiscard]] emulator::StepInput step_input(const emulator::Setup& setup, const partition::Partition& partition,
-                                             Units units, const StepWanted& wanted);
+/// `input` with all that is wanted of its step.
+[[nodiscard]] emulator::StepInput as_wanted(emulator::StepInput input, const StepWanted& wanted);
 
 /// Throws Error{input} where a replica of so many microbatches has more tasks than can be planned in minutes.
 void require_plannable(std::size_t microbatches, std::size_t tasks, std::size_t most = sizes.tasks);

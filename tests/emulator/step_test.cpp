@@ -163,22 +163,6 @@ TEST_CASE("a frozen module behind a trained one passes gradients on, at less tha
             CHECK(frozen.problem.tasks[i].duration < trained.problem.tasks[i].duration);
 }
 
-TEST_CASE("a step can be built with its backwards split") {
-    const Small setup;
-    auto input = setup.input();
-    const auto whole = require_step(build_step(input));
-    input.split_backward = true;
-    const auto step = require_step(build_step(input));
-    std::size_t split = 0;
-    for (std::size_t k = 0; k < step.problem.pairs.size(); ++k) {
-        const Pair& pair = step.problem.pairs[k];
-        CHECK(pair.weight.has_value() == !whole.split[k].modes.empty());
-        split += pair.weight ? 1 : 0;
-    }
-    CHECK(split > 0);
-    CHECK(step.cost.size() == step.problem.tasks.size());
-}
-
 TEST_CASE("model FLOPs are three forwards of every trained module, and one of a frozen first one") {
     Small setup;
     const auto forward = [&](std::size_t m) {

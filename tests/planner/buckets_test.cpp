@@ -27,8 +27,9 @@ TEST_CASE("with buckets every replica's schedule takes what emulating it takes, 
     const Request request = in_buckets();
     const Plan plan = testing::planned(request);
     for (const ReplicaPlan& replica : plan.replicas) {
-        const emulator::StepInput input = step_input(*request.job.setup, replica.cut.partition, replica.cut.units,
-                                                     {.name = "same", .replica = replica.number});
+        const emulator::StepInput input =
+            as_wanted(partition::step_input(*request.job.setup, replica.cut.partition, replica.cut.units),
+                      {.name = "same", .replica = replica.number});
         const auto emulated = emulator::emulate(input, replica.cut.step, *replica.found.schedule);
         CHECK(replica.found.replay.makespan == emulated.makespan);
         CHECK(schedule::replay(replica.cut.step.problem, *replica.found.schedule).makespan == emulated.makespan);

@@ -26,7 +26,6 @@ struct StepInput {
     std::vector<Recompute> modes = usual_modes();
     std::vector<Recompute> mode_of_rank{};  ///< each rank has this one in place of `modes`; none: all have `modes`
     bool priced_split = true;               ///< false: no backward will be split, and StepProblem::split stays empty
-    bool split_backward = false;            ///< I and W in place of every B that can be split
     bool input_gradient_frees = true;       ///< false: what a forward holds is held until W (PyTorch's runtime)
     std::int64_t receive_buffers = 2;       ///< tensors that may wait on a rank, per direction and chain
     std::optional<Bytes> capacity;          ///< of every rank; none: capacity_of(*setup)
