@@ -135,9 +135,10 @@ std::string check_text(const Checked& checked) {
 struct Check {
     explicit Check(CLI::App& app) : options(app) {
         console.add_to(app);
-        add_operand(app, "file", file, "FILE",
-                    "a launch script (bash), a configuration of Megatron-Bridge (YAML, JSON), or one of torchtitan "
-                    "(TOML); of a script the command that launches counts");
+        add_operand(
+            app, "file", file, "FILE",
+            "a launch script (bash) or a configuration of Megatron-Bridge (YAML, JSON); of a script the command "
+            "that launches counts");
         options.group("The launch");
         options.text("megatron-args", megatron, "ARGS", "Megatron-LM's arguments in one text, in place of FILE");
         options.text("bridge-overrides", bridge, "OVERRIDES",

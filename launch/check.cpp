@@ -110,7 +110,6 @@ HazardAsked hazard_asked(const CheckAsked& asked, const Checked& checked, const 
     of.device = device_of(asked);
     of.model = model;
     of.varied = !asked.batch.empty() || (!asked.dataset.empty() && !asked.dataset.starts_with("constant-"));
-    of.from_toml = asked.said.is_toml;
     return of;
 }
 

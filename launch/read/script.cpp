@@ -2,6 +2,7 @@
 #include "launch/read/script.hpp"
 
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/options.hpp"
 
 #include <fmt/format.h>
@@ -55,6 +56,17 @@ SaidLaunch read_script(std::string_view text, const std::string& name, std::opti
         said.notes.push_back(
             fmt::format("{}:{}: {} is set in a branch: what is set last is taken", name, line, variable));
     return said;
+}
+
+SaidLaunch read_launch(const std::filesystem::path& path, std::optional<Dialect> dialect, const Variables& given) {
+    const auto end = path.extension();
+    if (end == ".yaml" || end == ".yml" || end == ".json") return read_configuration(path);
+    if (end == ".toml")
+        fail(ErrorKind::input,
+             "{}: is TOML, which is not read: torchtitan takes its settings from the command line since 0.3; read are "
+             "a launch script, and --torchtitan-args of `pipeweaver check`",
+             path.string());
+    return read_script(read_file(path, longest_file), path.string(), dialect, given);
 }
 
 }  // namespace pipeweaver::launch

@@ -47,9 +47,7 @@ constexpr std::array titan_rows{
     TitanRow{"activation_checkpoint", &TitanLaunch::checkpoint, "none|selective|full|memory-budget"},
 };
 
-// Of TOML files as torchtitan read them before 0.3.
-constexpr TitanRow toml_mode{"activation_checkpoint.mode", &TitanLaunch::checkpoint,
-                             "none|selective|full|memory_budget"};
+constexpr std::string_view mode_before_0_3 = "activation_checkpoint.mode";  // refused since
 
 // Settings of parallelism and training that say nothing of layout or memory here.
 constexpr std::array<std::string_view, 15> other_titan_names{"parallelism.enable_fsdp_symm_mem",
@@ -69,15 +67,15 @@ constexpr std::array<std::string_view, 15> other_titan_names{"parallelism.enable
                                                              "training.no_gc_debug"};
 
 bool is_refused(const std::string& name) {
-    if (name == toml_mode.name) return true;
+    if (name == mode_before_0_3) return true;
     const bool of_section = name.starts_with("parallelism.") || name.starts_with("training.");
     return of_section && std::find(other_titan_names.begin(), other_titan_names.end(), name) == other_titan_names.end();
 }
 
 class TitanSetter {
 public:
-    TitanSetter(TitanLaunch& launch, const TitanRow& row, const Setting& setting, bool toml)
-        : launch_(launch), row_(row), setting_(setting), toml_(toml) {}
+    TitanSetter(TitanLaunch& launch, const TitanRow& row, const Setting& setting)
+        : launch_(launch), row_(row), setting_(setting) {}
 
     void operator()(std::int64_t TitanLaunch::*member) const { launch_.*member = integer_of(setting_, row_.least); }
     void operator()(TitanLaunch::Number TitanLaunch::*member) const {
@@ -87,19 +85,16 @@ public:
     void operator()(std::string TitanLaunch::*member) const {
         launch_.*member = is_null(setting_) ? std::string() : text_of(setting_, row_.choices);
     }
-    // TOML has lists of lists; of the command line each value is a stage, its names parted by commas.
+    // Each value is a stage, its names parted by commas.
     void operator()(std::vector<std::vector<std::string>> TitanLaunch::*member) const {
         (launch_.*member).clear();
-        if (is_null(setting_)) return;
-        launch_.*member =
-            toml_ ? lists_of(only_value(setting_), setting_.where + ": " + setting_.name) : parted_lists_of(setting_);
+        if (!is_null(setting_)) launch_.*member = parted_lists_of(setting_);
     }
 
 private:
     TitanLaunch& launch_;
     const TitanRow& row_;
     const Setting& setting_;
-    bool toml_;
 };
 
 const TitanRow* titan_row(const std::string& name) {
@@ -110,7 +105,7 @@ const TitanRow* titan_row(const std::string& name) {
 
 }  // namespace
 
-bool is_titan_setting(const std::string& name) { return name == toml_mode.name || titan_row(name) != nullptr; }
+bool is_titan_setting(const std::string& name) { return name == mode_before_0_3 || titan_row(name) != nullptr; }
 
 std::vector<std::string> titan_names() {
     std::vector<std::string> names;
@@ -122,14 +117,12 @@ std::vector<std::string> titan_names() {
 TitanLaunch read_titan(const SaidLaunch& said) {
     TitanLaunch launch;
     for (const Setting& setting : said.settings) {
-        const TitanRow* const row =
-            said.is_toml && setting.name == toml_mode.name ? &toml_mode : titan_row(setting.name);
-        if (row != nullptr) {
-            std::visit(TitanSetter(launch, *row, setting, said.is_toml), row->member);
+        if (const TitanRow* const row = titan_row(setting.name)) {
+            std::visit(TitanSetter(launch, *row, setting), row->member);
             continue;
         }
         launch.not_read.push_back(setting.name);
-        if (!said.is_toml && is_refused(setting.name)) launch.not_known.push_back(setting.name);
+        if (is_refused(setting.name)) launch.not_known.push_back(setting.name);
     }
     return launch;
 }

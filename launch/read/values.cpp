@@ -30,12 +30,12 @@ std::vector<std::string> names_in(std::string_view text) {
     return names;
 }
 
-}  // namespace
-
 const std::string& only_value(const Setting& setting) {
     if (setting.values.size() == 1) return setting.values.front();
     fail(ErrorKind::input, "{}: has {} values, allowed is one", place_of(setting), setting.values.size());
 }
+
+}  // namespace
 
 std::int64_t integer_of(const Setting& setting, std::int64_t least) {
     return parse_integer(place_of(setting), only_value(setting), least, largest_value);

@@ -12,9 +12,6 @@ namespace pipeweaver::launch {
 
 // Each throws Error{input} "WHERE: NAME: is 'x', allowed are ...".
 
-/// The only value.
-[[nodiscard]] const std::string& only_value(const Setting& setting);
-
 [[nodiscard]] std::int64_t integer_of(const Setting& setting, std::int64_t least);
 
 /// None: true. "true", "True", "1" and their opposites.

@@ -159,11 +159,6 @@ Why varied_shapes(const T& l, const HazardAsked& asked) {
     return "samples of varied sizes";
 }
 
-Why no_toml(const T&, const HazardAsked& asked) {
-    if (!asked.from_toml) return std::nullopt;
-    return "the file is TOML";
-}
-
 constexpr std::array titan_hazards{
     HazardRow<T>{
         "receive-buffers",
@@ -178,8 +173,6 @@ constexpr std::array titan_hazards{
                  "pytorch/pytorch#188833", early_receives},
     HazardRow<T>{"varied-shapes", "shapes of all microbatches are those of the first: pad or pack them to one length",
                  "pytorch/pytorch#159942, pytorch/torchtitan#3777", varied_shapes},
-    HazardRow<T>{"no-toml", "torchtitan 0.3.0 reads its settings from the command line, not from TOML",
-                 "torchtitan/config/manager.py", no_toml},
 };
 
 template <class Launch, std::size_t n>

@@ -1,4 +1,4 @@
-// Launches as they are read: words, scripts, TOML, and their settings.
+// Launches as they are read: words, scripts, and their settings.
 #include "launch/read/arithmetic.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/launch/megatron.hpp"
@@ -143,26 +143,6 @@ TEST_CASE("a script says which dialect it is in") {
     CHECK(launch::read_script("uv run run_recipe.py model.num_layers=4 train.global_batch_size=8", "a").dialect ==
           Dialect::bridge_overrides);
     CHECK_THROWS_AS(launch::read_script("echo hello", "a"), Error);
-}
-
-TEST_CASE("TOML: tables, strings, numbers, booleans, arrays over lines, comments") {
-    const auto l =
-        launch::read_titan(launch::read_toml("[parallelism]\n"
-                                             "pipeline_parallel_degree = 2  # ranks\n"
-                                             "pipeline_parallel_schedule = \"Interleaved1F1B\"\n"
-                                             "module_fqns_per_model_part = [\n  ['tok_embeddings', 'layers.0'],\n"
-                                             "  [\"norm\"],  # the end\n]\n"
-                                             "[training]\ndisable_cuda_graphs = true\nlocal_batch_size=16\n"
-                                             "lr = 1e-4\n",
-                                             "a.toml"));
-    CHECK(l.pp == 2);
-    CHECK(l.schedule == "Interleaved1F1B");
-    CHECK(l.modules == std::vector<std::vector<std::string>>{{"tok_embeddings", "layers.0"}, {"norm"}});
-    CHECK_FALSE(l.cuda_graphs);
-    CHECK(l.local_batch == 16);
-    CHECK(l.not_read == std::vector<std::string>{"training.lr"});
-    CHECK_THROWS_WITH_AS(launch::read_toml("[a]\nx = [1, 2\n", "a.toml"), "a.toml:3: an array is not closed", Error);
-    CHECK_THROWS_WITH_AS(launch::read_toml("x 1\n", "a.toml"), "a.toml:1: a '=' is missing", Error);
 }
 
 TEST_CASE("values that are none are errors that say where, what and what is allowed") {

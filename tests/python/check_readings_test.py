@@ -77,10 +77,6 @@ def test_torchtitan_is_read_as_its_command_line_is(check, tmp_path):
     assert (status, answer["stages"], answer["hazards"]) == (0, [20, 12], [])
     text = json.dumps(stages).replace(" ", "")
     assert broken(titan(check, f"{PP2} --parallelism.module_fqns_per_model_part '{text}'")) == ["stages-by-pp"]
-    toml = tmp_path / "a.toml"
-    toml.write_text("[parallelism]\npipeline_parallel_degree = 2\nmodule_fqns_per_model_part = "
-                    f"{text}\n[training]\ndisable_cuda_graphs = true\n[activation_checkpoint]\nmode = 'full'\n")
-    assert check("--rules-only", "--cluster", "h100-sxm:8", "--model", "llama3-8b", toml)[1]["stages"] == [20, 12]
 
 
 def test_torchtitans_checkpointing_changes_the_memory_and_is_the_change_that_is_named(check):

@@ -22,7 +22,6 @@ struct HazardAsked {
     std::string_view device;
     const workloads::Model* model = nullptr;  ///< null: not known
     bool varied = false;                      ///< samples of varied sizes
-    bool from_toml = false;
 };
 
 /// Whether a device, by its name, is of Ampere or Hopper.

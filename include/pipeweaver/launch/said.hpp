@@ -3,7 +3,7 @@
 //
 //   Megatron-LM's arguments       --tensor-model-parallel-size 4 --swiglu
 //   Megatron-Bridge's overrides   model.tensor_model_parallel_size=4 train.global_batch_size=512
-//   torchtitan's settings         --parallelism.tensor_parallel_degree 4, or a TOML file with [parallelism]
+//   torchtitan's settings         --parallelism.tensor_parallel_degree 4
 #pragma once
 
 #include <cstdint>
@@ -40,8 +40,7 @@ struct SaidLaunch {
     std::vector<Setting> settings;
     std::vector<std::string> notes{};  ///< what was taken of several, sentences
     Variables variables{};             ///< that a script sets
-    bool is_toml = false;
-    bool is_dump = false;       ///< a framework wrote it, with all its names
+    bool is_dump = false;              ///< a framework wrote it, with all its names
     std::string not_at_hand{};  ///< of `notes`, the first of a file that the script sources and that is not there
 };
 
@@ -49,10 +48,10 @@ struct SaidLaunch {
 /// Error{input} for a quote that is not closed, and for variables, which belong in a script.
 [[nodiscard]] SaidLaunch read_words(Dialect dialect, std::string_view text, const std::string& from);
 
-/// Reads a file: by its name's end TOML, or YAML or JSON, which read_configuration() reads; else a bash script. Of a
-/// script the command with the most settings counts, the last of several; variables and arrays are put in where the
-/// script sets them to plain text, or `given` does, which it then does not change. Throws Error{io}, Error{input} with
-/// file and line, also where nothing of a launch is in it.
+/// Reads a file: by its name's end YAML or JSON, which read_configuration() reads; else a bash script. Of a script the
+/// command with the most settings counts, the last of several; variables and arrays are put in where the script sets
+/// them to plain text, or `given` does, which it then does not change. Throws Error{io}, Error{input} with file and
+/// line, also where nothing of a launch is in it, and for TOML, which torchtitan read before 0.3.
 [[nodiscard]] SaidLaunch read_launch(const std::filesystem::path& path, std::optional<Dialect> dialect = std::nullopt,
                                      const Variables& given = {});
 
@@ -63,8 +62,5 @@ struct SaidLaunch {
 /// Reads a configuration of Megatron-Bridge, YAML or JSON by its name's end: its sections, or the fields of a model
 /// provider without one, those of other sections beside them. Throws Error{io}, Error{input} with file and key.
 [[nodiscard]] SaidLaunch read_configuration(const std::filesystem::path& path);
-
-/// The same of a TOML file's text.
-[[nodiscard]] SaidLaunch read_toml(std::string_view text, const std::string& name);
 
 }  // namespace pipeweaver::launch

@@ -33,7 +33,7 @@ struct TitanLaunch {
     std::int64_t seq_len = 2048;
     bool cuda_graphs = true;  ///< training.disable_cuda_graphs turns them off
     bool typechecking = false;
-    std::string checkpoint = "selective";  ///< activation-checkpoint:KIND; in TOML activation_checkpoint.mode
+    std::string checkpoint = "selective";  ///< activation-checkpoint:KIND
 
     // The model, which torchtitan has by name: filled in by who knows it.
     std::int64_t layers = 0, heads = 0, kv_heads = 0, experts = 0;
