@@ -187,7 +187,6 @@ bool Json::is_null() const { return value_->is_null(); }
 bool Json::is_object() const { return value_->is_object(); }
 bool Json::is_array() const { return value_->is_array(); }
 bool Json::is_string() const { return value_->is_string(); }
-bool Json::is_integer() const { return value_->is_number_integer(); }
 
 void Json::only_keys(std::initializer_list<std::string_view> known) const {
     if (!is_object()) fail(fmt::format("is {}, an object is needed", shown(*value_)));

@@ -156,12 +156,4 @@ ExactCut exact_cut(const Row& row) {
     return best;
 }
 
-std::vector<std::size_t> stage_ends(const std::vector<std::int64_t>& counts) {
-    std::vector<std::size_t> ends;
-    ends.reserve(counts.size());
-    std::size_t end = 0;
-    for (const std::int64_t count : counts) ends.push_back(end += static_cast<std::size_t>(count));
-    return ends;
-}
-
 }  // namespace pipeweaver::partition

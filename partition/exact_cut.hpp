@@ -68,7 +68,4 @@ constexpr std::size_t most_states = 2048;
 /// Time: O(stages * layers * (stages + layers)) for each of about 60 searches at worst; 128 stages take milliseconds.
 [[nodiscard]] ExactCut exact_cut(const Row& row);
 
-/// Ends (exclusive) of stages with so many layers.
-[[nodiscard]] std::vector<std::size_t> stage_ends(const std::vector<std::int64_t>& counts);
-
 }  // namespace pipeweaver::partition

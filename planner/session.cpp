@@ -2,10 +2,8 @@
 
 #include "pipeweaver/base/assert.hpp"
 #include "pipeweaver/base/error.hpp"
-#include "pipeweaver/planner/partition_choice.hpp"
 #include "pipeweaver/planner/plan.hpp"
 #include "planner/endings.hpp"
-#include "planner/job/sample.hpp"
 #include "planner/replicas/assemble.hpp"
 #include "planner/replicas/for_replicas.hpp"
 
@@ -123,24 +121,6 @@ Split split_like(const Plan& plan) {
     return Split::never;
 }
 
-// Searched for a few rounds on the sample's first batch.
-Split split_on_sample(const Job& job, const Executor& execute, const Time& time) {
-    ScheduleWanted wanted = short_search(job, quick_policies);
-    wanted.max_rounds = std::min(quick_choice.rounds, job.max_rounds.value_or(quick_choice.rounds));
-    const auto& partition = job.fixed->partition;
-    const ScheduledStep searched = schedule_step(
-        build(*job.setup, partition, job.sample.batches.front(), replica_wanted(*job.setup, partition, 0)), wanted,
-        execute, time);
-    searched.require_schedule();
-    return searched.on_split ? Split::always : Split::never;
-}
-
-std::vector<std::size_t> all_replicas(const Job& job) {
-    std::vector<std::size_t> all(static_cast<std::size_t>(job.setup->layout.dp));
-    std::iota(all.begin(), all.end(), std::size_t{0});
-    return all;
-}
-
 }  // namespace
 
 struct Begun::Parts {
@@ -157,20 +137,6 @@ Begun& Begun::operator=(Begun&& other) noexcept = default;
 Begun::~Begun() = default;
 
 bool Begun::has_policy() const { return parts_->prepared.applies(); }
-
-Session::Session(Job job, const Executor& execute, const Time& time)
-    : job_(std::move(job)), replicas_(all_replicas(job_)), patience_(planner::patience) {
-    if (!job_.fixed) {
-        auto choice = choose_partition(job_, {}, quick_choice, execute, time);
-        job_.fixed = partition::PartitionFile{std::move(choice.partition), std::move(choice.chosen_on)};
-    }
-    if (job_.sample.batches.empty()) {
-        if (job_.split == Split::automatic) job_.split = Split::never;
-        return;
-    }
-    const Split found = split_on_sample(job_, execute, time);
-    if (job_.split == Split::automatic) job_.split = found;
-}
 
 Session::Session(Job job, const Plan& first)
     : job_(std::move(job)), order_(StaticOrder::of_plan(first)), patience_(planner::patience) {

@@ -333,8 +333,4 @@ std::int64_t projector_parameters(const ModelEdge& edge) {
     return edge.projector_hidden * (edge.projector_in + edge.projector_out);
 }
 
-double projector_flops(const ModelEdge& edge, double tokens) {
-    return 2 * tokens * static_cast<double>(projector_parameters(edge));
-}
-
 }  // namespace pipeweaver::workloads

@@ -63,13 +63,6 @@ StaticOrder::StaticOrder(const Job& job, const Batch& batch, const partition::Pa
     if (!best) fail(ErrorKind::limit, "{}: no batch of the sample has a schedule that fits", partition.name);
 }
 
-StaticOrder StaticOrder::of_first(const Job& job, const Batch& batch, const partition::Partition& partition,
-                                  const Executor& execute, const Time& time) {
-    Job first = job;
-    first.sample.batches = {batches_of(job, batch).front()};
-    return {first, batch, partition, execute, time};
-}
-
 std::optional<StaticOrder> StaticOrder::of_plan(const Plan& plan) {
     const ReplicaPlan& replica = plan.replicas[plan.slowest];
     const Problem& problem = replica.cut.step.problem;

@@ -117,16 +117,6 @@ WorkloadOptions PlanOptions::for_target(WorkloadOptions as) const {
     return as;
 }
 
-Job PlanOptions::job_alone(const SearchLimits& limits, const Executor& execute) const {
-    Job alone = for_target(workload).job(static_cast<std::uint64_t>(limits.seed), execute);
-    fill(alone, workload, limits);
-    if (!alone.fixed && alone.sample.batches.empty())
-        fail(ErrorKind::input,
-             "--sample, --partition: a job without a batch needs batches to be cut on (--sample with seeds and "
-             "--dataset, or with files), or a partition file");
-    return alone;
-}
-
 Request PlanOptions::packed(const WorkloadOptions& as, const SearchLimits& limits, const Executor& execute) const {
     Request request = for_target(as).request(static_cast<std::uint64_t>(limits.seed), execute);
     require_kept_deferred();

@@ -48,7 +48,6 @@ public:
     std::uint64_t nodes() const { return nodes_; }
     std::size_t width() const { return width_; }
     std::size_t layer() const { return traces_.size() - 1; }  ///< tasks placed in the states being expanded
-    std::size_t layer_size() const { return layer_.size(); }  ///< how many there are
 
 private:
     struct Child {

@@ -144,8 +144,9 @@ struct WavesStudy {
         first_choice = planner::choose_partition(of_first.job, of_first.batch, planner::thorough_choice, execute);
         by_waves.emplace(of_waves.job, of_waves.batch, our_choice.partition, execute, limits.begin(console));
         by_first_five.emplace(of_first.job, of_first.batch, our_choice.partition, execute, limits.begin(console));
-        by_first = planner::StaticOrder::of_first(of_first.job, of_first.batch, first_choice.partition, execute,
-                                                  limits.begin(console));
+        planner::Job first_alone = of_first.job;
+        first_alone.sample.batches.resize(1);
+        by_first.emplace(first_alone, of_first.batch, first_choice.partition, execute, limits.begin(console));
         best = first_of(planner::choose_opponents(of_waves.job, of_waves.batch, execute), {});
         chain = first_of(planner::choose_opponents(of_first.job, of_first.batch, execute), "balanced");
     }

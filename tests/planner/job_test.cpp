@@ -291,7 +291,9 @@ TEST_CASE("one order for all batches runs them all, no faster than their own sea
     request.job.max_rounds = testing::full_or_short(20, 8);
     request.job.recompute = emulator::usual_modes();  // few rounds find little among more
     const auto partition = choose_partition(request.job, request.batch, quick_choice, in_order).partition;
-    const auto first = StaticOrder::of_first(request.job, request.batch, partition, in_order, {});
+    Job alone = request.job;
+    alone.sample.batches.resize(1);
+    const StaticOrder first(alone, request.batch, partition, in_order, {});
     Request own = request;
     own.batch.microbatches = request.job.sample.batches.front();
     own.job.fixed = partition::PartitionFile{partition, {}};

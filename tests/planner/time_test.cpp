@@ -9,11 +9,15 @@
 #include "tests/support/times.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
+#include <array>
 #include <atomic>
 #include <fstream>
 #include <sstream>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 using namespace pipeweaver;
@@ -32,6 +36,36 @@ int questions(const Time& time) {
     int asked = 0;
     while (!time.is_over() && asked < 100) ++asked;
     return asked;
+}
+
+// For sizes from a small plan to thousands of GPUs, as docs/limits.md has it.
+std::string effort_table() {
+    constexpr std::array<std::pair<std::size_t, std::size_t>, 9> rows{{{1'000, 1},
+                                                                       {1'000, 16},
+                                                                       {1'000, 128},
+                                                                       {5'000, 8},
+                                                                       {10'000, 1},
+                                                                       {10'000, 128},
+                                                                       {40'000, 1},
+                                                                       {40'000, 128},
+                                                                       {60'000, 1}}};
+    std::string table =
+        "| tasks of a replica | replicas | one policy whatever the time | full bounds | order warms later batches | "
+        "replicas trade | examined | under perturbed costs | near schedules compared | partitions searched |\n"
+        "|---|---|---|---|---|---|---|---|---|---|\n";
+    const auto yes = [](bool is) { return is ? "yes" : "no"; };
+    for (const auto& [tasks, replicas] : rows) {
+        const Effort one = effort_of(tasks, replicas);
+        table += fmt::format("| {} | {} |", tasks, replicas);
+        if (one.can_plan)
+            table += fmt::format(" {} | {} | {} | {} | {} | {}{} | {} | {} |\n", yes(one.policy_first),
+                                 one.full_bounds_first ? "first" : "last", yes(one.keeps_order), yes(one.exchanges),
+                                 one.examined, one.perturbed, one.perturbs_anyhow ? "" : ", if time is left",
+                                 one.alternatives, one.finalists);
+        else
+            table += " refused | | | | | | | |\n";
+    }
+    return table;
 }
 
 }  // namespace
@@ -128,7 +162,7 @@ TEST_CASE("what a search was told comes again from its record, part by part") {
     CHECK(again(none).fraction(1).is_over());
 }
 
-TEST_CASE("a larger plan does less, and the page on limits prints what") {
+TEST_CASE("a larger plan does less, and the page on limits says what") {
     const Effort small = effort_of(1'000, 1), large = effort_of(40'000, 128);
     CHECK((small.policy_first && small.full_bounds_first && small.keeps_order && small.perturbs_anyhow));
     CHECK(small.alternatives == usual_rule.most - 1);

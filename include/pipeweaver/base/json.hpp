@@ -33,7 +33,6 @@ public:
     bool is_object() const;
     bool is_array() const;
     bool is_string() const;
-    bool is_integer() const;
 
     /// Requires an object whose keys are all among `known`; an unknown one is named with the nearest known.
     void only_keys(std::initializer_list<std::string_view> known) const;

@@ -79,12 +79,6 @@ std::vector<Asked<Point>> leave_out(const CostDatabase& database, std::vector<Po
     return Random(seed, index).below(folds);
 }
 
-/// One of ten folds.
-template <class Point>
-auto one_of_ten(std::uint64_t seed) {
-    return [seed](const Point&, std::size_t index) { return fold_of(seed, index, 10) == 0; };
-}
-
 /// The errors of those that `wanted` holds for, sorted.
 template <class Point, class F>
 std::vector<double> errors(const std::vector<Asked<Point>>& asked, F wanted) {

@@ -17,8 +17,6 @@ struct ChosenOn {
     std::int64_t microbatches = 0;     ///< of each of them
     std::vector<std::string> files;    ///< batch files
 
-    bool is_the_batch() const { return seeds.empty() && files.empty(); }
-
     /// The value of --sample: "101-105", "a.jsonl,b.jsonl"; empty: the batch itself.
     [[nodiscard]] std::string option() const;
 

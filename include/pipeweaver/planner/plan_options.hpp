@@ -25,10 +25,6 @@ struct PlanOptions {
     /// Adds those below `workload`.
     void add_to(OptionTable& options);
 
-    /// The job without a batch. Throws Error{input} where its partition can be chosen on nothing, and as
-    /// WorkloadOptions::job().
-    Job job_alone(const SearchLimits& limits, const Executor& execute) const;
-
     /// The job with its batch. An automatic packing is settled: for a target with fixed shapes what pads least, else
     /// the best on the sample. Throws as WorkloadOptions::request().
     Request request(const SearchLimits& limits, const Executor& execute) const;

@@ -57,11 +57,6 @@ private:
 
 class Session {
 public:
-    /// Opens the session of a job that has no batch yet: its partition is chosen on its sample, unless it is fixed, and
-    /// whether backwards are split on the sample's first batch, whose layers are priced. All replicas are planned.
-    /// Throws Error{limit} where the sample does not fit. Pre: the job's partition is fixed, or its sample has batches.
-    Session(Job job, const Executor& execute, const Time& time);
-
     /// Goes on from the plan of the job's first batch: its partition and the replicas that it is of stay, and, where
     /// the job leaves it open, whether backwards are split. (Trying both takes a fraction of the time that is known
     /// beforehand, and a running job does not know how long a search may last.) Where the first plan was searched for,

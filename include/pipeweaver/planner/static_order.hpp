@@ -25,10 +25,6 @@ public:
     StaticOrder(const Job& job, const Batch& batch, const partition::Partition& partition, const Executor& execute,
                 const Time& time);
 
-    /// The order found for the first batch alone, of those that are given.
-    static StaticOrder of_first(const Job& job, const Batch& batch, const partition::Partition& partition,
-                                const Executor& execute, const Time& time);
-
     /// That of a plan's slowest replica; none: it was not searched for, or is of so many tasks that carrying it over
     /// takes long beside other initial schedules.
     static std::optional<StaticOrder> of_plan(const Plan& plan);

@@ -170,7 +170,4 @@ struct Effort {
 /// What a plan of so many replicas, each of about so many tasks, does. Pre: both at least 1.
 [[nodiscard]] Effort effort_of(std::size_t tasks, std::size_t replicas, const ChoiceRule& rule = usual_rule);
 
-/// effort_of() for sizes from a small plan to thousands of GPUs, as the table (Markdown) that docs/limits.md has.
-[[nodiscard]] std::string effort_table();
-
 }  // namespace pipeweaver::planner

@@ -144,8 +144,7 @@ struct Context {
 /// position's).
 [[nodiscard]] std::int64_t modulation_parameters(const Architecture& network, std::int64_t layer);
 
-/// Parameters of an edge's projector, and its forward FLOPs over `tokens` positions after the reduction.
+/// Parameters of an edge's projector.
 [[nodiscard]] std::int64_t projector_parameters(const ModelEdge& edge);
-[[nodiscard]] double projector_flops(const ModelEdge& edge, double tokens);
 
 }  // namespace pipeweaver::workloads
