@@ -192,7 +192,8 @@ std::vector<Sample> read_batch(const std::filesystem::path& path, const Model& m
     std::error_code none;
     if (std::filesystem::is_directory(path, none))
         fail(ErrorKind::io,
-             "{0}: is a folder, a file is needed; `python -m pipeweaver.data.convert {0} --out batch.jsonl` writes one",
+             "{0}: is a folder, a file is needed; `python3 -m pipeweaver.data.convert {0} --out batch.jsonl` "
+             "writes one",
              path.string());
     std::vector<Sample> samples;
     samples.reserve(count_lines(path, most_samples));

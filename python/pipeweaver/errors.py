@@ -26,3 +26,9 @@ class LimitError(PipeweaverError):
     """Well-formed, but impossible: does not fit, or cannot be expressed."""
 
     exit_status = 4
+
+
+class NotBuiltError(PipeweaverError, ImportError):
+    """The package lies in a checkout without its compiled part, and the call needs it."""
+
+    exit_status = 3

@@ -1,4 +1,4 @@
-"""python -m pipeweaver.data.convert: batch files of one's own data, in sizes alone."""
+"""python3 -m pipeweaver.data.convert: batch files of one's own data, in sizes alone."""
 
 import io
 import json

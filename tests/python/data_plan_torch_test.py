@@ -161,6 +161,18 @@ def test_a_sampler_goes_on_where_it_was_saved():
         BalancedBatchSampler(steps_of(), 2)
 
 
+def test_a_sampler_needs_no_compiled_part():
+    script = """
+import sys
+sys.modules["pipeweaver._core"] = None
+from pipeweaver.data import EpochSteps
+from pipeweaver.torch.sampler import BalancedBatchSampler
+print(sorted(sum(BalancedBatchSampler(EpochSteps([5, 6, 7], 1, 3), 0), [])))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "[0, 1, 2]\n"), done.stderr
+
+
 @pytest.mark.parametrize("workers", [0, 3])
 def test_a_stream_gives_the_samplers_microbatches_in_order_with_forked_workers(workers):
     sampler = BalancedBatchSampler(steps_of(), 0)

@@ -221,7 +221,7 @@ def test_a_folder_of_samples_is_named_with_what_makes_a_file_of_it(pipeweaver, t
     images.mkdir()
     done = pipeweaver.run("emulate", "--model", "qwen2.5-vl-7b", "--cluster", "h100-sxm:8", "--batch", images)
     assert done.returncode == 3 and len(done.stderr.splitlines()) == 1
-    assert f"is a folder, a file is needed; `python -m pipeweaver.data.convert {images}" in done.stderr
+    assert f"is a folder, a file is needed; `python3 -m pipeweaver.data.convert {images}" in done.stderr
 
 
 def test_a_known_model_that_begins_the_name_is_meant(pipeweaver):

@@ -6,9 +6,7 @@ import argparse
 import json
 import sys
 
-from .. import _core
 from ..errors import PipeweaverError
-from .fit import coefficients
 
 
 def main() -> int:
@@ -17,6 +15,9 @@ def main() -> int:
     parser.add_argument("--batch", help="a batch file, in place of the configuration's batch or data set")
     options = parser.parse_args()
     try:
+        from .. import _core
+        from .fit import coefficients
+
         config = json.loads(_core.read_document(options.config))
         print(json.dumps(coefficients(config, options.batch).to_dict(), indent=1))
     except PipeweaverError as error:

@@ -13,7 +13,7 @@ from typing import Optional
 
 from megatron.core.datasets import data_schedule
 
-from .balance import balance
+from .balancing import balance
 from .costs import Costs
 from .sizes import Sizes
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..errors import InputError
 from .assignment import Assignment, Microbatch
-from .balance import METHODS, balance
+from .balancing import METHODS, balance
 from .costs import BY_TOKENS, Costs
 from .sizes import AnySizes, Sizes
 

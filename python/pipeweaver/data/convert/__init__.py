@@ -1,7 +1,7 @@
 """A batch file of one's own data, in sizes alone: nothing is decoded.
 
-    python -m pipeweaver.data.convert photos --out batch.jsonl
-    python -m pipeweaver.data.convert shards --samples 512 --seed 1 --tokenizer tokenizer.json --out batch.jsonl
+    python3 -m pipeweaver.data.convert photos --out batch.jsonl
+    python3 -m pipeweaver.data.convert shards --samples 512 --seed 1 --tokenizer tokenizer.json --out batch.jsonl
 
 The source is a folder of images, clips and audio with captions beside them, a folder of WebDataset or Energon shards,
 a Hugging Face data set on disk (Arrow or Parquet), or a .json or .jsonl of annotations that name files.

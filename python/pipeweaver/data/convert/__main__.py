@@ -1,4 +1,4 @@
-"""python -m pipeweaver.data.convert SOURCE --out FILE: a batch file of one's own data, in sizes alone."""
+"""python3 -m pipeweaver.data.convert SOURCE --out FILE: a batch file of one's own data, in sizes alone."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _rate(text: str) -> float:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="python -m pipeweaver.data.convert", description=about, allow_abbrev=False,
+    parser = _Parser(prog="python3 -m pipeweaver.data.convert", description=about, allow_abbrev=False,
                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("source", metavar="SOURCE", help="a folder, or a .tar, .arrow, .parquet, .json or .jsonl file")
     parser.add_argument("--out", metavar="FILE", required=True, help="the batch file to write; .gz is compressed")

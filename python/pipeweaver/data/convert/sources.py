@@ -13,8 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from ... import _core
-from ...errors import FileError, InputError
+from ...errors import FileError, InputError, NotBuiltError
 from .reader import MEDIA, NOT_READ, Broken, Reader, Sample
 from .tables import table_samples
 
@@ -125,7 +124,7 @@ def _of_split(source: Path, shards: list[Path], split: str) -> list[Path]:
     document = source / ".nv-meta" / "split.yaml"
     if not document.is_file():
         return shards
-    given = json.loads(_core.read_document(str(document)))
+    given = json.loads(_read_yaml(document))
     parts = given.get("split_parts", {}) if isinstance(given, dict) else {}
     if split not in parts:
         raise InputError(f"--split: is '{split}', {document} has {', '.join(parts) or 'none'}")
@@ -137,6 +136,17 @@ def _of_split(source: Path, shards: list[Path], split: str) -> list[Path]:
     if not wanted:
         raise InputError(f"{document}: split '{split}' has no shards")
     return [source / name for name in wanted]
+
+
+def _read_yaml(document: Path) -> str:
+    """The document as JSON."""
+    try:
+        from ... import _core
+    except NotBuiltError:
+        raise InputError(
+            f"{document}: YAML is read by the compiled part, which `pip install .` in the checkout builds; allowed "
+            "without it is a folder of shards without .nv-meta") from None
+    return _core.read_document(str(document))
 
 
 def _expanded(name: str) -> Iterator[str]:
