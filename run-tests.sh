@@ -241,7 +241,7 @@ part_types() {
 part_python() {
   await_python_packages && must "Python package" python_package || return
   local left_out=()
-  [ $core = no ] || left_out=(--ignore-glob='*torch*' --ignore-glob='*browser*' --ignore-glob='*_ray_*' --ignore-glob='*_slurm_*')
+  [ $core = no ] || left_out=(--ignore=tests/python/{torch,frameworks,browser,clusters})
   local pytest=(.venv/bin/python -m pytest -q tests/python "${left_out[@]}" --session-timeout=2700)
   # Three workers on two cores: much of the time they wait. What asks the clock runs by itself.
   must "Python tests came to their end" to_their_end "${pytest[@]}" -m "not alone" -n 3 --junitxml="$results/python.xml"

@@ -27,7 +27,7 @@ from table import code, fill
 from table import table as markdown
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "tests/python"))  # for cp_sat
+sys.path.insert(0, str(HERE.parent / "tests/python/support"))  # for cp_sat
 
 BINARY = os.environ.get("PIPEWEAVER_BIN", str(HERE.parent / "build/release/bin/pipeweaver"))
 STUDIES = os.environ.get("PIPEWEAVER_STUDIES_BIN", str(HERE.parent / "build/release/bin/pipeweaver_studies"))

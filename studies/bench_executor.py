@@ -28,7 +28,7 @@ import time
 from dataclasses import dataclass
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests/python"))
+sys.path.insert(0, str(ROOT / "tests/python/support"))
 
 import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402

@@ -4,9 +4,10 @@
     tools/tsan_runs.py [--solves 160] [--plans 40] [--submits 50] [--threads 4] [--jobs 2] [--build FOLDER]
 
 Builds the program and the Python package's compiled part of the preset tsan first, unless --build names a folder that
-has both. Solves are of random problems (tests/python/random_problems.py), with and without room; plans are of the small
-model in layouts, partitions and packings of all kinds. Submits run in a Python with the sanitizer's library preloaded:
-several threads of it submit, cancel and wait. Exits with 1 for any report, and for an exit status other than 0 or 4.
+has both. Solves are of random problems (tests/python/support/random_problems.py), with and without room; plans are of
+the small model in layouts, partitions and packings of all kinds. Submits run in a Python with the sanitizer's library
+preloaded: several threads of it submit, cancel and wait. Exits with 1 for any report, and for an exit status other than
+0 or 4.
 """
 
 import argparse
@@ -22,7 +23,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-sys.path += [str(ROOT / "tests/python"), str(ROOT / "tools")]
+sys.path += [str(ROOT / "tests/python/support"), str(ROOT / "tools")]
 from random_problems import random_problem  # noqa: E402
 from tsan_service import sanitizer_options  # noqa: E402
 

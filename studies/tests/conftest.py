@@ -1,4 +1,4 @@
-"""What the tests of the studies share: the helpers of tests/python, and both programs.
+"""What the tests of the studies share: the fixtures of tests/python, and both programs.
 
     pytest studies/tests       with PIPEWEAVER_BIN and PIPEWEAVER_STUDIES_BIN, or both programs in build/check/bin;
                                pipeweaver-bench lies beside the first
@@ -14,7 +14,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 STUDIES = ROOT / "studies"
-sys.path[:0] = [str(STUDIES), str(ROOT / "tests/python")]
+sys.path.insert(0, str(STUDIES))
 
 spec = importlib.util.spec_from_file_location("product_conftest", ROOT / "tests/python/conftest.py")
 product = importlib.util.module_from_spec(spec)

@@ -6,11 +6,10 @@ import subprocess
 
 import pytest
 from absent import left_out
+from checkout import ROOT
 from cli_shared import BATCH, PLAN
 from getting_started import follow
 from served import Server
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 # Seconds of the files that take long, here and one after the other: they begin first, so that no worker is left with
 # one of them at the end. What is not listed takes a second or two.

@@ -36,8 +36,8 @@
 //              + 2 m (c + i)/t       before the first block: the condition and what is predicted (head_input)
 //              Embedding, modulation vectors of a sample and statistics of rows are not counted. Blocks of ViT and
 //              diffusion transformers are line by line in docs/memory.md, held to what PyTorch saves for them by
-//              tests/python/activations_torch_test.py. The one multimodal run that was measured is LLaVA-1.5-7B's, with
-//              both networks frozen, in fp32: +0.9 %.
+//              tests/python/torch/activations_torch_test.py. The one multimodal run that was measured is
+//              LLaVA-1.5-7B's, with both networks frozen, in fp32: +0.9 %.
 // Latent (MLA) instead of q, k, v and the attention output (r, c ranks, n, e, v sizes of a head's parts):
 //              + 2 m (2r + 2c + e)/t  compressed queries and keys in front of and after their norms, and positions
 //              + 2 m a (2(n + e) + n + 2v)/t   queries, keys, unpacked keys and values, values, output
