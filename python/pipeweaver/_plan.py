@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from . import _core
+from ._remote_plan import ServedPlan
 from ._options import Batch, Config, Path, Progress, Stop, as_asked, as_path
 from .problem import Problem, Solution, as_dict
 
@@ -13,7 +14,7 @@ from .problem import Problem, Solution, as_dict
 class Replica:
     """One data-parallel copy of the pipeline, with its own schedule."""
 
-    def __init__(self, plan: _core.Plan, number: int) -> None:
+    def __init__(self, plan: _core.Plan | ServedPlan, number: int) -> None:
         self._plan = plan
         self.number = number
 
@@ -37,9 +38,10 @@ class Replica:
 
 
 class Plan:
-    """How the modules are cut, how the batch is packed, and in which order each rank runs its work."""
+    """How the modules are cut, how the batch is packed, and in which order each rank runs its work. Of a plan that a
+    server has each part is fetched when it is asked for."""
 
-    def __init__(self, core: _core.Plan) -> None:
+    def __init__(self, core: _core.Plan | ServedPlan) -> None:
         self._core = core
         self.replicas = [Replica(core, number) for number in core.replicas]
 
@@ -57,6 +59,11 @@ class Plan:
     def deferred(self) -> list[dict[str, Any]]:
         """Samples that are left for a later step (`defer` of the configuration): they go before the next batch's."""
         return [as_dict(line) for line in self._core.deferred.splitlines()]
+
+    @cached_property
+    def record(self) -> dict[str, Any] | None:
+        """What the same plan comes from again (`pipeweaver plan --served`), of one that a server has; else None."""
+        return as_dict(self._core.record_json()) if isinstance(self._core, ServedPlan) else None
 
     @property
     def makespan_ns(self) -> int:
@@ -80,11 +87,12 @@ class Plan:
 
     @property
     def seconds(self) -> float:
-        """What planning took."""
+        """What planning took; a server, from the batch's submission on."""
         return self._core.seconds
 
     def write(self, folder: Path) -> None:
-        """Writes the plan folder, the same bytes as `pipeweaver plan --out` but for run.json."""
+        """Writes the plan folder, the same bytes as `pipeweaver plan --out` but for run.json, or as `pipeweaver plan
+        --server URL --out`."""
         self._core.write(as_path(folder))
 
     def __repr__(self) -> str:

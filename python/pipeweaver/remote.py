@@ -24,11 +24,11 @@ from typing import Any, Union
 from . import _core
 from ._options import Batch, Config, Path, Stop, as_batch, as_options, as_path, as_priority
 from ._plan import Plan
-from ._remote_plan import RemotePlan, RemoteReplica, as_object
+from ._remote_plan import ServedPlan, as_object
 from ._server import NotThere, Server, Taken, between_tries, to_answer
 from .errors import FileError, InputError, PipeweaverError
 
-__all__ = ["RankWork", "RemoteFuture", "RemotePlan", "RemotePlanner", "RemoteReplica", "Server"]
+__all__ = ["RankWork", "RemoteFuture", "RemotePlanner", "Server"]
 
 _to_open = 120.0
 _to_look = 10.0
@@ -164,14 +164,15 @@ class RemoteFuture:
 
         self._server.ask("PUT", self._path, body, within=patience)
 
-    def result(self, deadline: float | None = None) -> RemotePlan | Plan:
+    def result(self, deadline: float | None = None) -> Plan:
         """The best plan found in `deadline` seconds from now; without a deadline, in the budget. A server that was
         killed has forgotten what it had not planned: who knows the step's samples submits it again, others wait for
         that. Where the server has given no plan by then, or cannot be reached, the plan by policy, made here in the
-        rest of the time (a Plan); without a fallback FileError."""
+        rest of the time; without a fallback FileError."""
         end = self._end(deadline)
         try:
-            return RemotePlan(self._server, self._path, json.loads(self._served("", end, hurry=deadline is not None)))
+            answer = json.loads(self._served("", end, hurry=deadline is not None))
+            return Plan(ServedPlan(self._server, self._path, answer))
         except FileError:
             if self._fallback is None:
                 raise
@@ -321,7 +322,7 @@ class RemotePlanner:
         self.server.ask("PUT", self._path, self._again, within=within)
 
     @cached_property
-    def first(self) -> RemotePlan | Plan:
+    def first(self) -> Plan:
         """The plan of the batch that the session was opened on, which is planned when it is first asked for, once for
         all processes. Without opponents."""
         if self._fallback is not None:

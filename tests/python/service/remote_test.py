@@ -59,11 +59,6 @@ BESIDE = {
         "collect": "a rank fetches its own list alone",
         "by_policy": "the plan of who has no server", "submit": "again, to a server that has forgotten it",
     },
-    "Plan": {
-        "step": "several are at the server at a time", "found": "how the server found it",
-        "record": "what the server plans it from again",
-    },
-    "Replica": {},
 }
 ARGUMENTS_BESIDE = {
     "Planner": {"url", "token", "authority", "session", "fallback"},  # where the session is, and what if it is not
@@ -84,9 +79,8 @@ def test_the_calls_are_those_of_the_planner_in_process(server):
     with remote.Planner(QUICK, samples(), url=server.url) as planner:
         futures = here.submit(samples(1)), planner.submit(samples(1))
         plans = [future.result() for future in futures]
-        replicas = [plan.replicas[0] for plan in plans]
-        for name, (mine, other) in {"Planner": (here, planner), "PlanFuture": futures, "Plan": plans,
-                                    "Replica": replicas}.items():
+        assert [type(plan) for plan in plans] == [remote.Plan] * 2
+        for name, (mine, other) in {"Planner": (here, planner), "PlanFuture": futures}.items():
             assert type(mine) is getattr(remote, name) and type(mine) is not type(other)
             assert public(other) - public(mine) == set(BESIDE[name]), name
             assert public(mine) <= public(other), name
@@ -223,7 +217,7 @@ def test_the_same_arguments_are_the_same_session_and_the_next_batch_the_next_ste
     first, second = (remote.Planner(QUICK, samples(), url=server.url) for _ in range(2))
     assert first.name == second.name
     assert [first.submit(samples(k)).step for k in range(2)] == [0, 1]
-    assert second.of_step(1).result().found == first.of_step(1).result().found
+    assert second.of_step(1).result().summary == first.of_step(1).result().summary
     with pytest.raises(remote.InputError, match="other samples"):
         second.submit(samples(9), step=0)
     first.end()
