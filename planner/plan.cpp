@@ -109,8 +109,7 @@ std::optional<BaselinePlan> picture(const Job& job, const Beside& beside, const 
 // was judged on. None: nothing does, or it is no faster than `step` so.
 std::optional<OpponentWay> faster_on_all(const Beside& beside, const Baseline& row, std::optional<Duration> step,
                                          const Job& job, const Batch& batch, const Executor& execute) {
-    OpponentWay way = beside.ways->ways[*row.way];
-    way.recompute = row.recompute;
+    OpponentWay way = way_of(row, *beside.ways);
     const OpponentResult ran = run_on_all(way, job, batch, execute);
     if (!ran.runs() || (step && ran.step >= *step)) return std::nullopt;
     way.recompute = ran.recompute;

@@ -129,8 +129,8 @@ private:
     std::optional<Rung> run(const Request& request) const {
         OpponentWay way = now_.way;
         way.cut_packing = packings_.front().job.packing;
-        auto found = fitting("data", request, std::move(way), execute_);
-        if (!found || found->way.recompute != now_.way.recompute) return std::nullopt;
+        auto found = fitting("data", request, std::move(way), execute_, true);
+        if (!found) return std::nullopt;
         found->rung.needs = fmt::format("a sampler: packed {}{}", workloads::name_of(request.job.packing),
                                         is_shared_by_cost(request.job) ? ", shared out by cost" : "");
         found->rung.files = {"assignment.json"};

@@ -1,9 +1,10 @@
 #include "planner/ladder/elsewhere.hpp"
 
-#include "pipeweaver/base/error.hpp"
 #include "pipeweaver/planner/tuning.hpp"
 #include "planner/layout/layout.hpp"
 #include "planner/layout/layout_candidates.hpp"
+
+#include <fmt/format.h>
 
 #include <optional>
 #include <utility>
@@ -26,9 +27,8 @@ std::optional<OpponentWay> fastest_in(const LayoutTried& tried, const Job& job, 
     const Baselines rows = run_opponents(here, other, packed, execute, time);
     const Baseline* row = rows.fastest_opponent();
     if (row == nullptr) return std::nullopt;
-    OpponentWay way = here.ways[*row->way];
+    OpponentWay way = way_of(*row, here);
     way.name = fmt::format("{}, zero {}: {}", name_of(tried.layout), tried.zero, way.partition.name);
-    way.recompute = row->recompute;
     way.cut_on_batch = true;
     return way;
 }

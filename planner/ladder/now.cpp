@@ -55,7 +55,7 @@ NowWanted parse_now(const std::string& text, const std::string& layers) {
                  "--now: '{}' is unknown, allowed are a partition ({}), a policy ({}), a recomputation ({}) and "
                  "chunks:N, separated by commas",
                  word, fmt::join(partition::partitioner_names(), ", "), fmt::join(policy_names(), ", "),
-                 fmt::join(emulator::recompute_names(), ", "));
+                 fmt::join(step_recompute_names(), ", "));
     }
     if (!now.layers.empty() && (!now.partition.empty() || now.chunks))
         fail(ErrorKind::input, "--layers: says partition and chunks; --now names policy and recomputation beside it");

@@ -86,18 +86,13 @@ bool is_over(const Rung& rung, Bytes peak, Bytes usable) {
     return rung.usable == Bytes{} || usable - peak < rung.usable - rung.peak;
 }
 
-std::optional<Fitting> fitting(const std::string& name, const Request& of, OpponentWay way, const Executor& execute) {
-    OpponentResult ran = run_on_all(way, of.job, of.batch, execute);
+std::optional<Fitting> fitting(const std::string& name, const Request& of, OpponentWay way, const Executor& execute,
+                               bool exactly) {
+    OpponentResult ran = run_on_all(way, of.job, of.batch, execute, exactly);
     if (!ran.runs()) return std::nullopt;
     way.recompute = ran.recompute;
     Rung rung = rung_of(name, of, way, std::move(ran));
     return Fitting{std::move(way), std::move(rung)};
-}
-
-OpponentWay way_of(const Baseline& row, const Opponents& ways) {
-    OpponentWay way = ways.ways[*row.way];
-    way.recompute = row.recompute;
-    return way;
 }
 
 Rung nothing(std::string name, const Rung& before, std::string why) {
@@ -142,7 +137,7 @@ bool lacks(const std::vector<std::string>& left_out, std::string_view what) {
 std::string needs_of_flags(const Job& job, const Way& way) {
     const std::int64_t chunks = way.partition.chunks_per_rank;
     const Launch& launch = target(job.target).launch;
-    const auto recompute = fmt::format("recompute {} ({})", name_of(*way.recompute), launch.recompute);
+    auto recompute = fmt::format("recompute {} ({})", name_of(*way.recompute), launch.recompute);
     if (way.setup->layout.pp == 1 && chunks == 1) return recompute;
     return fmt::format("layers {} ({}), {} with {} chunk{} a rank ({}), {}",
                        partition::text_of(partition::said_layers(job.setup->model, way.partition)), launch.cut,

@@ -23,11 +23,9 @@ constexpr std::string_view none_in_time = "of those that there was time for none
 bool is_over(const Rung& rung, Bytes peak, Bytes usable);
 
 // The way on all replicas, with its recomputation or, where one of them needs more memory, with the fastest that all
-// fit with. None: nothing does.
-std::optional<Fitting> fitting(const std::string& name, const Request& of, OpponentWay way, const Executor& execute);
-
-// What the row is of, with the recomputation that it was judged with on the most loaded replicas.
-OpponentWay way_of(const Baseline& row, const Opponents& ways);
+// fit with, unless it is to be `exactly` the way's. None: nothing does.
+std::optional<Fitting> fitting(const std::string& name, const Request& of, OpponentWay way, const Executor& execute,
+                               bool exactly = false);
 
 // The fastest of the ways, of equal ones the least full. None, and why, where none fits.
 std::optional<Fitting> fastest_of(const std::string& name, const Opponents& ways, const Request& request,

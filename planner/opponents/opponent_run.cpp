@@ -16,8 +16,9 @@ std::optional<OpponentRun> pipelined_opponent(const Job& job, const Opponents& o
     }
     if (!best) return std::nullopt;
     BuiltWay steps(*best, replicas, target(job.target));
-    WayResult ran = steps.run(best->policy, run.baseline.recompute);
+    WayResult ran = steps.run(best->policy, run.baseline.recompute, {.keeps_schedules = true});
     if (!ran.runs()) return std::nullopt;
+    run.baseline.recompute = ran.recompute;
     for (std::size_t r = 0; r < replicas.size(); ++r) {
         run.steps.push_back(steps.take(r));
         run.schedules.push_back(std::move(ran.replicas[r].schedule));

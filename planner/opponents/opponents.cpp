@@ -308,10 +308,16 @@ Baselines run_opponents(const Opponents& opponents, const Job& job, const Batch&
     return result;
 }
 
-OpponentResult run_on_all(const OpponentWay& way, const Job& job, const Batch& batch, const Executor& execute) {
+OpponentWay way_of(const Baseline& row, const Opponents& all) {
+    OpponentWay way = all.ways[*row.way];
+    way.recompute = row.recompute;
+    return way;
+}
+
+OpponentResult run_on_all(const Way& way, const Job& job, const Batch& batch, const Executor& execute, bool exactly) {
     Batch own = job.in_layout(batch, way.setup->layout);
     Assignment assignment = assign(in_setup_of(way, job), own, execute);
-    return {run_way(way, assignment.microbatches, target(job.target), execute), std::move(own),
+    return {run_way(way, assignment.microbatches, target(job.target), exactly, execute), std::move(own),
             std::move(assignment.shares)};
 }
 

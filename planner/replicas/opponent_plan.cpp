@@ -1,6 +1,6 @@
 #include "planner/replicas/opponent_plan.hpp"
 
-#include "pipeweaver/base/assert.hpp"
+#include "pipeweaver/base/error.hpp"
 #include "planner/replicas/planned_replicas.hpp"
 #include "planner/way/policy_run.hpp"
 #include "planner/way/settings.hpp"
@@ -20,10 +20,10 @@ const Target& runs_way(const Job& job, const Way& way) {
 }
 
 // The cut with the recomputations that the way may take as the modes of its passes.
-partition::Partition with_modes(const Job& job, const Way& way) {
+partition::Partition with_modes(const Way& way) {
     partition::Partition partition = way.partition;
     if (way.recompute->by_rank)
-        partition.modes = settings_of(way, runs_way(job, way));
+        partition.modes = opponent_settings(*way.setup, way.partition);
     else
         partition.modes = {way.recompute->everywhere};
     return partition;
@@ -41,9 +41,9 @@ PlannedReplica as_opponent(const AllReplicas& all, const Way& way, std::size_t n
     StepWanted wanted = replica_wanted(*job.setup, all.partition, number);
     wanted.target = &runs;
     Step step = build(*job.setup, all.partition, as_run_by(runs, all.assignment.microbatches[number]), wanted);
-    PIPEWEAVER_ASSERT(!step.shortage);
+    if (step.shortage) fail(ErrorKind::limit, "{}", step.shortage->text());
     auto run = StepUnderPolicy(step.cut.step, way.policy, all.partition.modes).run(*way.recompute);
-    PIPEWEAVER_ASSERT(run);
+    if (!run) fail(ErrorKind::limit, "{}: replica {} does not fit", way.name, number);
     if (job.split != Split::never) step.split = split_step(step.cut.step);
     step.bound = bound_of(step, job.split != Split::never, all.assignment.bounds(number));
     PolicyRun policy{.policy = way.policy, .result = {std::move(run->schedule), {}, {}}};
@@ -77,7 +77,7 @@ const Baseline* faster_opponent(const Job& job, const Baselines& opponents, Dura
 
 struct OpponentPlan::Made {
     Made(const Job& job, const Wanted& wanted, const Way& way, const Assignment& assignment)
-        : partition(with_modes(job, way)),
+        : partition(with_modes(way)),
           numbers(all_of(assignment)),
           all{job, wanted, partition, assignment},
           replicas(all, numbers, wanted.on_replica) {}

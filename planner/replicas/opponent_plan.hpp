@@ -17,7 +17,8 @@ struct Assignment;
 class OpponentPlan {
 public:
     /// Plans all replicas as `way` runs them, without a search. Pre: all of the assignment fit with its recomputation
-    /// (run_on_all()); the arguments outlive it.
+    /// (run_on_all()); job, wanted and assignment outlive
+    /// it.
     OpponentPlan(const Job& job, const Wanted& wanted, const Way& way, const Assignment& assignment,
                  const Executor& execute);
     OpponentPlan(OpponentPlan&&) noexcept;

@@ -5,6 +5,8 @@
 #include "pipeweaver/search/standing.hpp"
 #include "planner/way/settings.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace pipeweaver::planner {
@@ -42,12 +44,15 @@ StepUnderPolicy::StepUnderPolicy(const StepProblem& step, std::string_view polic
 }
 
 std::optional<ReplicaRun> StepUnderPolicy::run(const StepRecompute& setting) {
+    if (!order_.why_not.empty()) return std::nullopt;
     if (!setting.by_rank) {
         const auto found = std::find(settings_.begin(), settings_.end(), setting.everywhere);
-        if (found == settings_.end()) return std::nullopt;
-        return uniform(static_cast<std::size_t>(found - settings_.begin()));
+        if (found != settings_.end()) return uniform(static_cast<std::size_t>(found - settings_.begin()));
     }
-    if (!has_order_) return std::nullopt;
+    if (!setting.by_rank || !has_order_) {
+        why_not_ = fmt::format("{} cannot recompute {}", policy_, name_of(setting));
+        return std::nullopt;
+    }
     auto run = taken(search::apply_policy_by_rank(policy_, replayer_));
     if (run) run->by_rank = recompute_of_ranks(step_.problem, run->schedule, settings_);
     return run;
@@ -73,7 +78,6 @@ std::optional<std::size_t> StepUnderPolicy::fewest_blocks() const {
 double StepUnderPolicy::fullness(const ReplicaRun& run) const { return search::largest_peak(step_.problem, run.peak); }
 
 std::optional<ReplicaRun> StepUnderPolicy::uniform(std::size_t setting) {
-    if (!order_.why_not.empty()) return std::nullopt;
     const std::vector<std::uint32_t> modes(step_.problem.pairs.size(), static_cast<std::uint32_t>(setting));
     if (!has_order_) {
         const Problem alone = in_mode(step_.problem, setting);

@@ -1,5 +1,6 @@
 #include "planner/way/run.hpp"
 
+#include "pipeweaver/search/policies.hpp"
 #include "pipeweaver/search/standing.hpp"
 #include "planner/replicas/assignment.hpp"
 #include "planner/way/policy_run.hpp"
@@ -8,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <utility>
 
@@ -36,22 +38,51 @@ Fitted of_both(const Fitted& a, const Fitted& b) {
 }
 
 // A way's replicas, run with one recomputation for all of them.
-class Running {
+class ReplicasOfWay {
 public:
-    Running(std::size_t replicas, const std::vector<Recompute>& settings, bool may_be_by_rank, Lend lend,
-            const Executor& execute, bool keeps_schedules)
+    ReplicasOfWay(std::size_t replicas, std::string_view policy, const std::vector<Recompute>& settings, bool by_rank,
+                  Lend lend, Executor execute, bool keeps_schedules)
         : replicas_(replicas),
+          has_order_(search::policy(policy).fixed_order),
           settings_(settings),
-          may_be_by_rank_(may_be_by_rank),
+          by_rank_(by_rank && has_order_),
           lend_(std::move(lend)),
-          execute_(execute),
+          execute_(std::move(execute)),
           keeps_schedules_(keeps_schedules) {}
 
-    WayResult run(const std::optional<StepRecompute>& said) const {
+    WayResult run(const std::optional<StepRecompute>& said, bool exactly) const {
         if (said)
-            if (WayResult result = under(*said); result.runs()) return result;
+            if (WayResult result = under(*said); result.runs() || exactly) return result;
+        return fastest();
+    }
+
+    WayResult under(const StepRecompute& setting) const {
+        WayResult result{.recompute = setting, .replicas = std::vector<ReplicaRun>(replicas_)};
+        std::atomic<bool> is_over = false;  // once one does not fit nothing is asked of the others
+        const std::string shortage = for_each([&](std::size_t r, const Lent& lent) {
+            if (is_over) return;
+            auto run = lent.runs.run(setting);
+            if (!run) {
+                is_over = true;
+                return;
+            }
+            if (lent.step.input.setup->recipe.bucket > Bytes{})
+                run->makespan = replay_in_full(lent.step, false, run->schedule).replay.makespan;
+            if (!keeps_schedules_) run->schedule = {};
+            result.replicas[r] = std::move(*run);
+        });
+        if (is_over || !shortage.empty()) return {.why_not = "not all replicas fit with recompute " + name_of(setting)};
+        for (const ReplicaRun& one : result.replicas) {
+            if (one.step() <= result.step) continue;
+            result.makespan = one.makespan;
+            result.step = one.step();
+        }
+        return result;
+    }
+
+    WayResult fastest() const {
         std::string why_not;
-        const auto best = fastest(why_not);
+        const auto best = fastest_setting(why_not);
         return best ? under(*best) : WayResult{.why_not = std::move(why_not)};
     }
 
@@ -70,54 +101,28 @@ private:
         return first == refused.end() ? std::string() : *first;
     }
 
-    WayResult under(const StepRecompute& setting) const {
-        WayResult result{.recompute = setting, .replicas = std::vector<ReplicaRun>(replicas_)};
-        std::vector<std::string> refused(replicas_);
-        result.why_not = for_each([&](std::size_t r, const Lent& lent) {
-            auto run = lent.runs.run(setting);
-            if (!run) {
-                refused[r] = fmt::format("recompute {}: {}", name_of(setting), lent.runs.why_not());
-                return;
-            }
-            if (lent.step.input.setup->recipe.bucket > Bytes{})
-                run->makespan = replay_in_full(lent.step, false, run->schedule).replay.makespan;
-            if (!keeps_schedules_) run->schedule = {};
-            result.replicas[r] = std::move(*run);
+    // The fewest blocks that all replicas fit with. None: some do with no number of them. Pre: the policy has an order.
+    std::optional<std::size_t> fewest_blocks(std::string& why_not) const {
+        std::vector<std::optional<std::size_t>> fewest(replicas_);
+        why_not = for_each([&](std::size_t r, const Lent& lent) { fewest[r] = lent.runs.fewest_blocks(); });
+        if (std::any_of(fewest.begin(), fewest.end(), [](const auto& one) { return !one; })) return std::nullopt;
+        return **std::max_element(fewest.begin(), fewest.end(), [&](const auto& a, const auto& b) {
+            return settings_[*a].layers < settings_[*b].layers;
         });
-        if (result.runs()) result.why_not = first_of(refused);
-        for (const ReplicaRun& one : result.replicas) {
-            if (one.step() <= result.step) continue;
-            result.makespan = one.makespan;
-            result.step = one.step();
-        }
-        return result;
     }
 
     // Those that are worth running on all replicas.
     std::vector<StepRecompute> worth_running(std::string& why_not) const {
-        std::vector<std::optional<std::size_t>> fewest(replicas_);
-        std::vector<char> has_order(replicas_);
-        why_not = for_each([&](std::size_t r, const Lent& lent) {
-            has_order[r] = lent.runs.has_order() ? 1 : 0;
-            if (lent.runs.has_order()) fewest[r] = lent.runs.fewest_blocks();
-        });
+        const auto blocks = has_order_ ? fewest_blocks(why_not) : std::nullopt;
         std::vector<StepRecompute> worth;
-        if (!why_not.empty()) return worth;
-        const auto most = std::max_element(fewest.begin(), fewest.end(), [&](const auto& a, const auto& b) {
-            return a && b && settings_[*a].layers < settings_[*b].layers;
-        });
-        const bool all_have =
-            std::all_of(fewest.begin(), fewest.end(), [](const auto& one) { return one.has_value(); });
-        for (std::size_t s = 0; s < settings_.size(); ++s) {
-            const bool is_blocks = settings_[s].kind == Recompute::Kind::blocks;
-            if (!is_blocks || !has_order.front() || (all_have && s == **most))
+        for (std::size_t s = 0; s < settings_.size(); ++s)
+            if (!has_order_ || settings_[s].kind != Recompute::Kind::blocks || s == blocks)
                 worth.push_back({.everywhere = settings_[s]});
-        }
-        if (may_be_by_rank_ && has_order.front()) worth.push_back(recompute_by_rank);
+        if (by_rank_) worth.push_back(recompute_by_rank);
         return worth;
     }
 
-    std::optional<StepRecompute> fastest(std::string& why_not) const {
+    std::optional<StepRecompute> fastest_setting(std::string& why_not) const {
         const auto settings = worth_running(why_not);
         if (!why_not.empty()) return std::nullopt;
         std::vector<std::vector<Fitted>> fitted(replicas_, std::vector<Fitted>(settings.size()));
@@ -144,10 +149,11 @@ private:
     }
 
     std::size_t replicas_;
+    bool has_order_;
     const std::vector<Recompute>& settings_;
-    bool may_be_by_rank_;
+    bool by_rank_;
     Lend lend_;
-    const Executor& execute_;
+    Executor execute_;  // in_order is made one where it is handed over
     bool keeps_schedules_;
 };
 
@@ -177,69 +183,119 @@ Lend lend_known(const std::vector<const Step*>& steps, std::string_view policy, 
 }
 
 WayResult run_known(const std::vector<const Step*>& steps, std::string_view policy,
-                    const std::vector<Recompute>& settings, const Target& target,
-                    const std::optional<StepRecompute>& recompute) {
+                    const std::vector<Recompute>& settings, const Target& target, bool by_rank,
+                    const std::optional<StepRecompute>& recompute, const HowRun& how) {
     std::vector<std::optional<StepUnderPolicy>> runs;
-    return Running(steps.size(), settings, target.launch.by_rank, lend_known(steps, policy, settings, target, runs),
-                   in_order, true)
-        .run(recompute);
+    const ReplicasOfWay all(steps.size(), policy, settings, by_rank, lend_known(steps, policy, settings, target, runs),
+                            in_order, how.keeps_schedules);
+    return all.run(recompute, how.exactly);
 }
+
+// Replicas whose steps are built when they are lent. Of such with equal microbatches there is one.
+class LentInTurn {
+public:
+    LentInTurn(const Way& way, const std::vector<Microbatches>& replicas, const Executor& execute)
+        : way_(way), replicas_(replicas), execute_(execute), like_(first_alike(replicas)) {
+        for (std::size_t r = 0; r < like_.size(); ++r)
+            if (like_[r] == r) different_.push_back(r);
+    }
+
+    // With one setting, if it is said, else with the fastest.
+    WayResult run(const WayOfTarget& runs, std::size_t most_tasks, const std::optional<StepRecompute>& said) const {
+        const ReplicasOfWay all(different_.size(), way_.policy, runs.settings, runs.by_rank, lend(runs, most_tasks),
+                                execute_, false);
+        WayResult result = said ? all.under(*said) : all.fastest();
+        if (!result.runs()) return result;
+        std::vector<ReplicaRun> of_each;
+        for (const std::size_t first : like_) {
+            const auto place = std::lower_bound(different_.begin(), different_.end(), first) - different_.begin();
+            of_each.push_back(result.replicas[static_cast<std::size_t>(place)]);
+        }
+        result.replicas = std::move(of_each);
+        return result;
+    }
+
+private:
+    Lend lend(const WayOfTarget& runs, std::size_t most_tasks) const {
+        return [this, &runs, most_tasks](std::size_t k, const std::function<void(Lent)>& use) -> std::string {
+            const auto microbatches = as_run_by(*runs.target, replicas_[different_[k]]);
+            auto units = partition::units(way_.partition, way_.setup->model, microbatches);
+            if (const std::size_t tasks = count_tasks(way_.partition, units); tasks > most_tasks)
+                return fmt::format("a replica has {} tasks, which are more than {}", tasks, most_tasks);
+            const Step step = runs.build(way_, std::move(units));
+            std::string why_not = why_not_run(*runs.target, step, way_.policy);
+            if (!why_not.empty()) return why_not;
+            StepUnderPolicy one(step.cut.step, way_.policy, runs.settings);
+            use({step, one});
+            return why_not;
+        };
+    }
+
+    const Way& way_;
+    const std::vector<Microbatches>& replicas_;
+    const Executor& execute_;
+    std::vector<std::size_t> like_, different_;
+};
 
 }  // namespace
 
-WayOfTarget::WayOfTarget(const Way& way, const Target& one)
-    : target(launches(one, way) ? &one : &targets().front()), settings(settings_of(way, *target)) {}
+// Of a setting that the target cannot be told no rank has a part: its command would not say so. Where a replica is one
+// rank, by rank would be another setting for each replica, which nobody launches.
+WayOfTarget::WayOfTarget(const Way& way, const Target& asked)
+    : target(launches(asked, way) ? &asked : &targets().front()),
+      settings(settings_of(way, *target)),
+      by_rank(target->launch.by_rank && way.setup->layout.pp > 1 &&
+              settings == opponent_settings(*way.setup, way.partition)) {}
 
-Step WayOfTarget::build(const Way& way, const Microbatches& microbatches) const {
-    return planner::build(
-        *way.setup, way.partition, as_run_by(*target, microbatches),
-        {.name = "opponent", .target = target, .menu = settings, .priced_split = false, .most_tasks = sizes.tasks});
+WayOfTarget WayOfTarget::as_said(const Way& way, const Target& target) {
+    WayOfTarget said(way, target);
+    said.by_rank = way.recompute->by_rank;
+    said.settings =
+        said.by_rank ? opponent_settings(*way.setup, way.partition) : std::vector<Recompute>{way.recompute->everywhere};
+    return said;
+}
+
+Step WayOfTarget::build(const Way& way, Units units) const {
+    return planner::build(*way.setup, way.partition, std::move(units),
+                          {.name = "opponent", .target = target, .menu = settings, .priced_split = false});
 }
 
 BuiltWay::BuiltWay(const Way& way, const std::vector<Microbatches>& replicas, const Target& target)
     : runs_(way, target) {
-    for (const Microbatches& microbatches : replicas) {
-        known_.push_back(runs_.build(way, microbatches));
+    for (const Microbatches& one : replicas) {
+        const auto microbatches = as_run_by(*runs_.target, one);
+        auto units = partition::units(way.partition, way.setup->model, microbatches);
+        require_plannable(microbatches.size(), count_tasks(way.partition, units));
+        known_.push_back(runs_.build(way, std::move(units)));
         if (known_.back().shortage) break;
     }
 }
 
-WayResult BuiltWay::run(std::string_view policy, const std::optional<StepRecompute>& recompute) const {
+WayResult BuiltWay::run(std::string_view policy, const std::optional<StepRecompute>& recompute,
+                        const HowRun& how) const {
     std::vector<const Step*> steps;
     for (const Step& one : known_) steps.push_back(&one);
-    return run_known(steps, policy, runs_.settings, *runs_.target, recompute);
+    return run_known(steps, policy, runs_.settings, *runs_.target, runs_.by_rank, recompute, how);
 }
 
-WayResult run_way(const Way& way, const std::vector<Microbatches>& replicas, const Target& target,
+WayResult run_way(const Way& way, const std::vector<Microbatches>& replicas, const Target& target, bool exactly,
                   const Executor& execute) {
-    const WayOfTarget runs(way, target);
-    const auto like = first_alike(replicas);
-    std::vector<std::size_t> different;
-    for (std::size_t r = 0; r < like.size(); ++r)
-        if (like[r] == r) different.push_back(r);
-    const Lend lend = [&](std::size_t k, const std::function<void(Lent)>& use) {
-        const Step step = runs.build(way, replicas[different[k]]);
-        std::string why_not = why_not_run(*runs.target, step, way.policy);
-        if (!why_not.empty()) return why_not;
-        StepUnderPolicy one(step.cut.step, way.policy, runs.settings);
-        use({step, one});
-        return why_not;
-    };
-    WayResult result =
-        Running(different.size(), runs.settings, runs.target->launch.by_rank, lend, execute, false).run(way.recompute);
-    if (!result.runs()) return result;
-    std::vector<ReplicaRun> all;
-    for (const std::size_t first : like) {
-        const auto place = std::lower_bound(different.begin(), different.end(), first) - different.begin();
-        all.push_back(result.replicas[static_cast<std::size_t>(place)]);
+    const LentInTurn all(way, replicas, execute);
+    if (way.recompute) {
+        // With one mode a step is small: as many tasks as are emulated.
+        const bool fixed_order = search::policy(way.policy).fixed_order;
+        WayResult said =
+            all.run(WayOfTarget::as_said(way, target),
+                    fixed_order && !way.recompute->by_rank ? sizes.tasks_in_order : sizes.tasks, way.recompute);
+        if (said.runs() || exactly) return said;
     }
-    result.replicas = std::move(all);
-    return result;
+    return all.run(WayOfTarget(way, target), sizes.tasks, std::nullopt);
 }
 
 WayResult run_steps(const std::vector<const Step*>& steps, std::string_view policy,
                     const std::vector<Recompute>& settings, const std::optional<StepRecompute>& recompute) {
-    return run_known(steps, policy, settings, targets().front(), recompute);
+    const bool has_ranks = steps.front()->cut.step.problem.ranks.size() > 1;
+    return run_known(steps, policy, settings, targets().front(), has_ranks, recompute, {});
 }
 
 }  // namespace pipeweaver::planner

@@ -223,3 +223,45 @@ TEST_CASE("replicas run with the setting under which the slowest of them is fast
     CHECK(fit > cases.share(60));
     MESSAGE(neither, " are neither replica's own");
 }
+
+TEST_CASE("a way runs on replicas one after the other as on all of them at once") {
+    const auto cases = testing::cases(40, 15);
+    std::size_t ran = 0, gave_way = 0;
+    for (std::uint64_t number = 0; number < cases.count; ++number) {
+        CAPTURE(number);
+        const Case drawn(number);
+        if (search::policy(drawn.policy).needs_split) continue;
+        Setup setup = drawn;
+        // What is left of a GPU's memory is about what the step needs.
+        const Bytes all = capacity_of(setup);
+        setup.headroom.parts_per_million = static_cast<std::int64_t>(
+            1e6 * (1 - static_cast<double>(drawn.capacity.count) / static_cast<double>(all.count)));
+        auto other = drawn.microbatches;
+        for (auto& microbatch : other) microbatch.lengths = {microbatch.tokens += microbatch.tokens / 4};
+        const std::vector<Microbatches> replicas{drawn.microbatches, other, drawn.microbatches};
+        Way way{.name = "drawn",
+                .setup = std::make_shared<const Setup>(setup),
+                .partition = drawn.partition,
+                .policy = drawn.policy};
+        const Target& target = targets().front();
+        const BuiltWay at_once(way, replicas, target);
+        for (const auto& said : {std::optional<StepRecompute>(), std::optional(no_recompute)}) {
+            way.recompute = said;
+            const WayResult one = at_once.run(way.policy, said);
+            const WayResult other_way = run_way(way, replicas, target, false, in_order);
+            CHECK(other_way.why_not == one.why_not);
+            const WayResult exact = run_way(way, replicas, target, true, in_order);
+            if (!one.runs()) continue;
+            ++ran;
+            CHECK(other_way.recompute == one.recompute);
+            CHECK(other_way.step == one.step);
+            CHECK(other_way.makespan == one.makespan);
+            REQUIRE(other_way.replicas.size() == 3);
+            for (std::size_t r = 0; r < 3; ++r) CHECK(other_way.replicas[r].peak == one.replicas[r].peak);
+            CHECK(exact.runs() == (!said || one.recompute == *said));
+            gave_way += exact.runs() ? 0 : 1;
+        }
+    }
+    CHECK(ran > cases.share(60));
+    CHECK(gave_way > 0);
+}

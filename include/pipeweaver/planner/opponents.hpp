@@ -19,7 +19,6 @@
 #include "pipeweaver/planner/time.hpp"
 #include "pipeweaver/planner/way.hpp"
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -70,9 +69,12 @@ struct OpponentResult : WayResult {
 };
 
 /// The way on every replica of the batch, as the job's target runs it: with its recomputation, or where that does not
-/// fit one of them with the fastest that fits all.
-[[nodiscard]] OpponentResult run_on_all(const OpponentWay& way, const Job& job, const Batch& batch,
-                                        const Executor& execute);
+/// fit one of them, unless it is to be `exactly` that, with the fastest that fits all.
+[[nodiscard]] OpponentResult run_on_all(const Way& way, const Job& job, const Batch& batch, const Executor& execute,
+                                        bool exactly = false);
+
+/// What the row is of, with the recomputation that it was judged with on the most loaded replicas.
+[[nodiscard]] OpponentWay way_of(const Baseline& row, const Opponents& all);
 
 /// The `pipeweaver emulate` command that prints the way's step; empty where there is none: the batch was not named by
 /// options. Pre: it has a recomputation.
