@@ -210,7 +210,7 @@ struct AblationStudy {
         asked.job.partition = "megatron";
         std::optional<Duration> least;
         for (const Recompute mode : varied_modes) {
-            asked.recompute = mode;
+            asked.recompute = {.everywhere = mode};
             try {
                 const Duration step = planner::emulate(asked, limits.executor()).step;
                 least = std::min(least.value_or(step), step);

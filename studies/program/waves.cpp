@@ -216,7 +216,7 @@ struct WavesStudy {
         if (way.ways.empty()) return "none fits";
         const auto& one = way.ways.front();
         return fmt::format("{}, {} chunks a rank, {}, recompute {}", one.name, one.partition.chunks_per_rank,
-                           one.policy, one.recompute);
+                           one.policy, name_of(*one.recompute));
     }
 
     void print() const {

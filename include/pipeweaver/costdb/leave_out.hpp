@@ -65,7 +65,7 @@ std::vector<Asked<Point>> asked(const CostDatabase& database, const std::vector<
 /// Asks for the points for which `leaves_out(point, index)` holds, of a database that has all but them.
 template <class Point, class F>
 std::vector<Asked<Point>> leave_out(const CostDatabase& database, std::vector<Point> Measurements::*points,
-                                    F leaves_out) {
+                                    const F& leaves_out) {
     auto rest = database.measurements();
     std::vector<Point> kept, out;
     for (std::size_t i = 0; i < (rest.*points).size(); ++i)
