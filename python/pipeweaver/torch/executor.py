@@ -23,7 +23,7 @@ from .program import Program, program_of
 from .replicas import Sums
 from .step import Step, Training, Unit
 from .transport import Transport
-from .walk import Timing
+from .walk import Timing, timings_by
 
 
 @dataclass
@@ -168,7 +168,7 @@ class Executor:
         for weight, gradient in kept:
             weight.grad = gradient if weight.grad is None else weight.grad.add_(gradient)
         losses = {place: float(value) for place, value in step.losses.items()}
-        return StepResult(total, losses, step.timings, time.perf_counter() - step.began, step.most_alive)
+        return StepResult(total, losses, timings_by(step.clock), time.perf_counter() - step.began, step.most_alive)
 
     def _fail(self, error: BaseException) -> None:
         """Ends all ranks. What ends a collective of the GPUs of a rank, in chunks, too, is most likely one of them."""

@@ -43,6 +43,8 @@ class Job:
         self.ranks: list[int] = dist.get_process_group_ranks(group)
         self.me = dist.get_rank()
         self.store = dist.distributed_c10d._get_default_store()
+        gloo = dist.get_backend(group) == "gloo"
+        self.wire = torch.device("cpu") if gloo else device  # where tensors lie that its transfers move
         self.prefix = f"pipeweaver/{dist.distributed_c10d._get_process_group_name(group)}"
         self.step = 0
         self.verdict_before = f"{self.prefix}/none"

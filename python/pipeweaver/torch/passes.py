@@ -74,17 +74,21 @@ def _blocks_again(blocks: Sequence[torch.nn.Module], recompute: str, layers: Seq
     return again
 
 
-@contextlib.contextmanager
-def recomputed_in_part(chunk: torch.nn.Module, recompute: str, layers: Sequence[int]) -> Iterator[None]:
-    """Inside, blocks that are recomputed keep their inputs alone; with `selective` also what their products and
-    attentions give, so that norms and activation functions run again. `layers`: of each part of the stage."""
-    chosen = _blocks_again(blocks_of(chunk), recompute, layers)
+def checkpointed(run: Callable[..., Any], recompute: str) -> Callable[..., Any]:
+    """`run` that keeps its inputs alone for the backward; with `selective` also what its products and attentions give,
+    so that norms and activation functions run again."""
     how: dict[str, Any] = {"use_reentrant": False}
     if recompute == "selective":
         how["context_fn"] = functools.partial(create_selective_checkpoint_contexts, _kept_selectively)
+    return functools.partial(checkpoint, run, **how)
+
+
+@contextlib.contextmanager
+def recomputed_in_part(chunk: torch.nn.Module, recompute: str, layers: Sequence[int]) -> Iterator[None]:
+    """Inside, the chosen blocks are checkpointed(). `layers`: of each part of the stage."""
+    chosen = _blocks_again(blocks_of(chunk), recompute, layers)
     for block in chosen:
-        again = functools.partial(checkpoint, block.forward, **how)
-        block.__dict__["forward"] = again
+        block.__dict__["forward"] = checkpointed(block.forward, recompute)
     try:
         yield
     finally:

@@ -36,7 +36,7 @@ class Sums:
             by_type.setdefault(weight.dtype, {})[id(weight)] = weight
         for _, found in sorted(by_type.items(), key=lambda entry: str(entry[0])):
             weights = list(found.values())
-            flat = torch.cat([_gradient(weight).reshape(-1) for weight in weights])
+            flat = torch.cat([_gradient(weight).reshape(-1) for weight in weights]).to(job.wire)
             self.under_way.append((self._all_reduce(job, flat), job, flat, weights))
 
     def finish(self, tied: Mapping[str, tuple[torch.nn.Parameter, Job]]) -> None:
@@ -45,11 +45,12 @@ class Sums:
         for work, job, flat, weights in self.under_way:
             wait_for(work, job, self.jobs, self.timeout)
             for weight, gradient in zip(weights, torch.split(flat, [weight.numel() for weight in weights])):
-                weight.grad = gradient.view_as(weight)
+                weight.grad = gradient.view_as(weight).to(weight.device)
         for _, (weight, job) in sorted(tied.items()):
             if weight.requires_grad:
-                weight.grad = _gradient(weight).contiguous()
-                wait_for(self._all_reduce(job, weight.grad), job, self.jobs, self.timeout)
+                total = _gradient(weight).contiguous().to(job.wire)
+                wait_for(self._all_reduce(job, total), job, self.jobs, self.timeout)
+                weight.grad = total.to(weight.device)
 
     def total(self, values: Sequence[torch.Tensor], device: torch.device, over: Sequence[Job]) -> float:
         """The sum of the values of all processes."""
@@ -58,6 +59,7 @@ class Sums:
             total += value.to(torch.float64)
         for job in over:
             if len(job.ranks) > 1:
+                total = total.to(job.wire)
                 wait_for(self._all_reduce(job, total), job, self.jobs, self.timeout)
         return float(total)
 

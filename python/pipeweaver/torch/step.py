@@ -10,6 +10,7 @@ import torch
 
 from ..errors import PipeweaverError
 from .actions import Compute, Place, Reduce, Tensor
+from .clocks import clock_of
 from .crossings import parted, share_at, tp_of
 from .groups import PHASE, key_of
 from .inner import Inner
@@ -66,7 +67,7 @@ class Step(Walk):
 
     def __init__(self, program: Program, training: Training, batch: Any, seed: int, transport: Transport,
                  sums: Sums, inner: Inner) -> None:
-        super().__init__(program, transport)
+        super().__init__(program, transport, clock_of(training.device))
         self.training, self.sums, self.inner = training, sums, inner
         self.reductions = Reductions(program, training.chunks)
         self.batch, self.seed = batch, seed

@@ -25,8 +25,8 @@ class Timings:
             timings.add(executor.step(batch))
         timings.write(f"timings-{rank}.json")
 
-    Every step is kept in memory, `last` alone the last so many: say it in a job of many steps. Times are the host's: on
-    a GPU, where the host launches ahead, record a PyTorch trace instead."""
+    Every step is kept in memory, `last` alone the last so many: say it in a job of many steps. On a GPU the times are
+    those of events around the actions."""
 
     def __init__(self, executor: Executor, last: int | None = None) -> None:
         if last is not None and last < 1:

@@ -15,7 +15,8 @@ from .failures import Job, explain
 
 
 class Transport:
-    """Messages among the ranks of `job`'s group, numbered by their tensors. An error in a transfer becomes a
+    """Messages among the ranks of `job`'s group, numbered by their tensors. Where gloo carries those of GPUs, they go
+    through the host's memory, and a send waits for the kernels before it. An error in a transfer becomes a
     PipeweaverError that names the rank at fault."""
 
     def __init__(self, job: Job, jobs: Sequence[Job], timeout: timedelta) -> None:
@@ -26,18 +27,19 @@ class Transport:
 
     def send(self, tensor: int, value: torch.Tensor, peer: int, tag: int) -> None:
         """`value` must be contiguous; it may be dropped, but not written to, before finish()."""
-        work = self._guarded(peer, lambda: dist.isend(value, group=self.job.group, group_dst=peer, tag=tag))
+        sent = value.to(self.job.wire)
+        work = self._guarded(peer, lambda: dist.isend(sent, group=self.job.group, group_dst=peer, tag=tag))
         self.sends[tensor] = (peer, work)
 
     def receive(self, tensor: int, shape: tuple[int, ...], dtype: torch.dtype, peer: int, tag: int) -> None:
-        buffer = torch.empty(shape, dtype=dtype, device=self.job.device)
+        buffer = torch.empty(shape, dtype=dtype, device=self.job.wire)
         work = self._guarded(peer, lambda: dist.irecv(buffer, group=self.job.group, group_src=peer, tag=tag))
         self.receives[tensor] = (peer, work, buffer)
 
     def wait(self, tensor: int) -> torch.Tensor:
         peer, work, buffer = self.receives.pop(tensor)
         self._guarded(peer, lambda: self._wait(work))
-        return buffer
+        return buffer.to(self.job.device)
 
     def release(self, tensor: int) -> None:
         """Lets go of a tensor whose receiver is known to have it."""

@@ -10,16 +10,25 @@ import torch
 
 from ..errors import PipeweaverError
 from .actions import Compute, Message, Reduce, Tensor
+from .clocks import Clock
 from .program import Program
 from .transport import Transport
 
 
 class Timing(NamedTuple):
-    """When an action ran, in seconds from the step's start; `action` is its place in the rank's list."""
+    """When an action ran, in seconds from the list's start; `action` is its place in the rank's list. By the host's
+    clock on the CPU. On a GPU by its stream: from the end of what came before to the end of the action's kernels, with
+    what they waited for in between."""
 
     action: int
     start: float
     end: float
+
+
+def timings_by(clock: Clock) -> list[Timing]:
+    """Of the actions that a walk has marked, in their order. On a GPU waits until they have ended there, too."""
+    marks = clock.seconds()
+    return [Timing(number, *ends) for number, ends in enumerate(zip(marks, marks[1:]))]
 
 
 def range_name(action: Compute) -> str:
@@ -31,11 +40,10 @@ def range_name(action: Compute) -> str:
 class Walk(ABC):
     """Goes through the rank's list once. Messages are moved here; what a pass is, is said by who inherits."""
 
-    def __init__(self, program: Program, transport: Transport) -> None:
-        self.program, self.transport = program, transport
+    def __init__(self, program: Program, transport: Transport, clock: Clock) -> None:
+        self.program, self.transport, self.clock = program, transport, clock
         self.began = time.perf_counter()
         self.ready: dict[int, torch.Tensor] = {}  # by tensor: made or received, and not yet taken
-        self.timings: list[Timing] = []
 
     @abstractmethod
     def compute(self, action: Compute) -> None:
@@ -50,8 +58,8 @@ class Walk(ABC):
         """In which `tensor` is sent."""
 
     def run(self) -> None:
-        for number, action in enumerate(self.program.actions.actions):
-            start = time.perf_counter()
+        self.clock.mark()
+        for action in self.program.actions.actions:
             if isinstance(action, Compute):
                 with torch.profiler.record_function(range_name(action)):
                     self.compute(action)
@@ -59,7 +67,7 @@ class Walk(ABC):
                 self.reduce(action)
             else:
                 self._message(action)
-            self.timings.append(Timing(number, start - self.began, time.perf_counter() - self.began))
+            self.clock.mark()
 
     def _message(self, action: Message) -> None:
         if action.op == "send":

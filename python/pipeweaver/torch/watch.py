@@ -27,8 +27,8 @@ class Watch:
     tell     is given each finding, on every rank; default: a line to the log "pipeweaver" on rank 0.
 
     Every step exchanges a few numbers of each rank: the constructor, load() and step() are to be called by all ranks
-    together. Where a rank cannot load the times, all raise, and keep those that they have. Times are the host's: on a
-    GPU, where the host launches ahead, a Watch is refused."""
+    together. Where a rank cannot load the times, all raise, and keep those that they have. On a GPU the times are those
+    of events around the passes: what a pass waits for between its own kernels counts for it."""
 
     def __init__(self, executor: Executor, planned: str | os.PathLike[str] | PlannedTasks,
                  tell: Callable[[Finding], object] | None = None, drift: Drift | None = None) -> None:
@@ -50,10 +50,6 @@ class Watch:
 
     def _read(self, planned: str | os.PathLike[str] | PlannedTasks) -> PlannedTasks:
         """Raises where the times are not those of what the executor runs."""
-        device = self._executor.training.device
-        if device.type != "cpu":
-            raise InputError(f"on {device} the host launches ahead, and its times are not those of the passes: give "
-                             "pipeweaver.drift.Drift what CUDA events measure, or record PyTorch traces")
         read = planned if isinstance(planned, PlannedTasks) else PlannedTasks.read(planned)
         own = self._executor.program.actions
         passes = ((one.task, one.op, one.place.stage) for one in own.actions if isinstance(one, Compute))

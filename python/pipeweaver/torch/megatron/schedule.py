@@ -12,11 +12,12 @@ import torch.distributed as dist
 from ...errors import PipeweaverError
 from ..actions import Actions, Compute, RankActions
 from ..check import check
+from ..clocks import Clock
 from ..failures import Job, close_all, lost_in, one_line
 from ..jobs import Jobs
 from ..program import Program, program_of
 from ..transport import Transport
-from ..walk import Timing
+from ..walk import Timing, timings_by
 from .call import Call, Groups, device_of, groups_of, listed
 from .fit import check_call, check_passes, check_plan
 from .forward_only import forward_only as forwards
@@ -46,9 +47,13 @@ class PlannedSchedule:
         self.actions = actions
         self.timeout = timedelta(seconds=timeout)
         self.jobs: Jobs | None = None
-        self.timings: list[Timing] = []
+        self._clock: Clock | None = None
         self.most_alive = 0
         self._checked: tuple[Actions | RankActions, str] | None = None
+
+    @property
+    def timings(self) -> list[Timing]:
+        return timings_by(self._clock) if self._clock is not None else []
 
     def load(self, actions: Actions | RankActions) -> None:
         """Takes another plan for the calls to come."""
@@ -144,7 +149,7 @@ class PlannedSchedule:
             raise
         if timers is not None:
             timers("forward-backward").stop()
-        self.timings, self.most_alive = step.timings, step.most_alive
+        self._clock, self.most_alive = step.clock, step.most_alive
         return step.data_store()
 
     def _passes(self, call: Call, step: MegatronStep) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from ..actions import Compute, Place, Reduce, Tensor
+from ..clocks import clock_of
 from ..program import Program
 from ..transport import Transport
 from ..walk import Walk
@@ -23,7 +24,7 @@ class MegatronStep(Walk):
     activations at once."""
 
     def __init__(self, program: Program, transport: Transport, call: Call) -> None:
-        super().__init__(program, transport)
+        super().__init__(program, transport, clock_of(call.device))
         self.call, self.schedules = call, core("pipeline_parallel.schedules")
         self.data = [Microbatches(iterator) for iterator in call.iterators]
         self.sync = GradientSync(call.config, call.model)
