@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import time
 from typing import Any
 
 import torch
@@ -12,26 +13,43 @@ from ..errors import InputError
 from .timing import Clock, CpuClock, Run
 
 _flushed_bytes = 256 << 20  # more than the second-level cache of any GPU
+_cycles_per_s = 2e9  # of a GPU, about
+_least_sleep_cycles, _most_sleep_cycles = 100_000, 50_000_000  # some 50 us and 25 ms
 
 
 class CudaClock(CpuClock):
-    """Events of a GPU. Its caches are emptied before each repetition; the kernels are queued meanwhile, so the time of
-    launching them does not count as long as it is shorter."""
+    """Events of a GPU. Its caches are emptied before each repetition. While the host launches, the GPU sleeps, half as
+    long again as the launches before took: they do not count. Where it woke too early the repetition is done again."""
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
         self._buffer = torch.empty(_flushed_bytes, dtype=torch.int8, device=device)
+        self._cycles = _least_sleep_cycles
 
     def sample(self, run: Run) -> float:
+        while True:
+            cycles = self._cycles
+            microseconds, launched_s, late = self._sample(run, cycles)
+            wanted = max(int(1.5 * _cycles_per_s * launched_s), 2 * cycles if late else 0)
+            self._cycles = min(max(_least_sleep_cycles, wanted), _most_sleep_cycles)
+            if not late or cycles == _most_sleep_cycles:
+                return microseconds
+
+    def _sample(self, run: Run, cycles: int) -> tuple[float, float, bool]:
+        """Microseconds, seconds of the launches, and whether the GPU woke before they were done."""
         stream = torch.cuda.current_stream(self._device)
         begin = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
         end = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
         self._buffer.zero_()
+        torch.cuda._sleep(cycles)  # type: ignore[no-untyped-call]
         begin.record(stream)
+        begun = time.perf_counter()
         run()
+        launched_s = time.perf_counter() - begun
+        late = bool(begin.query())  # type: ignore[no-untyped-call]
         end.record(stream)
         end.synchronize()
-        return float(begin.elapsed_time(end)) * 1e3
+        return float(begin.elapsed_time(end)) * 1e3, launched_s, late
 
 
 class Machine:
@@ -56,7 +74,8 @@ class Machine:
 
     def free_bytes(self) -> int:
         if self.is_gpu:
-            return int(torch.cuda.mem_get_info(self.device)[0])
+            kept = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
+            return int(torch.cuda.mem_get_info(self.device)[0]) + kept  # what PyTorch keeps for itself is free, too
         return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
     def is_like(self, device: str) -> bool:
@@ -81,7 +100,7 @@ class Machine:
         """Of the GPU's multiprocessors now; None where PyTorch cannot tell."""
         try:
             return int(torch.cuda.clock_rate(self.device))
-        except (RuntimeError, ImportError, ModuleNotFoundError):
+        except Exception:  # nvml has errors of its own
             return None
 
 

@@ -128,6 +128,9 @@ class FakeEvent:
     def record(self, stream):
         self.log.append(f"record on {stream}")
 
+    def query(self):
+        return len(self.log) < 9  # there before all was launched, in the first repetition
+
     def synchronize(self):
         self.log.append("wait")
 
@@ -135,10 +138,11 @@ class FakeEvent:
         return 0.25  # milliseconds
 
 
-def test_on_a_gpu_caches_are_emptied_before_and_events_stand_around_each_repetition(monkeypatch):
+def test_on_a_gpu_caches_are_emptied_before_and_the_gpu_sleeps_until_all_is_launched(monkeypatch):
     """There is no GPU in the test: what PyTorch would be told, in order."""
     monkeypatch.setattr(torch.cuda, "Event", FakeEvent)
     monkeypatch.setattr(torch.cuda, "current_stream", lambda device: f"stream of {device}")
+    monkeypatch.setattr(torch.cuda, "_sleep", lambda cycles: FakeEvent.log.append(f"sleep {cycles}"))
     clock = machine.CudaClock(torch.device("cpu"))
 
     class Buffer:
@@ -148,7 +152,10 @@ def test_on_a_gpu_caches_are_emptied_before_and_events_stand_around_each_repetit
     clock._buffer = Buffer()
     FakeEvent.log.clear()
     assert clock.sample(lambda: FakeEvent.log.append("run")) == 250.0
-    assert FakeEvent.log == ["flush", "record on stream of cpu", "run", "record on stream of cpu", "wait"]
+    repetition = ["record on stream of cpu", "run", "record on stream of cpu", "wait"]
+    assert FakeEvent.log == ["flush", "sleep 100000", *repetition, "flush", "sleep 200000", *repetition]
+    clock.sample(lambda: None)
+    assert "sleep 100000" in FakeEvent.log[-5:]  # launches take no time: no longer than needed
 
 
 @pytest.mark.parametrize("pass_", ["forward", "backward_input", "backward_weight"])
