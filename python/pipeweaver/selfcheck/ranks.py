@@ -1,0 +1,98 @@
+"""Two ranks run a plan by the executor: over NCCL where each has a GPU, else on one device over gloo."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from .. import plan
+from .cases import SCALES, uneven
+from .folder import Work
+
+RANKS = 2
+
+
+def run(work: Work) -> None:
+    """The part "ranks"."""
+    _plan(work)
+    store = dist.TCPStore(  # type: ignore[attr-defined]
+        "127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    outputs = [open(work.folder.path / f"ranks/rank-{rank}.log", "w", encoding="utf-8") for rank in range(RANKS)]
+    ranks = [subprocess.Popen([sys.executable, "-m", "pipeweaver.selfcheck.rank", str(work.folder.path), str(rank),
+                               str(store.port), str(work.left_s())], stdout=output, stderr=subprocess.STDOUT,
+                              env={**os.environ, "GLOO_SOCKET_IFNAME": "lo"})
+             for rank, output in enumerate(outputs)]
+    try:
+        ended = _ended(ranks, work.left_s())
+    finally:
+        for rank in ranks:
+            rank.kill()
+            rank.wait()
+        for output in outputs:
+            output.close()
+    for number, status in enumerate(ended):
+        if status != 0:
+            late = "gave no answer in time: it hangs, or waits for the other"
+            why = late if status is None else _last_line(work, number)
+            work.add({"check": "both ranks come to their end", "holds": False, "rank": number, "why": why})
+    for number in range(RANKS):
+        for row in (work.folder.json(f"ranks/rank-{number}.json") or {"rows": []})["rows"]:
+            work.add(row)
+
+
+def _plan(work: Work) -> None:
+    """The plan that the ranks run; its folder is for `pipeweaver replay --measured`."""
+    about, stack = work.about, uneven(SCALES[work.scale])
+    config: dict[str, Any] = {**stack.write(work.folder.path / "stacks"), "cluster": f"{about['cluster']}:{RANKS}",
+                              "tp": 1, "pp": RANKS, "partition": "dip", "packing": "given", "max_rounds": 20}
+    made = plan(config, out=work.folder.path / "ranks/plan")
+    work.folder.write_json("ranks/actions.json", made.replicas[0].actions)
+    work.folder.write_json("ranks/assignment.json", made.assignment)
+
+
+def _ended(ranks: list[subprocess.Popen[bytes]], seconds: float) -> list[int | None]:
+    """Their exit statuses, None where one runs still. Where one fails, the others have a few seconds more."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until and any(rank.poll() is None for rank in ranks):
+        if any(rank.poll() not in (None, 0) for rank in ranks):
+            until = min(until, time.monotonic() + 5)
+        time.sleep(0.05)
+    return [rank.poll() for rank in ranks]
+
+
+def _last_line(work: Work, rank: int) -> str:
+    lines = (work.folder.path / f"ranks/rank-{rank}.log").read_text(encoding="utf-8", errors="replace").split("\n")
+    return next((line.strip()[:300] for line in reversed(lines) if line.strip()), "ended without a word")
+
+
+def device_of(torch_device: str, rank: int) -> torch.device:
+    """Of one of the ranks: a GPU of its own where there are as many."""
+    if torch_device == "cpu":
+        return torch.device("cpu")
+    return torch.device("cuda", rank if own_devices(torch_device) else torch.device(torch_device).index or 0)
+
+
+def own_devices(torch_device: str) -> bool:
+    """Whether every rank has a GPU of its own."""
+    return torch_device != "cpu" and torch.cuda.device_count() >= RANKS
+
+
+def joined(rank: int, port: int, torch_device: str) -> None:
+    """Joins the two ranks."""
+    device = device_of(torch_device, rank)
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    else:
+        torch.set_num_threads(1)
+    wait = timedelta(seconds=60)
+    store = dist.TCPStore(  # type: ignore[attr-defined]
+        "127.0.0.1", port, is_master=False, timeout=wait)
+    backend = "nccl" if own_devices(torch_device) else "gloo"
+    dist.init_process_group(backend, store=store, rank=rank, world_size=RANKS, timeout=wait)

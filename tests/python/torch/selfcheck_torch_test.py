@@ -1,0 +1,264 @@
+"""The self-check in its form for a CPU, and what of its form for a GPU can be walked without one."""
+
+import contextlib
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import types
+
+import pytest
+from absent import needed
+
+torch = needed("torch")
+needed("pipeweaver")
+
+from pipeweaver.profiling import machine  # noqa: E402
+from pipeweaver.profiling.needs import Need, Needs  # noqa: E402
+from pipeweaver.selfcheck import cases, command, compare, folder, operators, page, rates, show, steps  # noqa: E402
+from pipeweaver.torch import clocks  # noqa: E402
+from selfcheck_document import measured_document  # noqa: E402
+
+GPU = cases.SCALES["gpu"]
+
+
+def selfcheck(*arguments):
+    return subprocess.run([sys.executable, "-m", "pipeweaver.selfcheck", *map(str, arguments)], capture_output=True,
+                          text=True, timeout=400)
+
+
+@pytest.fixture(scope="module")
+def torn(tmp_path_factory):
+    """A check of which one part has run, and another was torn off."""
+    out = tmp_path_factory.mktemp("selfcheck") / "check"
+    done = selfcheck("--cpu", "--out", out, "--budget", "40s", "--parts", "machine")
+    begun = folder.Work(folder.Folder(out), "steps", 1.0)
+    begun.add({"stack": "vlm", "how": "eager", "recompute": "none", "why": "torn off"})
+    return out, done
+
+
+@pytest.fixture(scope="module")
+def checked(torn, tmp_path_factory):
+    """The same check, gone on with to its end."""
+    out = tmp_path_factory.mktemp("selfcheck") / "check"
+    shutil.copytree(torn[0], out)
+    return out, selfcheck("--cpu", "--out", out, "--budget", "40s")
+
+
+def test_a_torn_check_says_what_is_missing_and_can_be_shown(torn):
+    out, done = torn
+    assert done.returncode == 5 and "missing: steps (missing)" in done.stdout, done.stdout + done.stderr
+    again = selfcheck("--compare", out)
+    assert again.returncode == 5 and "missing: steps (begun)" in again.stdout, again.stdout + again.stderr
+    assert 'data-verdict=unfinished' in (out / "selfcheck.html").read_text()
+
+
+def test_it_goes_on_where_it_was_and_ends_within_its_limits(torn, checked):
+    out, done = checked
+    said = done.stdout.rstrip().splitlines()
+    assert done.returncode == 0 and said[-2] == "verdict: within", done.stdout + done.stderr
+    assert (out / "machine.json").read_bytes() == (torn[0] / "machine.json").read_bytes()
+    document = json.loads((out / "selfcheck.json").read_text())
+    assert [part["state"] for part in document["parts"]] == ["complete"] * 4
+    assert document["scale"] == "cpu" and document["beyond"] == []
+
+
+def test_two_ranks_have_the_gradients_and_losses_of_one_process(checked):
+    rows = json.loads((checked[0] / "ranks.json").read_text())["rows"]
+    found = {(row["check"], row["rank"]): row for row in rows}
+    for rank in (0, 1):
+        assert found["gradients are those of one process", rank]["worst"] < 1e-6
+        assert found["steps that are timed have that loss, too", rank]["holds"]
+    told = found["Watch tells of rank 1 when it runs its forwards twice", 0]
+    assert not told["judged"] and told["told"] + told["before"] != []  # a CPU is not what the plan was made for
+
+
+def test_steps_are_predicted_by_own_tables_too(checked):
+    document = json.loads((checked[0] / "selfcheck.json").read_text())
+    rows = [row for row in document["steps"] if "seconds" in row]
+    assert rows
+    for row in rows:
+        # The tables of a CPU are assumptions; what was measured here is not.
+        assert abs(row["own"]["error"]) < abs(row["shipped"]["error"]), row
+        assert row["parameters"] > 0 and 0 < row["fastest_s"] <= row["seconds"] <= row["slowest_s"]
+    losses = {row["stack"]: row["loss"] for row in rows if row["recompute"] == "none"}
+    for row in rows:  # recomputation changes no loss
+        assert row["loss"] == pytest.approx(losses[row["stack"]], rel=1e-5)
+
+
+def test_a_check_is_of_one_machine(torn):
+    about = json.loads((torn[0] / "about.json").read_text())
+    assert about["torch"] == torch.__version__ and about["cluster"] == "cpu" and about["gpu"] is None
+    other = torn[0].parent / "other"
+    shutil.copytree(torn[0], other)
+    (other / "about.json").write_text(json.dumps({**about, "torch": "1.0"}))
+    done = selfcheck("--cpu", "--out", other)
+    assert done.returncode == 2 and "has a check of torch 1.0, this is" in done.stderr
+
+
+def test_bad_input_is_one_line(tmp_path):
+    for arguments, why in ((["--budget", "5"], "--budget: is '5', allowed are"),
+                           (["--parts", "all"], "--parts: there is no part 'all', allowed are machine, steps"),
+                           (["--device", "cuda:99"], "--device: is 'cuda:99', PyTorch sees"),
+                           (["--compare", tmp_path], "has no about.json, a folder of a check is needed")):
+        done = selfcheck("--out", tmp_path / "check", *arguments)
+        assert done.returncode == 2 and done.stdout == "" and len(done.stderr.splitlines()) == 1, done.stderr
+        assert why in done.stderr
+    assert not (tmp_path / "check").exists()
+    damaged = tmp_path / "damaged"
+    damaged.mkdir()
+    (damaged / "about.json").write_text("{")
+    assert "about.json: is damaged" in selfcheck("--compare", damaged).stderr
+
+
+@pytest.mark.parametrize("name", ["vlm", "moe", "dit"])
+def test_what_runs_on_a_gpu_has_the_shapes_and_weights_that_are_priced(name, pipeweaver, tmp_path):
+    """Forward and backward on tensors without memory, at the size of a GPU."""
+    stack = next(one for one in cases.stacks(GPU) if one.name == name)
+    with torch.device("meta"):
+        model, data = steps.network(stack).to(torch.bfloat16), steps.batches(stack)
+    for recompute in cases.RECOMPUTATIONS[::-1]:  # none is last: wrapped() wraps once more
+        steps.wrapped(model, recompute, compiled=False)
+        *inputs, target = data[0]
+        output = model(*(one.to(torch.bfloat16) if one.is_floating_point() else one for one in inputs))
+        (steps.flow_loss if name == "dit" else steps.token_loss)(output, target).backward()
+    assert all(weight.grad is not None and weight.grad.shape == weight.shape for weight in model.parameters())
+    files = stack.write(tmp_path)
+    answer = json.loads(pipeweaver("emulate", "--model", files["model"], "--batch", files["batch"], "--cluster",
+                                   "h200-sxm:1", "--tp", "1", "--pp", "1", "--recipe", "torch-fsdp2", "--json"))
+    assert answer["asked"]["microbatches"] == cases.MICROBATCHES
+    priced = answer["replicas"][0]["ranks"][0]["memory"]["weights_bytes"] / 2
+    assert sum(weight.numel() for weight in model.parameters()) == pytest.approx(priced, rel=0.01)
+
+
+def test_every_case_of_a_gpu_comes_once_eager_ones_first():
+    names = [str(case) for case in steps.cases("gpu")]
+    assert len(set(names)) == 18 and all(" eager " in name for name in names[:9])
+    assert all(" eager " in str(case) for case in steps.cases("cpu"))
+
+
+class FakeEvent:
+    """On a GPU where every mark comes a millisecond after the one before, and the host is ahead of it."""
+
+    made = 0
+
+    def __init__(self, enable_timing):
+        assert enable_timing
+        self.at = None
+
+    def record(self, stream):
+        assert stream == "stream of cuda:0"
+        FakeEvent.made += 1
+        self.at = FakeEvent.made
+
+    def query(self):
+        return False
+
+    def synchronize(self):
+        assert self.at is not None
+
+    def elapsed_time(self, other):
+        return float(other.at - self.at)
+
+
+@pytest.fixture
+def fake_gpu(monkeypatch):
+    """What PyTorch is told, without a GPU that hears it."""
+    told = []
+    monkeypatch.setattr(torch.cuda, "Event", FakeEvent)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: f"stream of {device}")
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda device=None: told.append("synchronize"))
+    monkeypatch.setattr(torch.cuda, "_sleep", lambda cycles: told.append(f"sleep {cycles}"))
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: told.append("empty cache"))
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 100)
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: 1100)
+    monkeypatch.setattr(torch.cuda, "max_memory_reserved", lambda device: 2000)
+    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda device: told.append("peaks from here"))
+    return told
+
+
+def test_passes_on_a_gpu_are_timed_by_events_of_its_stream(fake_gpu):
+    clock = clocks.clock_of(torch.device("cuda:0"))
+    for _ in range(4):
+        clock.mark()
+    assert clock.seconds() == pytest.approx([0, 0.001, 0.002, 0.003])
+    assert isinstance(clocks.clock_of(torch.device("cpu")), clocks.HostClock)
+
+
+def test_peaks_on_a_gpu_are_those_of_the_timed_steps_alone(fake_gpu, monkeypatch):
+    class Step:
+        def __call__(self):
+            fake_gpu.append("step that is not timed")
+            return 1.0
+
+        def launch(self):
+            fake_gpu.append("step")
+
+    monkeypatch.setattr(steps, "_step", lambda case, device: (Step(), 7))
+    row = steps.measured(steps.cases("gpu")[0], torch.device("cuda:0"), left_s=100)
+    assert (row["allocated_bytes"], row["reserved_bytes"], row["parameters"]) == (1000, 2000, 7)
+    begun = fake_gpu.index("peaks from here")
+    assert "step" not in fake_gpu[:begun] and "step that is not timed" not in fake_gpu[begun:]
+    assert fake_gpu[begun + 1:begun + 3] == ["step", "synchronize"] and fake_gpu.count("step") == row["steps"] == 7
+
+
+def test_launches_are_measured_one_by_one_and_as_a_graph(fake_gpu, monkeypatch):
+    captured = []
+    graph = types.SimpleNamespace(replay=lambda: captured.append("replay"))
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", lambda: graph)
+    monkeypatch.setattr(torch.cuda, "graph", contextlib.nullcontext)
+    clock = machine.CudaClock(torch.device("cpu"))
+    clock._device = torch.device("cuda:0")
+    fake = types.SimpleNamespace(device=torch.device("cpu"), clock=lambda: clock)
+    by_host, by_graph = rates._launches(fake, {"launches": 50}, 0.01)
+    assert by_host["unit"] == by_graph["unit"] == "us a kernel" and captured
+    assert by_graph["value"] == pytest.approx(1000 / 50)  # a replay took a millisecond
+
+
+def test_what_the_tables_know_least_is_measured_first():
+    def need(m, basis, share):
+        row = {"dtype": "bf16", "m": m, "n": 8, "k": 4, "pass": "forward", "times": 1, "estimate_us": 1, "basis": basis,
+               "share_percent": share}
+        return Need("gemm", {name: str(value) for name, value in row.items()})
+
+    first = Needs("h200_sxm", [need(1, "exact", 60), need(2, "interpolated", 30), need(3, "modelled", 10)])
+    second = Needs("h200_sxm", [need(3, "modelled", 50), need(4, "extrapolated", 50)])
+    found = operators.in_order([first, second])
+    assert [one["m"] for one in found] == [3, 4, 2, 1] and sum(one.share for one in found) == pytest.approx(1)
+
+
+def test_what_is_beyond_a_limit_is_said_line_by_line():
+    document = measured_document()
+    assert compare._beyond(document) == [
+        "gradients, rank 0: does not hold (1, limit 0.0001)",
+        "vlm eager, recompute none: the step is predicted +100.0 %",
+        "vlm eager, recompute none: the peak is predicted +100.0 %",
+        "moe eager, recompute none: the step is predicted +100.0 %",
+        "moe eager, recompute none: the peak is predicted +100.0 %",
+        "gemm forward, exact: the middle one of 9 is predicted +20.0 %",
+        "the two ranks' step with its passes' own times is +20.0 %"]
+    document["scale"] = "cpu"
+    assert compare._beyond(document) == ["gradients, rank 0: does not hold (1, limit 0.0001)"]
+
+
+def test_text_and_page_show_the_same_tables():
+    document = {**measured_document(), "beyond": ["<one>"], "verdict": "beyond"}
+    text, html = show.text(document), page.page(document)
+    assert "beyond: <one>" in text and "missing: ranks (failed: x)" in text
+    assert "<li>&lt;one&gt;</li>" in html and "GPU &lt;1&gt;" in html and "<one>" not in html
+    for name, _, rows in show.tables(document):
+        assert rows and name in text and page._text(name) in html
+
+
+def test_a_gpu_is_known_by_its_name():
+    assert command.cluster_of("NVIDIA H200") == "h200-sxm" and command.cluster_of("NVIDIA GB200") == "gb200-nvl72"
+    assert command.cluster_of("NVIDIA A100 80GB PCIe") == "a100-pcie" and command.cluster_of(None) == "cpu"
+    with pytest.raises(command.InputError, match="--cluster: is missing"):
+        command.cluster_of("Radeon")
+
+
+def test_the_parts_keep_the_ten_minutes():
+    assert sum(part.seconds(600) for part in folder.PARTS) <= 0.92 * 600
+    for part in folder.PARTS:
+        assert pathlib.Path(folder.__file__).with_name(f"{part.module}.py").exists()
