@@ -4,50 +4,52 @@
     cmake --preset fuzz && cmake --build --preset fuzz     (Debian: clang-14, libclang-rt-14-dev)
     tools/fuzz.py [--minutes 20] [--jobs 2] [TARGET...]
 
-Each target begins with tests/fuzz/corpus/TARGET; with --keep what covers more is merged into it at the end, of each the
-150 smallest inputs. Exits with 1 if any target crashed, hung or met a sanitizer's report; the input then lies in
-build/fuzz/found.
+Each target begins with the cases of its archive (tools/corpus.py); with --keep what covers more is merged into that at
+the end, of each the 150 smallest inputs. Exits with 1 if any target crashed, hung or met a sanitizer's report; the
+input then lies in build/fuzz/found.
 """
 
 import argparse
 import concurrent.futures
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 
+import corpus
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-CORPUS = ROOT / "tests/fuzz/corpus"
 FOUND = ROOT / "build/fuzz/found"
 MOST = 150  # inputs of a corpus
 LONGEST = {"request": 60}  # seconds of an input, else 10: one may open a session, on a machine that has other work
 
 
-def keep_smallest(learnt, corpus):
+def keep_smallest(learnt, target):
     """What was learnt goes into the corpus in place of what was learnt before, as far as MOST allows; the seeds, whose
     names are no digests, stay."""
-    for old in corpus.iterdir():
-        if re.fullmatch("[0-9a-f]{40}", old.name):
-            old.unlink()
+    known = corpus.cases_of(target)
+    cases = {name: known[name] for name in known if not re.fullmatch("[0-9a-f]{40}", name)}
     for path in sorted(learnt.iterdir(), key=lambda one: (one.stat().st_size, one.name))[:MOST]:
-        shutil.copy(path, corpus / path.name)
+        cases[path.name] = path.read_bytes()
+    corpus.keep(target, cases)
 
 
 def fuzz(target, binary, minutes, keep):
     """Runs one fuzzer; returns what it did."""
-    with tempfile.TemporaryDirectory() as fresh:
-        command = [binary, fresh, CORPUS / target, f"-max_total_time={round(60 * minutes)}",
+    with tempfile.TemporaryDirectory() as folder:
+        fresh, known, merged = (pathlib.Path(folder, name) for name in ("fresh", "known", "merged"))
+        fresh.mkdir()
+        corpus.extract(target, known)
+        command = [binary, fresh, known, f"-max_total_time={round(60 * minutes)}",
                    f"-timeout={LONGEST.get(target, 10)}", "-rss_limit_mb=2048",
                    "-max_len=16384", "-print_final_stats=1", "-seed=1", f"-artifact_prefix={FOUND}/{target}-"]
         done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
         if keep and done.returncode == 0:
-            merged = pathlib.Path(fresh, "merged")
             merged.mkdir()
-            subprocess.run([str(binary), "-merge=1", str(merged), str(CORPUS / target), fresh], capture_output=True,
+            subprocess.run([str(binary), "-merge=1", str(merged), str(known), str(fresh)], capture_output=True,
                            check=True)
-            keep_smallest(merged, CORPUS / target)
+            keep_smallest(merged, target)
     runs = re.search(r"number_of_executed_units: (\d+)", done.stderr)
     return target, done.returncode, int(runs.group(1)) if runs else 0, done.stderr
 
@@ -57,11 +59,11 @@ def main():
     parser.add_argument("--binaries", default=ROOT / "build/fuzz/bin", type=pathlib.Path)
     parser.add_argument("--minutes", type=float, default=20)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--keep", action="store_true", help="merge what was learnt into the corpora")
+    parser.add_argument("--keep", action="store_true", help="merge what was learnt into the archives")
     parser.add_argument("targets", nargs="*", help="all, unless some are named")
     asked = parser.parse_args()
     FOUND.mkdir(parents=True, exist_ok=True)
-    targets = asked.targets or sorted(path.name for path in CORPUS.iterdir())
+    targets = asked.targets or corpus.readers()
     wrong = 0
     with concurrent.futures.ThreadPoolExecutor(asked.jobs) as pool:
         runs = [pool.submit(fuzz, target, asked.binaries / f"fuzz_{target}", asked.minutes, asked.keep)

@@ -1,4 +1,4 @@
-// libFuzzer on one of the readers, -DPIPEWEAVER_FUZZ_TARGET=... (CMakeLists.txt). The corpora lie beside this file.
+// libFuzzer on one of the readers, -DPIPEWEAVER_FUZZ_TARGET=... (CMakeLists.txt). tools/corpus.py has the corpora.
 #include "pipeweaver/base/error.hpp"
 #include "tests/fuzz/readers.hpp"
 

@@ -1,5 +1,6 @@
 """tools/corpus.py: what is added is there again, equal cases are equal bytes, and no case is lost."""
 
+import gzip
 import importlib.util
 import os
 
@@ -56,3 +57,12 @@ def test_another_case_of_a_name_and_a_reader_misspelt_are_refused(corpus, files)
         corpus.add("how", files(b=b"2"), True)
     assert [path.name for path in corpus.CORPUS.iterdir()] == ["how.tar.gz"]
     assert (corpus.CORPUS / "how.tar.gz").read_bytes() == before
+
+
+def test_the_archives_are_as_the_script_writes_them(corpus):
+    for archive in sorted((ROOT / "tests/fuzz/corpus").iterdir()):
+        (corpus.CORPUS / archive.name).write_bytes(archive.read_bytes())
+    assert len(corpus.readers()) > 5
+    for reader in corpus.readers():
+        written = gzip.decompress(corpus.packed(corpus.cases_of(reader)))
+        assert written == gzip.decompress((corpus.CORPUS / f"{reader}.tar.gz").read_bytes()), reader
