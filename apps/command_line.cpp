@@ -29,8 +29,8 @@ class Page : public CLI::FormatterBase {
 public:
     explicit Page(Manual manual) : manual_(std::move(manual)) {}
 
-    std::string make_help(const CLI::App* command, std::string /*name*/, CLI::AppFormatMode /*mode*/) const override {
-        return page_of(shape_of(*command));
+    std::string make_help(const CLI::App* command, std::string /*name*/, CLI::AppFormatMode mode) const override {
+        return page_of(shape_of(*command), mode == CLI::AppFormatMode::All ? PageLength::whole : PageLength::usual);
     }
 
     const Manual& manual() const { return manual_; }
@@ -70,7 +70,9 @@ CommandShape shape_of(const CLI::App& command) {
                        {},
                        {}};
     if (const auto page = std::dynamic_pointer_cast<Page>(command.get_formatter())) shape.manual = page->manual();
-    for (const CLI::Option* option : command.get_options()) shape.options.push_back(shape_of(*option));
+    for (const CLI::Option* option : command.get_options())
+        if (option != command.get_help_all_ptr() || !shape.manual.usual.empty())
+            shape.options.push_back(shape_of(*option));
     for (const CLI::App* one : commands_of(command)) shape.commands.push_back(shape_of(*one));
     return shape;
 }
@@ -107,6 +109,7 @@ void add_elsewhere(CLI::App& parent, const std::string& name, const std::string&
                    std::function<void(const std::vector<std::string>&)> run) {
     CLI::App& app = *parent.add_subcommand(name, about);
     app.set_help_flag();
+    app.set_help_all_flag();
     app.prefix_command();
     on_run(app, [&app, run = std::move(run)] { run(app.remaining()); });
 }
@@ -310,6 +313,7 @@ void run_program(const Program& program, int argc, char** argv) {
     CLI::App app{program.about, program.name};
     says_what_there_is(app);
     app.set_help_flag("-h,--help", "print this page and exit");
+    app.set_help_all_flag("--help-all", "print a page with all options and exit");
     app.set_version_flag("--version", program.name + " " + program.version, "print the version and exit");
     describe(app, program.manual);
     for (const auto add : program.commands) add(app);

@@ -164,7 +164,9 @@ void add_emulate(CLI::App& program) {
          .files = {{"emulation.json", "all figures, for a program"},
                    {"trace.json.gz", "the kernels of the traced ranks; opens in Perfetto"},
                    {"run.json", "what was measured: seconds, threads, memory, reuse"}},
-         .see_also = {"pipeweaver plan", "pipeweaver validate", "docs/emulate.md", "docs/formats.md"}});
+         .see_also = {"pipeweaver plan", "pipeweaver validate", "docs/emulate.md", "docs/formats.md"},
+         .usual = {"model", "cluster", "tp", "pp", "layout", "batch", "dataset", "microbatches", "recipe", "partition",
+                   "policy", "schedule", "recompute", "what-if", "trace", "out", "json"}});
 }
 
 }  // namespace pipeweaver::apps

@@ -67,6 +67,17 @@ std::vector<std::string> groups_of(const CommandShape& command) {
     return groups;
 }
 
+bool is_usual(const OptionShape& option, const std::vector<std::string>& usual) {
+    return option.names.empty() || option.group == "Options" ||
+           std::find(usual.begin(), usual.end(), option.names.front()) != usual.end();
+}
+
+// Leaves the options that --help lists.
+CommandShape usual_of(CommandShape command) {
+    std::erase_if(command.options, [&](const OptionShape& one) { return !is_usual(one, command.manual.usual); });
+    return command;
+}
+
 std::string options_of(const CommandShape& command) {
     std::string text;
     for (const auto& group : groups_of(command)) {
@@ -120,7 +131,7 @@ std::string roff_line(std::string_view line) {
 
 void add_pages(const CommandShape& command, std::string& page) {
     page += fmt::format(".SH {}\n.nf\n", roff_line(command.full_name));
-    const std::string text = page_of(command);
+    const std::string text = page_of(command, PageLength::whole);
     for (std::string_view help = text; !help.empty();) {
         const std::size_t length = std::min(help.find('\n'), help.size());
         page += roff_line(help.substr(0, length)) + "\n";
@@ -133,15 +144,21 @@ void add_pages(const CommandShape& command, std::string& page) {
 
 }  // namespace
 
-std::string page_of(const CommandShape& command) {
+std::string page_of(const CommandShape& command, PageLength length) {
     const Manual& manual = command.manual;
+    const bool shorter = length == PageLength::usual && !manual.usual.empty();
+    const std::string options = !shorter
+                                    ? options_of(command)
+                                    : options_of(usual_of(command)) +
+                                          fmt::format("\n  `{} --help-all` lists {} options more.\n", command.full_name,
+                                                      command.options.size() - usual_of(command).options.size());
     std::string commands;
     for (const CommandShape& one : command.commands) commands += entry(one.name, one.about);
     const std::string& name = command.full_name;
     return fmt::format("NAME\n{}\nSYNOPSIS\n{}", wrapped(name + " - " + command.about, 2),
                        wrapped(name + " " + manual.synopsis, 2)) +
            section("DESCRIPTION", wrapped(manual.description, 2)) + section("COMMANDS", commands) +
-           section("OPTIONS", options_of(command)) + section("EXAMPLES", examples_of(manual)) +
+           section("OPTIONS", options) + section("EXAMPLES", examples_of(manual)) +
            section("FILES", entries(manual.files)) +
            section("EXIT STATUS",
                    "  0  done\n"

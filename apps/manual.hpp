@@ -16,6 +16,9 @@ struct Manual {
     std::vector<std::pair<std::string, std::string>> examples;
     std::vector<std::pair<std::string, std::string>> files;  ///< name, what it is
     std::vector<std::string> see_also;
+    /// The options that --help lists, without dashes, where the command has so many that --help-all lists the rest;
+    /// empty: --help lists all.
+    std::vector<std::string> usual{};
 };
 
 /// An option or operand as pages and completion show it.
@@ -38,8 +41,11 @@ struct CommandShape {
     std::vector<CommandShape> commands;  ///< below it
 };
 
-/// --help of a command.
-[[nodiscard]] std::string page_of(const CommandShape& command);
+/// What a page lists: --help the usual options, --help-all the whole of them.
+enum class PageLength { usual, whole };
+
+/// A command's page.
+[[nodiscard]] std::string page_of(const CommandShape& command, PageLength length);
 
 /// All pages in one, as source for man(1).
 [[nodiscard]] std::string man_page(const CommandShape& program);

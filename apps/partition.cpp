@@ -87,7 +87,9 @@ void add_partition(CLI::App& program) {
                        "pipeweaver partition --model dip-vlm-s --cluster h100-sxm:16 --dataset vlm-mix "
                        "--microbatches 4 --sample batch --out partition.json --picture partition.svg"}},
          .files = {{"FILE", "the partition (pipeweaver-partition/1)"}},
-         .see_also = {"pipeweaver plan", "pipeweaver emulate", "docs/formats.md"}});
+         .see_also = {"pipeweaver plan", "pipeweaver emulate", "docs/formats.md"},
+         .usual = {"model", "cluster", "tp", "pp", "layout", "batch", "dataset", "microbatches", "recipe", "sample",
+                   "out", "picture", "budget", "json"}});
 }
 
 }  // namespace pipeweaver::apps

@@ -251,7 +251,9 @@ void add_plan(CLI::App& program) {
                     "only with --also torch-csv"},
                    {"run.json", "what was measured: seconds, threads, host"}},
          .see_also = {"pipeweaver list", "pipeweaver show", "pipeweaver emit", "docs/your-own-model.md",
-                      "docs/formats.md"}});
+                      "docs/formats.md"},
+         .usual = {"model", "cluster", "tp", "pp", "layout", "batch", "dataset", "microbatches", "global-batch",
+                   "target", "now", "recipe", "out", "budget", "json", "verbose"}});
 }
 
 }  // namespace pipeweaver::apps

@@ -149,7 +149,9 @@ void add_recommend(CLI::App& program) {
                        "--budget-usd 80000 --clusters h100-sxm --gpus 64,128 --prices h100-sxm=2.5 --out rent"}},
          .files = {{"report.html", "with --out: the answer for a person, one page that loads nothing"},
                    {"rows/", "with --out: the best rows, each as a command and as a study of one point"}},
-         .see_also = {"pipeweaver capacity", "pipeweaver support", "pipeweaver plan", "docs/capacity-study.md"}});
+         .see_also = {"pipeweaver capacity", "pipeweaver support", "pipeweaver plan", "docs/capacity-study.md"},
+         .usual = {"model", "batch", "dataset", "global-batch", "tokens", "days", "budget-usd", "clusters", "gpus",
+                   "prices", "recipe", "out", "budget", "json"}});
 }
 
 }  // namespace pipeweaver::apps

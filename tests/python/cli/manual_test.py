@@ -41,13 +41,32 @@ def options(page):
 
 @pytest.fixture(scope="session")
 def pages(pipeweaver):
-    return {command: pipeweaver(*command.split(), "--help") for command in COMMANDS}
+    """With all options."""
+    return {command: pipeweaver(*command.split(), "--help-all") for command in COMMANDS}
 
 
 @pytest.fixture(scope="session")
 def own_pages(pages):
     """Those that the program prints itself, which completion and the man page know."""
     return {command: page for command, page in pages.items() if command not in ELSEWHERE}
+
+
+@pytest.mark.parametrize("command", ["plan", "emulate", "partition", "recommend"])
+def test_help_lists_what_people_need_and_says_how_much_more_there_is(pipeweaver, pages, command):
+    page = pipeweaver(command, "--help")
+    shown, whole = options(page), options(pages[command])
+    assert set(shown) < set(whole) and len(shown) <= 20 and "--help-all" in shown
+    named = re.findall(r"--[a-z][\w-]*", sections(page)["SYNOPSIS"])
+    assert set(named) <= set(shown)
+    said = re.search(rf"`pipeweaver {command} --help-all` lists (\d+) options more", page)
+    assert int(said[1]) == len(whole) - len(shown)
+    assert {title: text for title, text in sections(page).items() if title != "OPTIONS"} == {
+        title: text for title, text in sections(pages[command]).items() if title != "OPTIONS"}
+
+
+def test_where_options_are_few_help_lists_all(pipeweaver, pages):
+    for command in ("replay", "costdb query", "list"):
+        assert pipeweaver(*command.split(), "--help") == pages[command]
 
 
 @pytest.mark.parametrize("command", ["", "costdb", "bench"])
