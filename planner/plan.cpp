@@ -142,6 +142,32 @@ bool takes_launched(const Job& job, const Wanted& wanted) {
     return wanted.opponents && wanted.search && !searches_order(job) && !job.fixed && job.partition.empty();
 }
 
+// How thoroughly a partition is chosen for so many replicas: by the time that is left, where it is limited.
+ChoiceEffort effort_in(const Time& time, std::size_t threads, std::size_t replicas) {
+    ChoiceEffort effort = quick_choice;
+    if (time.is_over()) effort.most_tuned = 0;
+    if (const auto left = time.left())
+        effort.most_tasks_of_replica =
+            static_cast<std::size_t>(*left / time_of_task) * threads / std::max<std::size_t>(1, replicas);
+    return effort;
+}
+
+// The part of the time that schedules of targets get beside those of so many replicas.
+double part_for_targets(const Job& job, const Wanted& wanted, std::size_t threads, std::size_t replicas) {
+    if (!wanted.targets) return 0;
+    const double turns = static_cast<double>(std::max<std::size_t>(1, replicas / threads));
+    const double part = has_own_plan(target(job.target)) ? fractions.asked_target : fractions.target;
+    return part / (part + (1 - part) * turns);
+}
+
+// How replicas stand up to wrong costs beside what engineers run; none where none was replayed.
+std::optional<Robustness> robustness_beside(const Job& job, const std::vector<const ScheduledStep*>& examined,
+                                            const Beside& opponents, const Baseline* policy, const Executor& execute) {
+    if (examined.empty()) return std::nullopt;
+    const Draws draws{.seed = job.seed, .memory = usable_bytes(job.setup->cluster)};
+    return robustness_of(examined, opponents.run ? &*opponents.run : nullptr, policy, draws, execute);
+}
+
 // The opponents' rows go first.
 Baselines together(Baselines theirs, const Baselines& policies) {
     theirs.all.insert(theirs.all.end(), policies.all.begin(), policies.all.end());
@@ -184,23 +210,16 @@ Plan make_plan(const Job& job, const Batch& batch, const Executor& execute, cons
             return launched_plan(job, *known, by_load, theirs->replicas());
     }
     const auto numbers = wanted.only_examined ? by_load.examined : replicas_of(job, wanted);
-    ChoiceEffort effort = quick_choice;
-    if (time.is_over()) effort.most_tuned = 0;
     const std::size_t threads = threads_of(execute);
-    if (const auto left = time.left())
-        effort.most_tasks_of_replica =
-            static_cast<std::size_t>(*left / time_of_task) * threads / std::max<std::size_t>(1, numbers.size());
     PartitionChoice choice =
-        choose_partition(job, batch, effort, execute, time.fraction(beside_replicas(fractions.partition, job, threads)),
-                         wanted.on_doing);
+        choose_partition(job, batch, effort_in(time, threads, numbers.size()), execute,
+                         time.fraction(beside_replicas(fractions.partition, job, threads)), wanted.on_doing);
     Beside opponents =
         known ? std::move(*known)
               : beside(job, batch, wanted, by_load, execute, time.fraction(part_for_opponents(job, threads)));
     const Assignment assignment = exchange(job, batch, choice.partition, by_load, execute);
 
-    const double turns = static_cast<double>(std::max<std::size_t>(1, numbers.size() / threads));
-    const double part = has_own_plan(target(job.target)) ? fractions.asked_target : fractions.target;
-    const double for_targets = wanted.targets ? part / (part + (1 - part) * turns) : 0;
+    const double for_targets = part_for_targets(job, wanted, threads, numbers.size());
     const AllReplicas all{job, wanted, choice.partition, assignment};
     PlannedReplicas searched(all, numbers, wanted.on_replica);
     searched.plan(execute, time, 1 - for_targets - (wanted.robustness ? fractions.robustness : 0));
@@ -214,13 +233,9 @@ Plan make_plan(const Job& job, const Batch& batch, const Executor& execute, cons
     const bool takes_theirs = theirs && theirs->replicas().step() < searched.step();
     PlannedReplicas& replicas = takes_theirs ? theirs->replicas() : searched;
 
-    std::optional<Robustness> robustness;
     const auto examined = wanted.robustness ? replicas.replayed(time) : std::vector<const ScheduledStep*>();
-    if (!examined.empty()) {
-        const Draws draws{.seed = job.seed, .memory = usable_bytes(job.setup->cluster)};
-        robustness = robustness_of(examined, opponents.run ? &*opponents.run : nullptr,
-                                   takes_theirs ? nullptr : fastest_policy(policies), draws, execute);
-    }
+    auto robustness =
+        robustness_beside(job, examined, opponents, takes_theirs ? nullptr : fastest_policy(policies), execute);
     Plan plan = assemble(job, takes_theirs ? by_load : assignment, replicas.take());
     plan.is_opponents = takes_theirs;
     plan.choice = replicas.choice(plan.slowest);

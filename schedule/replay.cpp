@@ -85,6 +85,15 @@ Bytes peak_along(const Rank& rank, const std::vector<TaskId>& order, const std::
     return peak;
 }
 
+// The first task that a rank never comes to.
+Replay stuck(const Schedule& schedule, const std::vector<std::size_t>& next) {
+    Replay result;
+    result.outcome = Outcome::deadlock;
+    for (std::size_t r = 0; r < next.size() && !result.stuck_at; ++r)
+        if (next[r] < schedule.order[r].size()) result.stuck_at = schedule.order[r][next[r]];
+    return result;
+}
+
 }  // namespace
 
 Replay Replayer::replay(const Schedule& schedule) const {
@@ -126,13 +135,7 @@ Replay Replayer::replay(const Schedule& schedule) const {
             }
         }
     }
-    if (done < tasks) {
-        result = {};
-        result.outcome = Outcome::deadlock;
-        for (std::size_t r = 0; r < ranks && !result.stuck_at; ++r)
-            if (next[r] < schedule.order[r].size()) result.stuck_at = schedule.order[r][next[r]];
-        return result;
-    }
+    if (done < tasks) return stuck(schedule, next);
     for (std::size_t r = 0; r < ranks; ++r)
         if (!schedule.order[r].empty())
             result.makespan = std::max(result.makespan, Duration{clock[r]} + problem_->ranks[r].tail);

@@ -58,6 +58,20 @@ std::optional<Refusal> Planning::refused_for_load(Session& session, const Step& 
                               session.name, session.unfinished, limits_.rate));
 }
 
+Planning::StepPtr Planning::step_of(std::int64_t number, const std::string& sha, const planner::KeptSession& job,
+                                    Submission submission, TimePoint submitted) {
+    auto step = std::make_shared<Step>();
+    step->number = number;
+    step->sha256 = sha;
+    step->submitted = step->moved = submitted;
+    step->deadline = submitted + submission.within;
+    step->priority = submission.priority;
+    step->request = std::move(submission.request);
+    step->batch = job.batch(number, submission.samples);
+    step->samples = std::move(submission.samples);
+    return step;
+}
+
 std::optional<Refusal> Planning::submit(const std::string& name, std::int64_t number, Submission submission,
                                         bool& fresh) {
     fresh = false;
@@ -77,16 +91,7 @@ std::optional<Refusal> Planning::submit(const std::string& name, std::int64_t nu
     std::size_t planned = session->planned;
     lock.unlock();
     if (const auto known = served(name, number)) return known_as(*known, sha);
-    auto step = std::make_shared<Step>();
-    step->number = number;
-    step->sha256 = sha;
-    step->submitted = submitted;
-    step->moved = submitted;
-    step->deadline = submitted + submission.within;
-    step->priority = submission.priority;
-    step->request = std::move(submission.request);
-    step->batch = job->batch(number, submission.samples);
-    step->samples = std::move(submission.samples);
+    const auto step = step_of(number, sha, *job, std::move(submission), submitted);
     if (step->batch.samples.size() > limits_.samples)
         return Refusal{413, fmt::format("step {}: has {} samples, allowed are {}", number, step->batch.samples.size(),
                                         limits_.samples)};

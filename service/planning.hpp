@@ -185,6 +185,9 @@ private:
     using StepPtr = std::shared_ptr<Step>;
     using SessionPtr = std::shared_ptr<Session>;
 
+    /// A step with its batch. Throws what its samples are refused with.
+    static StepPtr step_of(std::int64_t number, const std::string& sha, const planner::KeptSession& job,
+                           Submission submission, TimePoint submitted);
     SessionPtr find(const std::string& name) const;
     std::optional<Refusal> refused_for_load(Session& session, const Step& step);  // under the lock
     void open_now(const SessionPtr& session, const std::string& asked);

@@ -172,6 +172,33 @@ std::size_t most_loaded(const Job& job, const std::vector<Microbatches>& replica
     return most;
 }
 
+// The partition and setting under which a known policy is fastest; the plan hears of all that were tried.
+std::optional<Tried> fastest_of(const ForTarget& to, const std::vector<Partition>& partitions, TargetPlan& plan,
+                                const Executor& execute, const Time& time) {
+    std::optional<Tried> best;
+    for (const Partition& partition : partitions) {
+        const Partition chain =
+            to.target.one_chain ? partition::in_one_chain(partition, to.job.setup->model) : partition;
+        plan.cut_short = plan.cut_short || (best && time.is_over());
+        if (plan.cut_short) break;
+        for (const Setting& setting : settings_of(to, chain, execute)) {
+            Tried tried = try_setting(to, chain, setting, execute);
+            if (tried.known.shortage) {
+                plan.why_not = tried.known.shortage->text();
+                continue;
+            }
+            if (tried.known.inexpressible) {
+                plan.why_not = *tried.known.inexpressible;
+                continue;
+            }
+            keep_policies(to.target, tried, plan.baselines, plan.why_not);
+            if (tried.best() == Duration::max() || (best && tried.best() >= best->best())) continue;
+            best = std::move(tried);
+        }
+    }
+    return best;
+}
+
 }  // namespace
 
 const TargetBaseline* TargetPlan::best(std::string_view policy) const {
@@ -193,26 +220,7 @@ TargetPlan make_target_plan(const Job& job, const Target& target, const std::vec
         plan.padding.microbatches = replicas.front();
     }
     const ForTarget to{job, target, plan.padding.microbatches};
-    std::optional<Tried> best;
-    for (const Partition& partition : partitions) {
-        const Partition chain = target.one_chain ? partition::in_one_chain(partition, job.setup->model) : partition;
-        plan.cut_short = plan.cut_short || (best && time.is_over());
-        if (plan.cut_short) break;
-        for (const Setting& setting : settings_of(to, chain, execute)) {
-            Tried tried = try_setting(to, chain, setting, execute);
-            if (tried.known.shortage) {
-                plan.why_not = tried.known.shortage->text();
-                continue;
-            }
-            if (tried.known.inexpressible) {
-                plan.why_not = *tried.known.inexpressible;
-                continue;
-            }
-            keep_policies(target, tried, plan.baselines, plan.why_not);
-            if (tried.best() == Duration::max() || (best && tried.best() >= best->best())) continue;
-            best = std::move(tried);
-        }
-    }
+    std::optional<Tried> best = fastest_of(to, partitions, plan, execute, time);
     if (!best) return plan;
 
     plan.recompute = best->setting.of_step;

@@ -48,6 +48,7 @@ Launch megatron_launch() {
 
 }  // namespace
 
+// Table: a target a row.
 const std::vector<Target>& targets() {
     static const std::vector<Target> all{{.name = "free",
                                           .option = "torch-actions",
