@@ -109,7 +109,10 @@ part_quick() {
 }
 
 part_format() { must "formatter and linter" tools_installed && check "clang-format" formatted; }
-part_structure() { check "structure" python3 tools/check_structure.py; }
+part_structure() {
+  check "structure" python3 tools/check_structure.py
+  check "commits" python3 tools/check_commits.py
+}
 part_build() {
   rm -rf "$results" && mkdir -p "$results"
   local since

@@ -3,12 +3,13 @@
 
 - circles of includes between rooms; a room is a source with its headers: the files of one stem in one module
 - edges between modules beyond those that ALLOWED has
-- public headers that no production code outside their module includes, directly or through another public header;
-  tests and studies are no production code
+- public headers that no production code outside their module includes, directly or through another public header, or
+  that fewer than two sources or headers of production include; tests and studies are no production code
 - chains of includes with more than 15 files, the source with which they begin counted; the longest of a module
 - folders with more than 40 sources
 - lines of C++ and Python with more than 120 characters
-- functions of C++ and Python with more than 60 lines
+- functions of C++ and Python with more than 50 lines, of tests, tools and studies with more than 60; a function that is
+  one table of data has "Table:" in the comment above it, and any number
 - links of a page (*.md) to a file or a heading that is not there
 
 Prints what it finds, a line each, and of this repository the longest chain of includes. Exits with 1 unless all that
@@ -29,7 +30,8 @@ EXTENSIONS = {".cpp", ".hpp", ".inl"}
 MOST_SOURCES = 40
 MOST_IN_CHAIN = 15
 MOST_CHARACTERS = 120
-MOST_LINES = 60
+MOST_LINES, MOST_LINES_BESIDE = 50, 60
+BESIDE = {"tests", "tools", "studies", "examples", "bench"}  # production
 
 # What each module may include besides itself.
 ALLOWED = {
@@ -172,6 +174,13 @@ def find_unused_headers(tree, tolerated):
             if name not in tolerated]
 
 
+def find_lonely_headers(tree, tolerated):
+    users = collections.Counter(target for path, targets in tree.includes.items() for target in set(targets)
+                                if is_public(target) and module_of(path) not in NOT_PRODUCTION)
+    return [f"public header with {users[path]} users in production: {path}" for path in tree.files
+            if is_public(path) and users[path] < 2 and str(path) not in tolerated]
+
+
 def longest_chains(tree):
     """Per module the longest row of files, from a .cpp on, of which each includes the next."""
     known = {}
@@ -294,15 +303,31 @@ def python_functions(text):
             if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef))]
 
 
+def is_table(path, first):
+    """Whether the comment above a function says that it is one."""
+    lines, above = path.read_text().splitlines(), first - 2
+    while above >= 0 and lines[above].lstrip().startswith(("//", "#")):
+        if "Table:" in lines[above]:
+            return True
+        above -= 1
+    return False
+
+
 @functools.cache
-def long_functions(path):
+def long_functions(path, most):
     functions = python_functions if path.suffix == ".py" else cpp_functions
-    return [(first, last) for first, last in functions(text_of(path)) if last - first >= MOST_LINES]
+    return [(first, last) for first, last in functions(text_of(path))
+            if last - first >= most and not is_table(path, first)]
+
+
+def most_lines(path):
+    return MOST_LINES_BESIDE if path.parts[0] in BESIDE else MOST_LINES
 
 
 def find_long_functions(tree, tolerated):
     return [f"function of {last - first + 1} lines: {path}:{first}" for path, owner in sources(tree)
-            if f"functions: {owner}" not in tolerated for first, last in long_functions(tree.root / path)]
+            if f"functions: {owner}" not in tolerated
+            for first, last in long_functions(tree.root / path, most_lines(path))]
 
 
 def prose(path):
@@ -336,8 +361,8 @@ def find_broken_links(tree, tolerated):
     return [finding for finding in found if finding not in tolerated]
 
 
-CHECKS = [find_circles, find_edges, find_unused_headers, find_long_chains, find_wide_folders, find_long_lines,
-          find_long_functions, find_broken_links]
+CHECKS = [find_circles, find_edges, find_unused_headers, find_lonely_headers, find_long_chains, find_wide_folders,
+          find_long_lines, find_long_functions, find_broken_links]
 
 
 def find_stale(tree, tolerated):

@@ -214,6 +214,7 @@ std::span<const MegatronRule> environment_rules() {
     return rules;
 }
 
+// Table: a rule a row.
 std::span<const MegatronRule> argument_rules() {
     using namespace in_arguments;
     static const std::array rules{
