@@ -1,14 +1,12 @@
 #include "pipeweaver/costdb/evaluate.hpp"
 
 #include "costdb/point_kinds.hpp"
-#include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/costdb/leave_out.hpp"
 
 #include <array>
 #include <functional>
 #include <map>
-#include <optional>
 #include <set>
 #include <tuple>
 
@@ -105,20 +103,12 @@ std::vector<LeftOut> run(const CostDatabase& database, const std::string& op, st
     auto experiments = folds_of<Point>(options);
     for (auto& plane : planes_of(database.measurements().*points)) experiments.push_back(std::move(plane));
     std::vector<std::vector<LeftOut>> slots(experiments.size());
-    std::vector<std::optional<Error>> errors(experiments.size());
-    execute(experiments.size(), [&](std::size_t i) {
-        try {
-            for (const auto& a : leave_out(subject, points, experiments[i].leaves_out))
-                slots[i].push_back(left_out(op, a, experiments[i].plane));
-        } catch (const Error& error) {
-            errors[i] = error;
-        }
+    run_jobs(execute, experiments.size(), [&](std::size_t i) {
+        for (const auto& a : leave_out(subject, points, experiments[i].leaves_out))
+            slots[i].push_back(left_out(op, a, experiments[i].plane));
     });
     std::vector<LeftOut> all;
-    for (std::size_t i = 0; i < slots.size(); ++i) {
-        if (errors[i]) throw *errors[i];
-        all.insert(all.end(), slots[i].begin(), slots[i].end());
-    }
+    for (const auto& slot : slots) all.insert(all.end(), slot.begin(), slot.end());
     return all;
 }
 
