@@ -1,10 +1,11 @@
 // LoongForge's --custom-pipeline-layers and --custom-virtual-pipeline-layers.
-#include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/options.hpp"
 #include "pipeweaver/launch/spellings.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <utility>
 
 namespace pipeweaver::launch {
 
@@ -13,11 +14,22 @@ namespace {
 constexpr std::string_view of_ranks = "--custom-pipeline-layers", of_stages = "--custom-virtual-pipeline-layers";
 constexpr std::int64_t most_custom_layers = 100'000;
 
-std::vector<std::int64_t> numbers(std::string_view name, const std::string& text) {
+// A rank or a stage each; or why they are none.
+struct Numbers {
+    std::vector<std::int64_t> all{};
+    std::string why_not{};
+};
+Numbers numbers(std::string_view name, const std::string& text) {
     std::vector<std::int64_t> all;
-    for (const std::string& part : parts_of(text)) all.push_back(parse_integer(name, part, 0, most_custom_layers));
-    if (all.size() < 2) fail(ErrorKind::input, "{}: '{}' is of one rank, allowed are two and more", name, text);
-    return all;
+    for (const std::string& part : parts_of(text)) {
+        const auto number = integer_in(part, 0, most_custom_layers);
+        if (!number)
+            return {{},
+                    fmt::format("{}: is '{}', allowed are whole numbers from 0 to {}", name, part, most_custom_layers)};
+        all.push_back(*number);
+    }
+    if (all.size() < 2) return {{}, fmt::format("{}: '{}' is of one rank, allowed are two and more", name, text)};
+    return {std::move(all), {}};
 }
 
 // As LoongForge shares out a rank's layers: the later chunks get the rest.
@@ -58,25 +70,29 @@ Spelled spell_custom_layers(const Split& split) {
     return said;
 }
 
-Split parse_custom_layers(const std::string& text, std::int64_t chunks) {
-    const auto of_rank = numbers(of_ranks, text);
+ReadSplit parse_custom_layers(const std::string& text, std::int64_t chunks) {
+    const auto [of_rank, why_not] = numbers(of_ranks, text);
+    if (!why_not.empty()) return {{}, why_not};
     Split split{.ranks = static_cast<std::int64_t>(of_rank.size())};
     split.layers.reserve(of_rank.size() * static_cast<std::size_t>(chunks));
     for (std::int64_t chunk = 0; chunk < chunks; ++chunk)
         for (std::size_t r = 0; r < of_rank.size(); ++r) {
             if (chunks > 1 && of_rank[r] < chunks)
-                fail(ErrorKind::input, "{}: rank {} has {} layers, allowed are {} and more, one for each chunk",
-                     of_ranks, r, of_rank[r], chunks);
+                return {{},
+                        fmt::format("{}: rank {} has {} layers, allowed are {} and more, one for each chunk", of_ranks,
+                                    r, of_rank[r], chunks)};
             split.layers.push_back(share(of_rank[r], chunks, chunk));
         }
-    return split;
+    return {std::move(split), {}};
 }
 
-Split parse_custom_virtual_layers(const std::string& text, std::int64_t ranks) {
-    Split split{.ranks = ranks, .layers = numbers(of_stages, text)};
+ReadSplit parse_custom_virtual_layers(const std::string& text, std::int64_t ranks) {
+    auto read = numbers(of_stages, text);
+    if (!read.why_not.empty()) return {{}, std::move(read.why_not)};
+    Split split{.ranks = ranks, .layers = std::move(read.all)};
     if (split.stages() % ranks != 0)
-        fail(ErrorKind::input, "{}: has {} stages, no multiple of the {} ranks", of_stages, split.stages(), ranks);
-    return split;
+        return {{}, fmt::format("{}: has {} stages, no multiple of the {} ranks", of_stages, split.stages(), ranks)};
+    return {std::move(split), {}};
 }
 
 }  // namespace pipeweaver::launch

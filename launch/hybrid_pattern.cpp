@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <string_view>
+#include <utility>
 
 namespace pipeweaver::launch {
 
@@ -51,7 +52,7 @@ Spelled spell_hybrid_pattern(const Split& split, const std::vector<std::string>&
     return {{{std::string(hybrid_flag), std::move(text)}}, {}};
 }
 
-std::vector<std::string> parse_hybrid_pattern(const std::string& text) {
+ReadStages parse_hybrid_pattern(const std::string& text) {
     std::vector<std::string> stages(1);
     for (std::size_t at = 0; at < text.size() && text[at] != '/'; ++at) {
         if (text[at] == '|')
@@ -59,12 +60,12 @@ std::vector<std::string> parse_hybrid_pattern(const std::string& text) {
         else if (hybrid_known.find(text[at]) != std::string_view::npos)
             stages.back() += text[at];
         else
-            fail(ErrorKind::input,
-                 "{}: has '{}' at {}, allowed are M (Mamba), G (gated delta net), * (attention), D and + (latent "
-                 "attention), - (feed-forward), E (experts), '|' and '/'",
-                 hybrid_flag, text[at], at);
+            return {{},
+                    fmt::format("{}: has '{}' at {}, allowed are M (Mamba), G (gated delta net), * (attention), D and "
+                                "+ (latent attention), - (feed-forward), E (experts), '|' and '/'",
+                                hybrid_flag, text[at], at)};
     }
-    return stages;
+    return {std::move(stages), {}};
 }
 
 Split split_of(const std::vector<std::string>& stages, const std::vector<std::string>& letters, std::int64_t ranks) {

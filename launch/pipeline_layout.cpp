@@ -1,11 +1,11 @@
 // Megatron-LM's --pipeline-model-parallel-layout, both ways, and the rules under which Megatron Core constructs it.
-#include "pipeweaver/base/error.hpp"
 #include "pipeweaver/launch/spellings.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace pipeweaver::launch {
 
@@ -22,56 +22,75 @@ std::string letters(std::int64_t layers) {
     return std::string(static_cast<std::size_t>(layers), 't');
 }
 
-// "*n" at `at`: n and the place behind it; none: there is no such thing.
-struct Times {
-    std::size_t count = 0, end = 0;
+// A text multiplied out, up to the first thing that is wrong with it.
+class Multiplied {
+public:
+    // "(...)*n" first, then "x*n", as Megatron Core does.
+    explicit Multiplied(std::string text) : text_(std::move(text)) {
+        multiply_groups();
+        multiply_letters();
+    }
+
+    const std::string& text() const { return text_; }
+    const std::string& why_not() const { return why_not_; }  // empty: nothing is wrong
+
+private:
+    // "*n": n and the place behind it.
+    struct Times {
+        std::size_t count = 0, end = 0;
+    };
+
+    // None: there is no such thing at `at`, or its number is too large.
+    std::optional<Times> times_at(std::size_t at) {
+        if (at + 1 >= text_.size() || text_[at] != '*' || !is_digit(text_[at + 1])) return std::nullopt;
+        Times times{0, at + 1};
+        for (; times.end < text_.size() && is_digit(text_[times.end]); ++times.end) {
+            times.count = times.count * 10 + static_cast<std::size_t>(text_[times.end] - '0');
+            if (times.count <= most_letters) continue;
+            refuse(fmt::format("'{}' has a number above {}", text_.substr(at, times.end - at + 1), most_letters));
+            return std::nullopt;
+        }
+        return times;
+    }
+
+    // What is in parentheses ends at the first that closes: they do not nest.
+    void multiply_groups() {
+        std::string out;
+        for (std::size_t at = 0; at < text_.size() && why_not_.empty(); ++at) {
+            const std::size_t close = text_[at] == '(' ? text_.find(')', at) : std::string::npos;
+            const auto times = close == std::string::npos || close == at + 1 ? std::nullopt : times_at(close + 1);
+            if (times) {
+                append(out, text_.substr(at + 1, close - at - 1), times->count);
+                at = times->end - 1;
+            } else {
+                append(out, text_.substr(at, 1), 1);
+            }
+        }
+        text_ = std::move(out);
+    }
+
+    void multiply_letters() {
+        std::string out;
+        for (std::size_t at = 0; at < text_.size() && why_not_.empty(); ++at) {
+            const auto times = times_at(at + 1);
+            append(out, text_.substr(at, 1), times ? times->count : 1);
+            if (times) at = times->end - 1;
+        }
+        text_ = std::move(out);
+    }
+
+    void append(std::string& out, const std::string& part, std::size_t times) {
+        if (out.size() + part.size() * times > most_letters)
+            return refuse(fmt::format("has more than {} letters, multiplied out", most_letters));
+        for (std::size_t i = 0; i < times; ++i) out += part;
+    }
+
+    void refuse(const std::string& why) {
+        if (why_not_.empty()) why_not_ = fmt::format("{}: {}", layout_flag, why);
+    }
+
+    std::string text_, why_not_;
 };
-std::optional<Times> times_at(const std::string& text, std::size_t at) {
-    if (at + 1 >= text.size() || text[at] != '*' || !is_digit(text[at + 1])) return std::nullopt;
-    Times times{0, at + 1};
-    for (; times.end < text.size() && is_digit(text[times.end]); ++times.end) {
-        times.count = times.count * 10 + static_cast<std::size_t>(text[times.end] - '0');
-        if (times.count > most_letters)
-            fail(ErrorKind::input, "{}: '{}' has a number above {}", layout_flag, text.substr(at, times.end - at + 1),
-                 most_letters);
-    }
-    return times;
-}
-
-void append(std::string& out, const std::string& part, std::size_t times) {
-    if (out.size() + part.size() * times > most_letters)
-        fail(ErrorKind::input, "{}: has more than {} letters, multiplied out", layout_flag, most_letters);
-    for (std::size_t i = 0; i < times; ++i) out += part;
-}
-
-// Each "(...)*n" multiplied out. What is in parentheses ends at the first that closes: they do not nest.
-std::string without_groups(const std::string& text) {
-    std::string out;
-    for (std::size_t at = 0; at < text.size(); ++at) {
-        const std::size_t close = text[at] == '(' ? text.find(')', at) : std::string::npos;
-        const auto times = close == std::string::npos || close == at + 1 ? std::nullopt : times_at(text, close + 1);
-        if (times) {
-            append(out, text.substr(at + 1, close - at - 1), times->count);
-            at = times->end - 1;
-        } else {
-            append(out, text.substr(at, 1), 1);
-        }
-    }
-    return out;
-}
-
-// Each "x*n" multiplied out.
-std::string without_times(const std::string& text) {
-    std::string out;
-    for (std::size_t at = 0; at < text.size(); ++at)
-        if (const auto times = times_at(text, at + 1)) {
-            append(out, text.substr(at, 1), times->count);
-            at = times->end - 1;
-        } else {
-            append(out, text.substr(at, 1), 1);
-        }
-    return out;
-}
 
 std::int64_t count(const LayoutStages& stages, char letter) {
     return std::accumulate(stages.begin(), stages.end(), std::int64_t{0},
@@ -120,24 +139,25 @@ Spelled spell_pipeline_layout(const Split& split) {
     return {{{std::string(layout_flag), text + letters(split.layers[last]) + "L"}}, {}};
 }
 
-LayoutStages parse_pipeline_layout(const std::string& text) {
+ReadStages parse_pipeline_layout(const std::string& text) {
     std::string plain = text;
     std::erase(plain, ',');
-    plain = without_times(without_groups(plain));
+    const Multiplied multiplied(std::move(plain));
+    if (!multiplied.why_not().empty()) return {{}, multiplied.why_not()};
     LayoutStages stages(1);
-    for (const char c : plain) {
-        if (c == '|') {
+    for (const char c : multiplied.text()) {
+        if (c == '|')
             stages.emplace_back();
-        } else if (c == 'E' || c == 't' || c == 'm' || c == 'L') {
+        else if (c == 'E' || c == 't' || c == 'm' || c == 'L')
             stages.back() += c;
-        } else {
-            fail(ErrorKind::input,
-                 "{}: stage {} of '{}' has '{}' behind '{}', allowed are E (embedding), t (decoder layer), m (multi-"
-                 "token prediction), L (loss), '|', ',', x*n and (...)*n, which does not nest",
-                 layout_flag, stages.size() - 1, text, c, stages.back());
-        }
+        else
+            return {{},
+                    fmt::format("{}: stage {} of '{}' has '{}' behind '{}', allowed are E (embedding), t (decoder "
+                                "layer), m (multi-token prediction), L (loss), '|', ',', x*n and (...)*n, which does "
+                                "not nest",
+                                layout_flag, stages.size() - 1, text, c, stages.back())};
     }
-    return stages;
+    return {std::move(stages), {}};
 }
 
 std::optional<std::string> why_not_constructed(const LayoutStages& stages, const LayoutFor& wanted) {

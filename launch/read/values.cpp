@@ -82,26 +82,25 @@ bool is_null(const Setting& setting) {
     return setting.values.size() == 1 && (setting.values.front() == "null" || setting.values.front() == "None");
 }
 
-std::vector<std::vector<std::string>> lists_of(const std::string& text, const std::string& where) {
+std::optional<std::vector<std::vector<std::string>>> lists_of(const std::string& text) {
     std::vector<std::vector<std::string>> lists;
     std::size_t depth = 0;
     std::string inside;
-    const auto bad = [&] { fail(ErrorKind::input, "{}: is '{}', allowed is a list of lists of names", where, text); };
     for (const char c : text) {
         if (c == '[') {
-            if (++depth > 2) bad();
+            if (++depth > 2) return std::nullopt;
             inside.clear();
         } else if (c == ']') {
-            if (depth == 0) bad();
+            if (depth == 0) return std::nullopt;
             if (depth-- == 2) lists.push_back(names_in(inside));
             inside.clear();
         } else if (depth == 2) {
             inside += c;
         } else if (depth == 0 || is_in_name(c)) {
-            if (is_in_name(c)) bad();
+            if (is_in_name(c)) return std::nullopt;
         }
     }
-    if (depth != 0 || lists.empty()) bad();
+    if (depth != 0 || lists.empty()) return std::nullopt;
     return lists;
 }
 

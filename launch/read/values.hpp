@@ -4,13 +4,14 @@
 #include "pipeweaver/launch/said.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace pipeweaver::launch {
 
-// Each throws Error{input} "WHERE: NAME: is 'x', allowed are ...".
+// Those of a setting throw Error{input} "WHERE: NAME: is 'x', allowed are ...".
 
 [[nodiscard]] std::int64_t integer_of(const Setting& setting, std::int64_t least);
 
@@ -29,7 +30,7 @@ namespace pipeweaver::launch {
 /// Whether the value is "null" or "None".
 [[nodiscard]] bool is_null(const Setting& setting);
 
-/// "[[a,b],[c]]", quotes or not, as lists of names.
-[[nodiscard]] std::vector<std::vector<std::string>> lists_of(const std::string& text, const std::string& where);
+/// "[[a,b],[c]]", quotes or not, as lists of names; none: it is no list of lists.
+[[nodiscard]] std::optional<std::vector<std::vector<std::string>>> lists_of(const std::string& text);
 
 }  // namespace pipeweaver::launch

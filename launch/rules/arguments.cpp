@@ -1,6 +1,5 @@
 // What Megatron-LM asserts of its arguments before anything is built.
 #include "launch/rules/rule.hpp"
-#include "pipeweaver/base/error.hpp"
 #include "pipeweaver/launch/spellings.hpp"
 
 #include <fmt/format.h>
@@ -66,13 +65,10 @@ Why one_way_of_chunks(const L& l, std::int64_t) {
 
 Why layout_stages(const L& l, std::int64_t) {
     if (l.layout.empty()) return std::nullopt;
-    try {
-        const std::size_t stages = parse_pipeline_layout(l.layout).size();
-        if (stages % static_cast<std::size_t>(l.pp) == 0) return std::nullopt;
-        return fmt::format("it has {} stages, {} ranks", stages, l.pp);
-    } catch (const Error& error) {
-        return error.what();
-    }
+    auto read = parse_pipeline_layout(l.layout);
+    if (!read.why_not.empty()) return std::move(read.why_not);
+    if (read.stages.size() % static_cast<std::size_t>(l.pp) == 0) return std::nullopt;
+    return fmt::format("it has {} stages, {} ranks", read.stages.size(), l.pp);
 }
 
 Why even_chunks(const L& l, std::int64_t) {

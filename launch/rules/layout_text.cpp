@@ -1,7 +1,6 @@
 #include "launch/rules/layout_text.hpp"
 
 #include "launch/read/values.hpp"
-#include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
 
 #include <fmt/format.h>
@@ -23,9 +22,14 @@ std::optional<char> letter_of(const std::string& name) {
     return std::nullopt;
 }
 
-LayoutLetters of_lists(const std::string& layout) {
-    LayoutLetters letters;
-    for (const auto& names : lists_of(layout, "model.pipeline_model_parallel_layout")) {
+ReadStages of_lists(const std::string& layout) {
+    const auto lists = lists_of(layout);
+    if (!lists)
+        return {
+            {},
+            fmt::format("model.pipeline_model_parallel_layout: is '{}', allowed is a list of lists of names", layout)};
+    ReadStages letters;
+    for (const auto& names : *lists) {
         letters.stages.emplace_back();
         for (const std::string& name : names) {
             const auto letter = letter_of(name);
@@ -38,13 +42,8 @@ LayoutLetters of_lists(const std::string& layout) {
 
 }  // namespace
 
-LayoutLetters layout_letters(const std::string& layout) {
-    try {
-        if (layout.starts_with('[')) return of_lists(layout);
-        return {parse_pipeline_layout(layout), {}};
-    } catch (const Error& error) {
-        return {{}, error.what()};
-    }
+ReadStages layout_letters(const std::string& layout) {
+    return layout.starts_with('[') ? of_lists(layout) : parse_pipeline_layout(layout);
 }
 
 }  // namespace pipeweaver::launch

@@ -7,12 +7,7 @@
 
 namespace pipeweaver::launch {
 
-struct LayoutLetters {
-    LayoutStages stages;
-    std::string why_not{};  ///< what is wrong with the text
-};
-
 /// "Et*3|..." or "[[embedding,decoder],[decoder,loss]]", in letters; e is an encoder layer.
-[[nodiscard]] LayoutLetters layout_letters(const std::string& layout);
+[[nodiscard]] ReadStages layout_letters(const std::string& layout);
 
 }  // namespace pipeweaver::launch

@@ -1,7 +1,6 @@
 // What follows from other settings in Megatron-LM's validate_args, ModelParallelConfig and TransformerConfig, and the
 // layers that are built from it.
 #include "launch/rules/layout_text.hpp"
-#include "pipeweaver/base/error.hpp"
 #include "pipeweaver/launch/rules.hpp"
 #include "pipeweaver/launch/spellings.hpp"
 
@@ -70,7 +69,8 @@ BuiltLayers of_layout(const L& l) {
 
 // Letters of stages; without a '|' ranks share them evenly.
 BuiltLayers of_pattern(const L& l) {
-    const auto stages = parse_hybrid_pattern(l.hybrid_pattern);
+    const auto [stages, why_not] = parse_hybrid_pattern(l.hybrid_pattern);
+    if (!why_not.empty()) return refused(why_not);
     const auto count = static_cast<std::int64_t>(stages.size());
     BuiltLayers built;
     if (count == 1) {
@@ -85,7 +85,9 @@ BuiltLayers of_pattern(const L& l) {
     return built;
 }
 
-BuiltLayers of_split(const L& l, const Split& split) {
+BuiltLayers of_split(const L& l, const ReadSplit& read) {
+    if (!read.why_not.empty()) return refused(read.why_not);
+    const Split& split = read.split;
     if (split.ranks != l.pp) return refused(fmt::format("{} ranks are said, there are {}", split.ranks, l.pp));
     if (split.depth() != *l.layers)
         return refused(fmt::format("{} layers are said, there are {}", split.depth(), *l.layers));
@@ -160,17 +162,12 @@ MegatronLaunch settled(MegatronLaunch l) {
 
 BuiltLayers built_layers(const MegatronLaunch& l) {
     using namespace in_settling;
-    BuiltLayers built;
-    try {
-        built = !l.hybrid_pattern.empty() ? of_pattern(l)
-                : !l.layout.empty()       ? of_layout(l)
-                : !l.custom_virtual_layers.empty()
-                    ? of_split(l, parse_custom_virtual_layers(l.custom_virtual_layers, l.pp))
-                : !l.custom_layers.empty() ? of_split(l, parse_custom_layers(l.custom_layers, l.vpp.value_or(1)))
+    BuiltLayers built =
+        !l.hybrid_pattern.empty()          ? of_pattern(l)
+        : !l.layout.empty()                ? of_layout(l)
+        : !l.custom_virtual_layers.empty() ? of_split(l, parse_custom_virtual_layers(l.custom_virtual_layers, l.pp))
+        : !l.custom_layers.empty()         ? of_split(l, parse_custom_layers(l.custom_layers, l.vpp.value_or(1)))
                                            : by_ranks(l);
-    } catch (const Error& error) {
-        return refused(error.what());
-    }
     if (built.mtp.empty() && built.why_not.empty()) {
         built.mtp.resize(built.layers.size());
         built.mtp.back() = l.mtp_layers.value_or(0);

@@ -38,6 +38,18 @@ struct Spelled {
     bool says() const { return why_not.empty(); }
 };
 
+/// What a text of stages says, in letters of layers; or what is wrong with it.
+struct ReadStages {
+    std::vector<std::string> stages{};
+    std::string why_not{};  ///< not empty: the flag and the place of what is wrong
+};
+
+/// What a list of layers says; or what is wrong with it.
+struct ReadSplit {
+    Split split{};
+    std::string why_not{};  ///< not empty: the flag and the rule that the list breaks
+};
+
 // --- Megatron-LM's layout string
 
 /// One stage after the other, in letters: E embedding, t decoder layer, m multi-token prediction, L loss.
@@ -46,9 +58,9 @@ using LayoutStages = std::vector<std::string>;
 /// The layout string, equal stages in a row said once.
 [[nodiscard]] Spelled spell_pipeline_layout(const Split& split);
 
-/// Multiplies out what Megatron Core does, in its order: commas go, then (...)*n, then x*n. Throws Error{input} with
-/// the place of what is none of E, t, m, L, '|', ',', (...)*n, x*n, and for more than 100,000 letters.
-[[nodiscard]] LayoutStages parse_pipeline_layout(const std::string& text);
+/// Multiplies out what Megatron Core does, in its order: commas go, then (...)*n, then x*n. Wrong is what is none of E,
+/// t, m, L, '|', ',', (...)*n, x*n, and more than 100,000 letters.
+[[nodiscard]] ReadStages parse_pipeline_layout(const std::string& text);
 
 /// What a layout is built for.
 struct LayoutFor {
@@ -96,9 +108,8 @@ struct SpelledFirstLast {
 /// gated delta net, - feed-forward, E mixture of experts; a transformer layer has two, "*-". Pre: one text per layer.
 [[nodiscard]] Spelled spell_hybrid_pattern(const Split& split, const std::vector<std::string>& letters);
 
-/// The letters of each stage; what follows '/' (multi-token prediction) is left out. Throws Error{input} with the place
-/// of what is no letter.
-[[nodiscard]] std::vector<std::string> parse_hybrid_pattern(const std::string& text);
+/// The letters of each stage; what follows '/' (multi-token prediction) is left out. Wrong is what is no letter.
+[[nodiscard]] ReadStages parse_hybrid_pattern(const std::string& text);
 
 /// Stages of so many layers. Throws Error{input} where a stage ends inside a layer, or the letters are others.
 [[nodiscard]] Split split_of(const std::vector<std::string>& stages, const std::vector<std::string>& letters,
@@ -113,11 +124,12 @@ struct SpelledFirstLast {
 /// --custom-virtual-pipeline-layers.
 [[nodiscard]] Spelled spell_custom_layers(const Split& split);
 
-/// Layers of each rank, shared out among `chunks`: the later ones get the rest. Throws Error{input} for what is no list
-/// of whole numbers, for fewer layers than chunks, and for one rank alone.
-[[nodiscard]] Split parse_custom_layers(const std::string& text, std::int64_t chunks);
+/// Layers of each rank, shared out among `chunks`: the later ones get the rest. Wrong is what is no list of whole
+/// numbers, fewer layers than chunks, and one rank alone.
+[[nodiscard]] ReadSplit parse_custom_layers(const std::string& text, std::int64_t chunks);
 
-/// Layers of each stage. Throws Error{input}, also where the stages are no multiple of `ranks`.
-[[nodiscard]] Split parse_custom_virtual_layers(const std::string& text, std::int64_t ranks);
+/// Layers of each stage. Wrong is what is no list of two whole numbers and more, and a number of stages that is no
+/// multiple of `ranks`.
+[[nodiscard]] ReadSplit parse_custom_virtual_layers(const std::string& text, std::int64_t ranks);
 
 }  // namespace pipeweaver::launch
