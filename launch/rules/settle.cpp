@@ -127,10 +127,6 @@ BuiltLayers by_ranks(const L& l) {
     }
     if (l.account_for_embedding) --built.layers.front();
     if (l.account_for_loss) --built.layers.back();
-    const auto none = std::find_if(built.layers.begin(), built.layers.end(), [](std::int64_t n) { return n < 0; });
-    if (none != built.layers.end())
-        return refused(
-            fmt::format("stage {} has no layer to give for what is accounted for", none - built.layers.begin()));
     return built;
 }
 
