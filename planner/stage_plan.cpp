@@ -50,14 +50,13 @@ void require_schedule(const StageRequest& request, const search::Found& found) {
 StageSchedule schedule_stages(const StageRequest& request, const Target& target, const Executor& execute,
                               const Time& time) {
     StageSchedule result{.target = target.name};
-    try {
-        result.problem = stage_problem(request.table, stage_options(request.options, target));
-    } catch (const Error& error) {
-        if (error.kind() != ErrorKind::limit) throw;
+    BuiltStages built = build_stages(request.table, stage_options(request.options, target));
+    if (!built.why_not.empty()) {
         result.found.why_not = fmt::format(
-            "{}{}", target.buffers_for_all ? "with receive buffers for all microbatches " : "", error.what());
+            "{}{}", target.buffers_for_all ? "with receive buffers for all microbatches " : "", built.why_not);
         return result;
     }
+    result.problem = std::move(built.problem);
     if (target.inexpressible != nullptr)
         if (const auto why = target.inexpressible(result.problem)) {
             result.found.why_not = *why;

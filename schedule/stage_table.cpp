@@ -129,13 +129,13 @@ class Builder {
 public:
     Builder(const StageTable& table, const StageOptions& options) : table_(table), options_(options) {}
 
-    Problem build() {
+    BuiltStages build() {
         check_size();
         problem_.name = std::filesystem::path(table_.name).filename().string();
         problem_.name = problem_.name.substr(0, problem_.name.find(".csv"));
         problem_.name += options_.suffix;
         problem_.source = fmt::format("stage times of {}", std::filesystem::path(table_.name).filename().string());
-        add_ranks();
+        if (auto why_not = add_ranks(); !why_not.empty()) return {{}, std::move(why_not)};
         for (std::size_t s = 0; s < table_.stages.size(); ++s) {
             const auto number = static_cast<std::int64_t>(s);
             problem_.stages.push_back({number, table_.stages[s].rank, {{"stage", number, 1}}});
@@ -143,7 +143,7 @@ public:
         }
         for (std::int64_t m = 0; m < options_.microbatches; ++m) add_microbatch(m);
         validate(problem_);
-        return std::move(problem_);
+        return {std::move(problem_), {}};
     }
 
 private:
@@ -165,8 +165,9 @@ private:
         return options_.microbatches * (before + after);
     }
 
-    // A microbatch's last forward on a rank finds all the others of it there; one by one, microbatches need no more.
-    void add_ranks() {
+    // Why one does not fit, if so. A microbatch's last forward on a rank finds all the others of it there; one by one,
+    // microbatches need no more.
+    std::string add_ranks() {
         problem_.ranks.resize(table_.ranks(), {options_.capacity, {}, {}});
         std::vector<Bytes> passing(problem_.ranks.size());
         for (std::size_t s = 0; s < table_.stages.size(); ++s) {
@@ -177,12 +178,13 @@ private:
         for (std::size_t r = 0; options_.capacity && r < passing.size(); ++r) {
             const Bytes base = problem_.ranks[r].base, needs = base + passing[r];
             if (needs <= *options_.capacity) continue;
-            fail(ErrorKind::limit,
-                 "{}: rank {} does not fit: {} held all the time and {} of one microbatch's activations exceed {}: {} "
-                 "short",
-                 table_.name, r, human(base), human(passing[r]), human(*options_.capacity),
-                 human(needs - *options_.capacity));
+            return fmt::format(
+                "{}: rank {} does not fit: {} held all the time and {} of one microbatch's activations exceed {}: {} "
+                "short",
+                table_.name, r, human(base), human(passing[r]), human(*options_.capacity),
+                human(needs - *options_.capacity));
         }
+        return {};
     }
 
     // Of what stage s sends to the next.
@@ -263,6 +265,14 @@ private:
 
 }  // namespace
 
-Problem stage_problem(const StageTable& table, const StageOptions& options) { return Builder(table, options).build(); }
+BuiltStages build_stages(const StageTable& table, const StageOptions& options) {
+    return Builder(table, options).build();
+}
+
+Problem stage_problem(const StageTable& table, const StageOptions& options) {
+    BuiltStages built = build_stages(table, options);
+    if (!built.why_not.empty()) fail(ErrorKind::limit, "{}", built.why_not);
+    return std::move(built.problem);
+}
 
 }  // namespace pipeweaver::schedule

@@ -66,4 +66,13 @@ inline constexpr std::int64_t most_stage_tasks = 50'000;
 /// transfer of more than a minute.
 [[nodiscard]] Problem stage_problem(const StageTable& table, const StageOptions& options);
 
+/// A problem; or why it has no schedule.
+struct BuiltStages {
+    Problem problem{};
+    std::string why_not{};  ///< not empty: the rank that one microbatch does not fit, and the bytes
+};
+
+/// The problem where not to fit is an answer. Throws Error{input} as stage_problem().
+[[nodiscard]] BuiltStages build_stages(const StageTable& table, const StageOptions& options);
+
 }  // namespace pipeweaver::schedule
