@@ -12,6 +12,7 @@
 #include "planner/targets/target_plan.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace pipeweaver::planner {
 
@@ -74,9 +75,14 @@ TargetPlan not_asked_for(const Target& target) {
     return no_target_plan(target, fmt::format("not asked for: add --also {}", target.option));
 }
 
-std::vector<TargetPlan> target_plans(const Job& job, const Batch& batch, const Partition& own, const Beside& beside,
-                                     const Assignment& assignment, const Executor& execute, const Time& time,
-                                     const OnDoing& on) {
+// One for each target; or why the job's own has no schedule.
+struct TargetPlans {
+    std::vector<TargetPlan> plans{};
+    std::string why_not{};
+};
+
+TargetPlans target_plans(const Job& job, const Batch& batch, const Partition& own, const Beside& beside,
+                         const Assignment& assignment, const Executor& execute, const Time& time, const OnDoing& on) {
     std::vector<TargetPlan> plans;
     for (const Target& one : targets()) {
         if (!has_own_plan(one)) continue;
@@ -89,9 +95,9 @@ std::vector<TargetPlan> target_plans(const Job& job, const Batch& batch, const P
         TargetPlan& made = plans.back();
         made.microbatches = assignment.shares[made.replica];
         if (one.fixed_shapes) made.microbatches.resize(made.padding.microbatches.size(), made.microbatches.back());
-        if (job.target == one.name && !made.found.schedule) fail(ErrorKind::limit, "{}: {}", one.name, made.why_not);
+        if (job.target == one.name && !made.found.schedule) return {{}, fmt::format("{}: {}", one.name, made.why_not)};
     }
-    return plans;
+    return {std::move(plans), {}};
 }
 
 // Of the plan's slowest replica; most often one of those that opponents ran on.
@@ -137,19 +143,22 @@ bool plan_launched(std::optional<OpponentPlan>& plan, const Job& job, const Batc
     return plan.has_value();
 }
 
-// Whether what is launched is the plan: no order was asked for, nor a partition of one's own.
-bool takes_launched(const Job& job, const Wanted& wanted) {
-    return wanted.opponents && wanted.search && !searches_order(job) && !job.fixed && job.partition.empty();
-}
-
-// How thoroughly a partition is chosen for so many replicas: by the time that is left, where it is limited.
-ChoiceEffort effort_in(const Time& time, std::size_t threads, std::size_t replicas) {
+// The partition, with no more effort than the time allows for so many replicas.
+PartitionChoice partition_for(const Job& job, const Batch& batch, const Wanted& wanted, std::size_t replicas,
+                              const Executor& execute, const Time& time) {
     ChoiceEffort effort = quick_choice;
     if (time.is_over()) effort.most_tuned = 0;
+    const std::size_t threads = threads_of(execute);
     if (const auto left = time.left())
         effort.most_tasks_of_replica =
             static_cast<std::size_t>(*left / time_of_task) * threads / std::max<std::size_t>(1, replicas);
-    return effort;
+    return choose_partition(job, batch, effort, execute,
+                            time.fraction(beside_replicas(fractions.partition, job, threads)), wanted.on_doing);
+}
+
+// Whether what is launched is the plan: no order was asked for, nor a partition of one's own.
+bool takes_launched(const Job& job, const Wanted& wanted) {
+    return wanted.opponents && wanted.search && !searches_order(job) && !job.fixed && job.partition.empty();
 }
 
 // The part of the time that schedules of targets get beside those of so many replicas.
@@ -200,20 +209,18 @@ const TargetPlan& Plan::target(std::string_view name) const {
     return *found;
 }
 
-Plan make_plan(const Job& job, const Batch& batch, const Executor& execute, const Time& time, const Wanted& wanted) {
+MadePlan try_plan(const Job& job, const Batch& batch, const Executor& execute, const Time& time, const Wanted& wanted) {
     const Assignment by_load = assign(job, batch, execute);
     std::optional<Beside> known;
     if (takes_launched(job, wanted)) {
         known = beside(job, batch, wanted, by_load, execute, time);
         std::optional<OpponentPlan> theirs;
         if (plan_launched(theirs, job, batch, wanted, *known, by_load, execute))
-            return launched_plan(job, *known, by_load, theirs->replicas());
+            return {launched_plan(job, *known, by_load, theirs->replicas()), {}};
     }
     const auto numbers = wanted.only_examined ? by_load.examined : replicas_of(job, wanted);
     const std::size_t threads = threads_of(execute);
-    PartitionChoice choice =
-        choose_partition(job, batch, effort_in(time, threads, numbers.size()), execute,
-                         time.fraction(beside_replicas(fractions.partition, job, threads)), wanted.on_doing);
+    PartitionChoice choice = partition_for(job, batch, wanted, numbers.size(), execute, time);
     Beside opponents =
         known ? std::move(*known)
               : beside(job, batch, wanted, by_load, execute, time.fraction(part_for_opponents(job, threads)));
@@ -223,6 +230,7 @@ Plan make_plan(const Job& job, const Batch& batch, const Executor& execute, cons
     const AllReplicas all{job, wanted, choice.partition, assignment};
     PlannedReplicas searched(all, numbers, wanted.on_replica);
     searched.plan(execute, time, 1 - for_targets - (wanted.robustness ? fractions.robustness : 0));
+    if (std::string why_not = searched.why_not(); !why_not.empty()) return {{}, std::move(why_not)};
     const Baselines policies = baselines_of(choice.partition, searched.times());
 
     // An opponent that is faster than what was found is the plan.
@@ -243,11 +251,19 @@ Plan make_plan(const Job& job, const Batch& batch, const Executor& execute, cons
     plan.baselines.pictured = picture(job, opponents, by_load, plan.replicas[plan.slowest].number);
     plan.robustness = std::move(robustness);
     plan.lacks_robustness = wanted.robustness && examined.empty();
-    plan.targets = wanted.targets ? target_plans(job, batch, choice.partition, opponents, assignment, execute, time,
-                                                 wanted.on_doing)
-                                  : no_target_plans("not asked for");
+    TargetPlans others{no_target_plans("not asked for"), {}};
+    if (wanted.targets)
+        others = target_plans(job, batch, choice.partition, opponents, assignment, execute, time, wanted.on_doing);
+    if (!others.why_not.empty()) return {{}, std::move(others.why_not)};
+    plan.targets = std::move(others.plans);
     plan.partition_choice = std::move(choice);
-    return plan;
+    return {std::move(plan), {}};
+}
+
+Plan make_plan(const Job& job, const Batch& batch, const Executor& execute, const Time& time, const Wanted& wanted) {
+    MadePlan made = try_plan(job, batch, execute, time, wanted);
+    if (!made.plan) fail(ErrorKind::limit, "{}", made.why_not);
+    return std::move(*made.plan);
 }
 
 Plan plan_without_search(const Job& job, const Batch& batch, const Executor& execute, Wanted wanted) {
@@ -257,13 +273,11 @@ Plan plan_without_search(const Job& job, const Batch& batch, const Executor& exe
     for (Partition& partition : partitions_of(job, batch)) {
         Job own = job;
         own.fixed = partition::PartitionFile{std::move(partition), {}};
-        try {
-            Plan plan = make_plan(own, batch, execute, {}, wanted);
-            if (!fastest || plan.makespan < fastest->makespan) fastest = std::move(plan);
-        } catch (const Error& error) {
-            if (error.kind() != ErrorKind::limit) throw;
-            why_not += fmt::format("{}{}", why_not.empty() ? "" : "; ", error.what());
-        }
+        MadePlan made = try_plan(own, batch, execute, {}, wanted);
+        if (!made.plan)
+            why_not += fmt::format("{}{}", why_not.empty() ? "" : "; ", made.why_not);
+        else if (!fastest || made.plan->makespan < fastest->makespan)
+            fastest = std::move(made.plan);
     }
     if (!fastest) fail(ErrorKind::limit, "{}", why_not);
     return std::move(*fastest);

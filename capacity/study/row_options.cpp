@@ -68,7 +68,11 @@ void plan_row(const Cell& cell, const planner::LayoutAndZero& as, Row& row, cons
     try {
         const auto request = asked.plan.request(asked.limits, execute);
         judge_closely(request, row, execute, time);
-        row.planned = planned_of(planner::make_plan(request.job, request.batch, execute, time, wanted));
+        const auto made = planner::try_plan(request.job, request.batch, execute, time, wanted);
+        if (made.plan)
+            row.planned = planned_of(*made.plan);
+        else
+            row.why_not_planned = made.why_not;
     } catch (const Error& error) {
         if (error.kind() == ErrorKind::io) throw;
         row.why_not_planned = error.what();

@@ -198,18 +198,15 @@ Wanted PlanOptions::wanted(const Job& of) const {
 
 Plan PlanOptions::make_plan(const Request& request, const Executor& execute, const Time& time,
                             const Wanted& wanted) const {
-    try {
-        return planner::make_plan(request.job, request.batch, execute, time, wanted);
-    } catch (const Error& error) {
-        if (error.kind() != ErrorKind::limit || has_own_plan(planner::target(request.job.target))) throw;
-        const emulator::Setup& setup = *request.job.setup;
-        std::string cut;
-        if (setup.layout.pp > 1)
-            if (const auto none = partition::why_no_cut_fits(setup, request.batch.microbatches))
-                cut = none->text() + "; ";
-        const auto asked = workload.layout_request(setup, request.batch.microbatches, request.job.seed);
-        fail(ErrorKind::limit, "{}; {}{}", error.what(), cut, what_would_fit(asked, execute));
-    }
+    MadePlan made = try_plan(request.job, request.batch, execute, time, wanted);
+    if (made.plan) return std::move(*made.plan);
+    if (has_own_plan(planner::target(request.job.target))) fail(ErrorKind::limit, "{}", made.why_not);
+    const emulator::Setup& setup = *request.job.setup;
+    std::string cut;
+    if (setup.layout.pp > 1)
+        if (const auto none = partition::why_no_cut_fits(setup, request.batch.microbatches)) cut = none->text() + "; ";
+    const auto asked = workload.layout_request(setup, request.batch.microbatches, request.job.seed);
+    fail(ErrorKind::limit, "{}; {}{}", made.why_not, cut, what_would_fit(asked, execute));
 }
 
 void PlanConfiguration::configure(const Json& document) {

@@ -66,7 +66,8 @@ PlannedReplica plan_replica(const AllReplicas& all, std::size_t number, const Ex
     const Time mine = time.fraction(1, static_cast<std::int64_t>(tasks) * all.wanted.on_replica_takes);
     PlannedReplica one;
     one.scheduled = schedule_step(std::move(step), wanted_of(all, number, tasks), execute, mine);
-    one.scheduled.require_schedule();
+    one.why_not = one.scheduled.why_no_schedule();
+    if (!one.why_not.empty()) return one;
     one.times = times_of(one.scheduled.step);
     one.plan = finished(all.assignment, number, one.scheduled);
     return one;

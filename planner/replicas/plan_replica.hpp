@@ -20,9 +20,10 @@ struct PlannedReplica {
     ReplicaPlan plan;
     ScheduledStep scheduled;  ///< what the plan was made from: every backward is split that the search could split
     ReplicaTimes times;
+    std::string why_not{};  ///< not empty, and no more known: it does not fit (rank, bytes short), or has no schedule
 };
 
-/// Throws Error{limit} where it does not fit (rank, bytes short), or no schedule was found.
+/// Plans the replica within its time.
 [[nodiscard]] PlannedReplica plan_replica(const AllReplicas& all, std::size_t number, const Executor& execute,
                                           const Time& time);
 

@@ -29,6 +29,12 @@ void PlannedReplicas::plan(const MakeReplica& make, const Executor& execute, con
     for_replicas(places, work, execute, time, part);
 }
 
+std::string PlannedReplicas::why_not() const {
+    const auto none = std::find_if(replicas_.begin(), replicas_.end(),
+                                   [](const PlannedReplica& one) { return !one.why_not.empty(); });
+    return none == replicas_.end() ? std::string() : none->why_not;
+}
+
 Duration PlannedReplicas::step() const {
     Duration makespan{}, optimizer{};
     for (const PlannedReplica& one : replicas_) {
@@ -64,6 +70,10 @@ bool PlannedReplicas::is_slower(std::size_t place, std::size_t other) const {
 }
 
 void PlannedReplicas::keep(std::size_t place, PlannedReplica one) {
+    if (!one.why_not.empty()) {
+        replicas_[place].why_not = std::move(one.why_not);
+        return;
+    }
     if (on_replica_) on_replica_(one.plan);
     times_[place] = std::move(one.times);
     if (!one.plan.examined) {

@@ -25,6 +25,9 @@ public:
     /// The same in another way than by plan_replica().
     void plan(const MakeReplica& make, const Executor& execute, const Time& time, double part);
 
+    /// Why the first that has no plan has none; empty: all are planned.
+    std::string why_not() const;
+
     /// Of the slowest, with the optimizer. Pre: all are planned, and so below.
     Duration step() const;
 

@@ -174,9 +174,13 @@ ScheduleWanted schedule_wanted(const Job& job) {
     return {.split = job.split, .seed = job.seed, .max_rounds = job.max_rounds};
 }
 
+std::string ScheduledStep::why_no_schedule() const {
+    if (step.shortage) return step.shortage->text();
+    return found.schedule ? std::string() : fmt::format("{}: {}", partition().name, found.why_not);
+}
+
 void ScheduledStep::require_schedule() const {
-    if (step.shortage) fail(ErrorKind::limit, "{}", step.shortage->text());
-    if (!found.schedule) fail(ErrorKind::limit, "{}: {}", partition().name, found.why_not);
+    if (const std::string why = why_no_schedule(); !why.empty()) fail(ErrorKind::limit, "{}", why);
 }
 
 ScheduledStep schedule_step(Step step, const ScheduleWanted& wanted, const Executor& execute, const Time& time) {

@@ -51,7 +51,10 @@ struct ScheduledStep {
     const partition::Partition& partition() const { return step.cut.partition; }
     const emulator::StepProblem& searched() const { return step.form(on_split); }
 
-    /// Ends with an Error{limit} that says what is short, or why there is no schedule. Does nothing where there is one.
+    /// What is short, or why else there is no schedule; empty where there is one.
+    std::string why_no_schedule() const;
+
+    /// Throws Error{limit} with that. Does nothing where there is a schedule.
     void require_schedule() const;
 };
 

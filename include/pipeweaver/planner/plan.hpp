@@ -8,18 +8,28 @@
 #include "pipeweaver/planner/plan_parts.hpp"
 #include "pipeweaver/planner/time.hpp"
 
-#include <string_view>
+#include <optional>
+#include <string>
 
 namespace pipeweaver::planner {
 
-/// Plans the batch. Pre: at least one microbatch for each replica. Throws Error{limit} if no partition fits (rank,
-/// bytes short), or the job's target has no schedule, and what the modules below throw.
+/// A plan; or why there is none.
+struct MadePlan {
+    std::optional<Plan> plan{};
+    std::string why_not{};  ///< of the first replica that has none (rank, bytes short), or of the job's target
+};
+
+/// Plans the batch. Pre: at least one microbatch for each replica. Throws what the modules below throw.
+[[nodiscard]] MadePlan try_plan(const Job& job, const Batch& batch, const Executor& execute, const Time& time,
+                                const Wanted& wanted = {});
+
+/// The plan where one is needed. Throws Error{limit} if there is none (why), and as try_plan().
 [[nodiscard]] Plan make_plan(const Job& job, const Batch& batch, const Executor& execute, const Time& time,
                              const Wanted& wanted = {});
 
 /// The plan without a search on the partition where that is fastest: the job's, or of those that runtimes of one chain
 /// are given the one that `wanted.policies` run fastest. Throws Error{limit} where they apply on none (why, of each),
-/// and as make_plan().
+/// and as try_plan().
 [[nodiscard]] Plan plan_without_search(const Job& job, const Batch& batch, const Executor& execute, Wanted wanted);
 
 /// The steps of some replicas of a batch on a partition, built and no more. Throws Error{limit} where one does not
