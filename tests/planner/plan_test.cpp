@@ -314,13 +314,18 @@ TEST_CASE("a model that fits in no partition is refused with rank and bytes") {
     testing::change_setup(request, [](emulator::Setup& setup) {
         setup.model.modules[1].architecture = testing::small_network(workloads::ModuleKind::language_model, 96, 16384);
     });
+    const MadePlan made = try_plan(request.job, request.batch, in_order, {}, {.opponents = false});
+    CHECK_FALSE(made.plan.has_value());
     try {
         static_cast<void>(planned(request));
         FAIL("it was planned");
     } catch (const Error& error) {
         CHECK(error.kind() == ErrorKind::limit);
         CHECK(std::string(error.what()).find("GiB short") != std::string::npos);
+        CHECK(made.why_not == error.what());
     }
+    CHECK_THROWS_WITH_AS(static_cast<void>(plan_without_search(request.job, request.batch, in_order, {})),
+                         doctest::Contains("GiB short"), Error);
 }
 
 TEST_CASE("a batch without any image plans as a language model alone would") {
