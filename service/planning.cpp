@@ -213,7 +213,7 @@ void Planning::search_until(const SessionPtr& session, const StepPtr& step, plan
     // Where there is no plan by policy nothing but the endings says how this one was found.
     const bool searched =
         !drafted || std::any_of(endings.begin(), endings.end(), [](const auto& one) { return one.has_value(); });
-    finish(session, step, plan, searched ? planner::How(std::move(endings)) : planner::How(), reserve);
+    finish(session, step, plan, searched ? planner::How(endings) : planner::How(), reserve);
 }
 
 bool Planning::settle(const SessionPtr& session, const StepPtr& step, StoredPlan stored, std::vector<Part> parts) {

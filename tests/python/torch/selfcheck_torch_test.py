@@ -32,7 +32,7 @@ def selfcheck(*arguments):
 def torn(tmp_path_factory):
     """A check of which one part has run, and another was torn off."""
     out = tmp_path_factory.mktemp("selfcheck") / "check"
-    done = selfcheck("--cpu", "--out", out, "--budget", "40s", "--parts", "machine")
+    done = selfcheck("--cpu", "--out", out, "--budget", "60s", "--parts", "machine")
     begun = folder.Work(folder.Folder(out), "steps", 1.0)
     begun.add({"stack": "vlm", "how": "eager", "recompute": "none", "why": "torn off"})
     return out, done
@@ -43,9 +43,10 @@ def checked(torn, tmp_path_factory):
     """The same check, gone on with to its end."""
     out = tmp_path_factory.mktemp("selfcheck") / "check"
     shutil.copytree(torn[0], out)
-    return out, selfcheck("--cpu", "--out", out, "--budget", "40s")
+    return out, selfcheck("--cpu", "--out", out, "--budget", "60s")
 
 
+@pytest.mark.alone  # parts have budgets
 def test_a_torn_check_says_what_is_missing_and_can_be_shown(torn):
     out, done = torn
     assert done.returncode == 5 and "missing: steps (missing)" in done.stdout, done.stdout + done.stderr
@@ -54,6 +55,7 @@ def test_a_torn_check_says_what_is_missing_and_can_be_shown(torn):
     assert 'data-verdict=unfinished' in (out / "selfcheck.html").read_text()
 
 
+@pytest.mark.alone  # parts have budgets
 def test_it_goes_on_where_it_was_and_ends_within_its_limits(torn, checked):
     out, done = checked
     said = done.stdout.rstrip().splitlines()
@@ -64,6 +66,7 @@ def test_it_goes_on_where_it_was_and_ends_within_its_limits(torn, checked):
     assert document["scale"] == "cpu" and document["beyond"] == []
 
 
+@pytest.mark.alone  # parts have budgets
 def test_two_ranks_have_the_gradients_and_losses_of_one_process(checked):
     rows = json.loads((checked[0] / "ranks.json").read_text())["rows"]
     found = {(row["check"], row["rank"]): row for row in rows}
@@ -74,6 +77,7 @@ def test_two_ranks_have_the_gradients_and_losses_of_one_process(checked):
     assert not told["judged"] and told["told"] + told["before"] != []  # a CPU is not what the plan was made for
 
 
+@pytest.mark.alone  # parts have budgets
 def test_steps_are_predicted_by_own_tables_too(checked):
     document = json.loads((checked[0] / "selfcheck.json").read_text())
     rows = [row for row in document["steps"] if "seconds" in row]
@@ -87,6 +91,7 @@ def test_steps_are_predicted_by_own_tables_too(checked):
         assert row["loss"] == pytest.approx(losses[row["stack"]], rel=1e-5)
 
 
+@pytest.mark.alone  # parts have budgets
 def test_a_check_is_of_one_machine(torn):
     about = json.loads((torn[0] / "about.json").read_text())
     assert about["torch"] == torch.__version__ and about["cluster"] == "cpu" and about["gpu"] is None
