@@ -18,8 +18,8 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NoReturn
 
+from ._arguments import Parser
 from . import _core
 from ._options import Path, as_path
 from ._shards import Engine, Shard, Work, OnThisMachine
@@ -165,13 +165,8 @@ class _Line:
             print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise InputError(message)
-
-
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = Parser(
         prog="python -m pipeweaver.capacity",
         description="Judges a capacity study on Ray, a task for each shard, and merges what they give; the files are "
         "those of `pipeweaver capacity`. Where it was ended it goes on when it is run again.",

@@ -17,36 +17,23 @@ import re
 import sys
 import tempfile
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
+from ._arguments import Parser
 from . import _core
 from .errors import FileError, InputError, PipeweaverError
 from .profiling.needs import Needs, needs_of
 from .profiling.session import Session
 from .profiling.tables import measured_tables, needed_tables, write
-from .profiling.timing import Measurement
+from .profiling.timing import Measurement, parse_seconds
 
 _rounds = 3  # measured times may change the partition, and with it what is asked for
 _part_of_first = 0.75  # of the budget
 _noisy_percent = 20.0
-_units = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
-
-
-def parse_seconds(text: str) -> float:
-    """A time with its unit. Raises InputError."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|min|h)", text)
-    if not found or float(found[1]) <= 0:
-        raise InputError(f"--budget: is {text!r}, allowed are times above 0 with a unit like 20s or 5min")
-    return float(found[1]) * _units[found[2]]
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise InputError(message)
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = Parser(
         prog="python -m pipeweaver.profile",
         description="Measures the operators that planning a step asks for, forward and backward, on the CPU or GPU at "
         "hand, most important first, and writes them as tables of `pipeweaver costdb import`.",

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from ..errors import InputError
+
 Run = Callable[[], object]
 
 _fewest, _most = 5, 1000  # repetitions
 _enough = 11  # repetitions that can say that the spread is small
 _small_spread_percent = 2.0
+_units = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+
+
+def parse_seconds(text: str) -> float:
+    """A time with its unit. Raises InputError."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|min|h)", text)
+    if not found or float(found[1]) <= 0:
+        raise InputError(f"--budget: is {text!r}, allowed are times above 0 with a unit like 20s or 5min")
+    return float(found[1]) * _units[found[2]]
 
 
 class Clock(Protocol):

@@ -18,23 +18,19 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
+from .._arguments import Parser
 from ..errors import InputError, NotBuiltError, PipeweaverError
+from ..profiling.timing import parse_seconds
 from .folder import PARTS, Folder, Found, Part, Work
 
-_units = {"s": 1.0, "min": 60.0, "h": 3600.0}
 _grace_s = 20.0  # beyond its budget, before a part is ended
 _unfinished = 5
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise InputError(message)
-
-
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = Parser(
         prog="python -m pipeweaver.selfcheck", allow_abbrev=False,
         description="Measures operators, runs steps and a plan on the GPU at hand, and prints what it found beside "
         "what was predicted: exit status 0 within the stated limits, 4 beyond one, 5 where a part is missing.",
@@ -70,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    budget = _seconds(options.budget)
+    budget = parse_seconds(options.budget)
     wanted = _wanted(options.parts)
     folder = Folder(options.out)
     about = _begin(folder, options)
@@ -84,14 +80,6 @@ def _check(options: argparse.Namespace) -> int:
         print(f"next: python -m pipeweaver.selfcheck --compare {folder.path}")
         return _unfinished if folder.missing() else 0
     return _compare(folder)
-
-
-def _seconds(text: str) -> float:
-    number = text.rstrip("smhin")
-    unit = text[len(number):]
-    if unit not in _units or not number.replace(".", "", 1).isdigit() or float(number) <= 0:
-        raise InputError(f"--budget: is {text!r}, allowed are times above 0 with a unit like 90s or 10min")
-    return float(number) * _units[unit]
 
 
 def _wanted(names: str | None) -> list[Part]:

@@ -72,6 +72,11 @@ class Folder:
     def write_json(self, name: str, document: Any) -> None:
         self.write(name, json.dumps(document, indent=1) + "\n")
 
+    def remove(self, pattern: str) -> None:
+        """Files of a run before."""
+        for place in self.path.glob(pattern):
+            place.unlink()
+
     def json(self, name: str) -> dict[str, Any] | None:
         """A file's document; None where there is none. Raises InputError."""
         place = self.path / name

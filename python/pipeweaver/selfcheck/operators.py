@@ -21,6 +21,7 @@ _doubt = {"modelled": 1.0, "extrapolated": 0.8, "interpolated": 0.3, "exact": 0.
 
 def run(work: Work) -> None:
     """The part "operators"."""
+    work.folder.remove("operators/*.csv")
     configs = plans(SCALES[work.scale], work.about["cluster"], work.folder.path / "stacks")
     wanted = in_order(needs_of(config) for config in configs)
     machine = Machine(work.device)

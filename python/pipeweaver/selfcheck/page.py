@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from .show import tables
+from .show import not_reached, tables
 
 _style = """
 :root { color-scheme: light dark; --line: #8886; --measured: #3b6ea8; --predicted: #c8843a; }
@@ -28,7 +28,8 @@ def page(document: Mapping[str, Any]) -> str:
     device = document.get("gpu") or document.get("cpu")
     parts = [f"<h1>Self-check on {_text(device)}</h1>",
              f"<p class=verdict id=verdict data-verdict={document['verdict']}>{_verdicts[document['verdict']]}</p>"]
-    for title, lines in (("Beyond the limits", document["beyond"]), ("Missing", _missing(document))):
+    for title, lines in (("Beyond the limits", document["beyond"]), ("Missing", _missing(document)),
+                         ("Not reached", not_reached(document))):
         if lines:
             parts.append(f"<h2>{title}</h2><ul>{''.join(f'<li>{_text(line)}</li>' for line in lines)}</ul>")
     parts.append(_bars(document))

@@ -21,6 +21,8 @@ RANKS = 2
 
 def run(work: Work) -> None:
     """The part "ranks"."""
+    for pattern in ("ranks/rank-*.json", "ranks/timings-*", "ranks/collectives.csv"):
+        work.folder.remove(pattern)
     _plan(work)
     store = dist.TCPStore(  # type: ignore[attr-defined]
         "127.0.0.1", 0, is_master=True, wait_for_workers=False)

@@ -15,7 +15,17 @@ def text(document: Mapping[str, Any]) -> str:
     for part in document["parts"]:
         if part["state"] != "complete":
             lines.append(f"missing: {part['part']} ({part['state']}{': ' if part['why'] else ''}{part['why']})")
+    lines += [f"not reached: {line}" for line in not_reached(document)]
     return "\n".join(lines + [f"verdict: {document['verdict']}"])
+
+
+def not_reached(document: Mapping[str, Any]) -> list[str]:
+    """Of each part, what there was no time or memory for: nothing is said of it."""
+    lines = []
+    for part in document["parts"]:
+        if left := part["left"]:
+            lines.append(f"{part['part']}: {len(left)}, {', '.join(left[:3])}{' ...' if len(left) > 3 else ''}")
+    return lines
 
 
 def tables(document: Mapping[str, Any]) -> list[Table]:

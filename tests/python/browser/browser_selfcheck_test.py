@@ -29,7 +29,8 @@ def test_every_row_of_the_text_is_on_the_page(shown):
 def test_the_verdict_and_what_is_beyond_come_first(shown):
     driver, _ = shown
     assert driver.find_element(By.ID, "verdict").text == "Something is beyond the limits."
-    assert [item.text for item in driver.find_elements(By.TAG_NAME, "li")] == ["a <step> is off", "ranks: failed x"]
+    assert [item.text for item in driver.find_elements(By.TAG_NAME, "li")] == [
+        "a <step> is off", "ranks: failed x", "ranks: 4, a, b, c ..."]
 
 
 def test_bars_are_as_long_as_the_steps(shown):

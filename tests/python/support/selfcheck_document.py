@@ -11,7 +11,7 @@ def measured_document():
     within = {**step, "how": "compiled",
               "own": {"seconds": 1.1, "error": 0.1, "peak_bytes": 2**30, "memory_error": 0.0}}
     return {"scale": "gpu", "gpu": "GPU <1>", "machine": [{"what": "copy", "why": "no <memory>"}],
-            "limits": LIMITS, "parts": [{"part": "ranks", "state": "failed", "why": "x"}],
+            "limits": LIMITS, "parts": [{"part": "ranks", "state": "failed", "why": "x", "left": ["a", "b", "c", "d"]}],
             "steps": [step, within, {**step, "stack": "moe", "seconds": 1.0, "why": ""}],
             "operators": [{"operator": "gemm", "pass": "forward", "basis": "exact", "count": 9, "middle_error": 0.2,
                            "nine_of_ten": 0.3}],

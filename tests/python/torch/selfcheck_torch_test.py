@@ -251,6 +251,7 @@ def test_text_and_page_show_the_same_tables():
     document = {**measured_document(), "beyond": ["<one>"], "verdict": "beyond"}
     text, html = show.text(document), page.page(document)
     assert "beyond: <one>" in text and "missing: ranks (failed: x)" in text
+    assert "not reached: ranks: 4, a, b, c ..." in text and "ranks: 4, a, b, c ..." in html
     assert "<li>&lt;one&gt;</li>" in html and "GPU &lt;1&gt;" in html and "<one>" not in html
     for name, _, rows in show.tables(document):
         assert rows and name in text and page._text(name) in html

@@ -6,16 +6,11 @@ import argparse
 import math
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
 
+from ..._arguments import Parser
 from ...errors import InputError, PipeweaverError
 from . import __doc__ as about
 from .convert import convert, summary, usual_tokens_per_word
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise InputError(message)
 
 
 def _count(text: str) -> int:
@@ -35,8 +30,8 @@ def _rate(text: str) -> float:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="python3 -m pipeweaver.data.convert", description=about, allow_abbrev=False,
-                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(prog="python3 -m pipeweaver.data.convert", description=about, allow_abbrev=False,
+                    formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("source", metavar="SOURCE", help="a folder, or a .tar, .arrow, .parquet, .json or .jsonl file")
     parser.add_argument("--out", metavar="FILE", required=True, help="the batch file to write; .gz is compressed")
     parser.add_argument("--samples", metavar="N", type=_count, help="the first N samples alone: a batch is one step's")
