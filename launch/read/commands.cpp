@@ -1,6 +1,8 @@
 // A bash script as far as a launch needs it: words with quotes, comments and continued lines; variables and arrays that
 // are set to plain text; whole numbers worked out. What a shell would run is not run.
 #include "launch/read/arithmetic.hpp"
+#include "launch/read/conditions.hpp"
+#include "launch/read/pipes.hpp"
 #include "launch/read/script.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
@@ -85,21 +87,27 @@ private:
     // One command: assignments in front, then words.
     void command() {
         std::vector<Word> words;
-        bool assigns = true;
+        bool assigns = true, assigned = false;
         for (skip(); at_ < text_.size() && !ends_command(peek()); skip()) {
             if (peek() == '<' && peek(1) == '<' && peek(2) == '<') {
                 at_ += 3;  // the text that follows is read as a word
                 continue;
             }
             if (peek() == '<' && peek(1) == '<') return here_document();
-            if (assigns && assignment()) continue;
+            if (assigns && assignment()) {
+                assigned = true;
+                continue;
+            }
             auto more = word();
             if (words.empty() && more.size() == 1) assigns = sets_variables(more.front().text);
             if (words.empty()) follow(more);
             words.insert(words.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
         }
-        if (at_ < text_.size()) next();
-        if (words.empty()) return;
+        const bool skipped = is_skipped();
+        if (!words.empty()) choose_arm(words);
+        if (!words.empty() || assigned) guard(words);
+        if (at_ < text_.size()) separators_ += next();
+        if (words.empty() || skipped) return;
         const bool is_source = words.front().text == "source" || words.front().text == ".";
         if (is_source && words.size() > 1 && words[1].unknown.empty())
             source(words[1]);
@@ -136,12 +144,60 @@ private:
         return std::find(names.begin(), names.end(), word) != names.end();
     }
 
-    // How deep in branches and loops the script is.
+    // An "if" with its arms, or a loop.
+    struct Branch {
+        bool skipped = false;      // the arm at hand is never taken
+        bool uncertain = true;     // nor is it known that it is taken
+        bool decided = false;      // an arm in front of it is always taken
+        bool unknown_arm = false;  // of one in front of it that is not known
+    };
+
+    // In which branches and loops the script is.
     void follow(const std::vector<Word>& words) {
         if (words.size() != 1 || words.front().quoted) return;
         const std::string& word = words.front().text;
-        if (word == "if" || word == "for" || word == "while" || word == "until" || word == "case") ++depth_;
-        if ((word == "fi" || word == "done" || word == "esac") && depth_ > 0) --depth_;
+        if (word == "if" || word == "for" || word == "while" || word == "until" || word == "case")
+            branches_.push_back({});
+        if (branches_.empty()) return;
+        if (word == "else") {
+            branches_.back().skipped = branches_.back().decided;
+            branches_.back().uncertain = branches_.back().unknown_arm;
+        }
+        if (word == "fi" || word == "done" || word == "esac") branches_.pop_back();
+    }
+
+    // By the condition of an "if" or "elif", once its words are read.
+    void choose_arm(const std::vector<Word>& words) {
+        const std::string& word = words.front().text;
+        if (branches_.empty() || words.front().quoted || (word != "if" && word != "elif")) return;
+        Branch& branch = branches_.back();
+        auto truth = condition_of(words);
+        if (goes_on() && truth == (peek() == '&')) truth.reset();  // the next condition counts, too
+        branch.skipped = branch.decided || truth == false;
+        branch.unknown_arm = branch.unknown_arm || !truth;
+        branch.uncertain = branch.unknown_arm;
+        branch.decided = branch.decided || (truth == true && !branch.unknown_arm);
+    }
+
+    // Behind "[ ... ] &&" and "[ ... ] ||" a command may never run.
+    void guard(const std::vector<Word>& words) {
+        const auto truth = goes_on() ? condition_of(words) : std::nullopt;
+        if (truth)
+            guarded_ = *truth == (peek() == '|');
+        else
+            guarded_ = guarded_ && goes_on();
+    }
+
+    // Before "&&" or "||".
+    bool goes_on() const { return (peek() == '&' || peek() == '|') && peek(1) == peek(); }
+
+    bool is_skipped() const {
+        return guarded_ ||
+               std::any_of(branches_.begin(), branches_.end(), [](const Branch& one) { return one.skipped; });
+    }
+
+    bool is_uncertain() const {
+        return std::any_of(branches_.begin(), branches_.end(), [](const Branch& one) { return one.uncertain; });
     }
 
     // NAME=VALUE, NAME+=VALUE, NAME=( ... ); nothing read where there is none.
@@ -186,8 +242,8 @@ private:
     }
 
     void assign(const std::string& name, Variable value, bool more, std::size_t line) {
-        if (fixed_.contains(name)) return;
-        if (depth_ > 0)
+        if (fixed_.contains(name) || is_skipped()) return;
+        if (is_uncertain())
             script_.in_branches[name] = line;
         else if (!more)
             script_.in_branches.erase(name);
@@ -242,7 +298,7 @@ private:
             } else if (c == '$') {
                 expansion(whole_);
             } else if (c == '`') {
-                command_output('`');
+                command_output('`', whole_);
             } else {
                 fields_.back().text += next();
             }
@@ -268,7 +324,7 @@ private:
             if (peek() == '$') {
                 expansion(true);
             } else if (peek() == '`') {
-                command_output('`');
+                command_output('`', true);
             } else if (peek() == '\\' && (peek(1) == '"' || peek(1) == '\\' || peek(1) == '$' || peek(1) == '\n')) {
                 next();
                 const char c = next();
@@ -288,7 +344,7 @@ private:
         next();
         if (peek() == '(') {
             if (peek(1) == '(') return arithmetic();
-            return command_output(')');
+            return command_output(')', quoted);
         }
         if (peek() == '{') return braces(quoted);
         std::string name;
@@ -342,8 +398,10 @@ private:
     void put(const std::string& name, const std::string& whole, bool quoted, bool each) {
         const auto found = variables_.find(name);
         if (found == variables_.end()) return put_unknown(whole);
-        if (const auto branch = script_.in_branches.find(name); branch != script_.in_branches.end())
-            script_.used_branches[name] = branch->second;
+        if (const auto branch = script_.in_branches.find(name); branch != script_.in_branches.end()) {
+            if (!is_skipped()) script_.used_branches[name] = branch->second;
+            fields_.back().uncertain = true;
+        }
         const auto& items = found->second.items;
         empty_list_ = empty_list_ || (each && items.empty());
         for (std::size_t i = 0; i < items.size(); ++i) {
@@ -377,7 +435,8 @@ private:
         fields_.back().text += what;
     }
 
-    void command_output(char end) {
+    // What echo, tr and sed make of plain text is put in; what else a command prints is not known.
+    void command_output(char end, bool quoted) {
         std::string what(1, end == '`' ? '`' : '$');
         std::size_t open = 0;
         next();
@@ -387,7 +446,24 @@ private:
             what += next();
         }
         if (at_ < text_.size()) next();
+        if (put_printed(what.substr(1), quoted)) return;
         put_unknown(end == '`' ? what + "`" : "$(" + what.substr(1) + ")");
+    }
+
+    bool put_printed(const std::string& text, bool quoted) {
+        Reader inner(text, name_, {});
+        inner.variables_ = variables_;
+        while (inner.at_ < inner.text_.size()) inner.command();
+        const bool is_pipe = inner.separators_.find_first_not_of('|') == std::string::npos;
+        const auto& commands = inner.script_.commands;
+        const auto printed =
+            is_pipe && inner.separators_.size() + 1 == commands.size() ? piped(commands) : std::nullopt;
+        if (!printed) return false;
+        bool has_unknown = false;
+        for (const auto& words : commands)
+            for (const Word& word : words) has_unknown = has_unknown || !word.unknown.empty();
+        put_text(*printed, quoted, has_unknown);
+        return true;
     }
 
     // $(( ... )) of whole numbers and variables.
@@ -416,8 +492,11 @@ private:
 
     std::string_view text_;
     std::string name_;
-    std::size_t at_ = 0, line_ = 1, depth_ = 0;
-    int nested_ = 0;  // files that led here
+    std::size_t at_ = 0, line_ = 1;
+    std::vector<Branch> branches_;
+    std::string separators_;  // what ended each command
+    bool guarded_ = false;    // the command at hand never runs: what it stands behind with && or || says so
+    int nested_ = 0;          // files that led here
     bool whole_ = false;
     bool empty_list_ = false;  // within these quotes an array without items was put in
     std::map<std::string, Variable> variables_;

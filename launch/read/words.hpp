@@ -15,8 +15,9 @@ inline constexpr std::size_t longest_file = std::size_t{16} << 20;
 struct Word {
     std::string text;
     std::size_t line = 0;
-    std::string unknown{};  ///< a variable or command in it that is not put in; empty: none
-    bool quoted = false;    ///< some of it: it is a word even if empty
+    std::string unknown{};   ///< a variable or command in it that is not put in; empty: none
+    bool quoted = false;     ///< some of it: it is a word even if empty
+    bool uncertain = false;  ///< a variable in it is set in a branch that may not be taken
 };
 
 /// The settings that words say in a dialect. Throws Error{input} "WHERE: NAME: ..." for a known name's value that has
