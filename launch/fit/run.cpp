@@ -1,3 +1,4 @@
+#include "launch/fit/tuning.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/options.hpp"
 #include "pipeweaver/emulator/recipe.hpp"
@@ -11,6 +12,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -20,6 +22,13 @@ namespace {
 
 using emulator::Recipe;
 using emulator::Recompute;
+using frameworks::Effect;
+
+// Says it in a sentence, and in short.
+void assume(Run& run, Doubt doubt, std::string sentence) {
+    run.doubts.push_back(std::move(doubt));
+    run.assumed.push_back(std::move(sentence));
+}
 
 // Memory is the same with more of them: the first rank holds its most after its warm-up.
 constexpr std::int64_t enough_rounds = 4;
@@ -89,17 +98,17 @@ std::string packing_of(const Run& run, const planner::EmulationRequest& of) {
 }
 
 // Layers of the backbone by stage as --layers takes them; multi-token prediction counts as layers where it is.
-std::string layers_text(BuiltLayers built, workloads::Model& model, std::vector<std::string>& assumed) {
+std::string layers_text(BuiltLayers built, workloads::Model& model, Run& run) {
     const std::int64_t mtp = std::accumulate(built.mtp.begin(), built.mtp.end(), std::int64_t{0});
     for (std::size_t s = 0; s < built.layers.size(); ++s) built.layers[s] += built.mtp[s];
     auto& backbone = model.modules[model.backbone()].architecture;
     backbone.layers += mtp;
     if (mtp > 0) {
         if (backbone.moe && backbone.moe->every == 1) backbone.moe->moe_layers += mtp;
-        assumed.push_back(
-            fmt::format("multi-token prediction counts as {} layers more; its projection and its own logits are not "
-                        "counted",
-                        mtp));
+        assume(run, {Effect::more, "multi-token prediction without its own logits"},
+               fmt::format("multi-token prediction counts as {} layers more; its projection and its own logits are not "
+                           "counted",
+                           mtp));
     }
     const std::size_t last = built.layers.size() - 1;
     for (std::size_t s = 0; s <= last; ++s) {
@@ -122,6 +131,12 @@ void put_degrees(planner::WorkloadOptions& workload, const FitAsked& asked, cons
 
 std::int64_t bytes_of(const std::string& dtype) { return dtype == "fp32" ? 4 : dtype == "fp8" ? 1 : 2; }
 
+// Bytes of a parameter's state that stay on the GPU, rounded up.
+std::int64_t left_on_device(std::int64_t state, const std::string& fraction) {
+    const double left = 1 - parse_number("optimizer-offload-fraction", fraction, 0, 1);
+    return static_cast<std::int64_t>(std::ceil(static_cast<double>(state) * left));
+}
+
 // The optimizer's state and gradients as the launch has them.
 void put_states(const MegatronLaunch& l, Recipe& recipe) {
     const bool half = l.bf16 || l.fp16;
@@ -131,10 +146,11 @@ void put_states(const MegatronLaunch& l, Recipe& recipe) {
     if (l.precision_aware)
         recipe.state.optimizer =
             (half ? bytes_of(l.main_params) : 0) + bytes_of(l.first_moment) + bytes_of(l.second_moment);
+    if (l.offload_optimizer) recipe.state.optimizer = left_on_device(recipe.state.optimizer, l.offload_fraction);
     if (!half) recipe.execution.products = costdb::Dtype::fp32;
 }
 
-Recipe recipe_of(const MegatronLaunch& l, const std::string& asked, std::vector<std::string>& assumed) {
+Recipe recipe_of(const MegatronLaunch& l, const std::string& asked, Run& run) {
     Recipe recipe = emulator::find_recipe(asked.empty() ? "megatron-core" : asked);
     recipe.zero = l.distributed_optimizer ? 1 : 0;
     if (l.torch_fsdp2) recipe.zero = 3;
@@ -148,16 +164,24 @@ Recipe recipe_of(const MegatronLaunch& l, const std::string& asked, std::vector<
     if (l.experts) recipe.execution.experts.tensor_parallel = *l.etp;
     put_states(l, recipe);
     if (!l.bf16 && !l.fp16)
-        assumed.push_back(fmt::format("neither bf16 nor fp16 is said: values have 32 bits; {} says otherwise",
-                                      l.dialect == Dialect::bridge_overrides ? "model.bf16=true" : "--bf16"));
-    if (!l.fp8.empty()) assumed.emplace_back("weights and activations are counted in 16 bits, not in fp8");
-    if (l.offload_layers > 0 || l.fine_offload) assumed.emplace_back("nothing is taken off for offloaded activations");
+        assume(run, {Effect::less, "32-bit values"},
+               fmt::format("neither bf16 nor fp16 is said: values have 32 bits; {} says otherwise",
+                           l.dialect == Dialect::bridge_overrides ? "model.bf16=true" : "--bf16"));
+    if (!l.fp8.empty())
+        assume(run, {Effect::either, "16 bits in place of fp8"},
+               "weights and activations are counted in 16 bits, not in fp8");
+    if (l.offload_layers > 0 || l.fine_offload)
+        assume(
+            run,
+            {Effect::less, "offloaded activations lie on the GPU",
+             written(l.dialect, l.fine_offload ? "fine-grained-activation-offloading" : "cpu-offloading-num-layers")},
+            "nothing is taken off for offloaded activations");
     return recipe;
 }
 
 // Of modules by name only attention's core is taken off, as Megatron Core does. What the others save depends on the
 // kind of layer, and may be nothing.
-Recompute selective_of(const MegatronLaunch& l, std::vector<std::string>& assumed) {
+Recompute selective_of(const MegatronLaunch& l, Run& run) {
     std::vector<std::string> others;
     bool core = false;
     if (l.recompute_moe_layer) others.emplace_back("moe");
@@ -169,42 +193,50 @@ Recompute selective_of(const MegatronLaunch& l, std::vector<std::string>& assume
                 others.push_back(module);
         }
     if (!others.empty())
-        assumed.push_back(fmt::format("nothing is taken off for recomputation of {}", fmt::join(others, ", ")));
+        assume(run,
+               {Effect::less, fmt::format("recomputation of {} takes nothing off", fmt::join(others, ", ")),
+                written(l.dialect, l.recompute_moe_layer ? "moe-layer-recompute" : "recompute-modules")},
+               fmt::format("nothing is taken off for recomputation of {}", fmt::join(others, ", ")));
     return core ? Recompute::core_attention : Recompute::none;
 }
 
 // What the emulator has that is nearest, never less memory than the launch takes.
-Recompute recompute_of(const MegatronLaunch& l, std::vector<std::string>& assumed) {
+Recompute recompute_of(const MegatronLaunch& l, Run& run) {
     if (l.recompute == "full" && !l.custom_recompute_layers.empty()) {
         const auto layers =
             parse_integers("--custom-pipeline-recompute-layers", l.custom_recompute_layers, 0, 100'000, 100'000);
         const std::int64_t least = *std::min_element(layers.begin(), layers.end());
-        assumed.push_back(
-            fmt::format("of every rank {} layers of each module are computed again, the least of "
-                        "--custom-pipeline-recompute-layers",
-                        least));
+        if (least < *std::max_element(layers.begin(), layers.end()))
+            assume(run,
+                   {Effect::less, fmt::format("{} layers of every rank are computed again", least),
+                    "--custom-pipeline-recompute-layers"},
+                   fmt::format("of every rank {} layers of each module are computed again, the least of "
+                               "--custom-pipeline-recompute-layers",
+                               least));
         return least > 0 ? Recompute::blocks(least) : Recompute::none;
     }
     if (l.recompute == "full") {
         if (l.recompute_method == "block") return Recompute::blocks(*l.recompute_layers);
         if (*l.recompute_layers > 1)
-            assumed.push_back(
-                fmt::format("inputs of all layers are counted, of which uniform recomputation by {} keeps each {}th",
-                            *l.recompute_layers, *l.recompute_layers));
+            assume(run, {Effect::less, "inputs of all layers are kept"},
+                   fmt::format("inputs of all layers are counted, of which uniform recomputation by {} keeps each {}th",
+                               *l.recompute_layers, *l.recompute_layers));
         return Recompute::full;
     }
-    return selective_of(l, assumed);
+    return selective_of(l, run);
 }
 
 // Selective checkpointing keeps what products, attention and collectives give.
-Recompute titan_recompute_of(const TitanLaunch& l, std::vector<std::string>& assumed) {
+Recompute titan_recompute_of(const TitanLaunch& l, Run& run) {
     if (l.checkpoint == name_of(Recompute::full)) return Recompute::full;
     if (l.checkpoint == name_of(Recompute::selective)) {
-        assumed.emplace_back("selective activation checkpointing is counted as of norms and activation functions");
+        assume(run, {Effect::either, "selective checkpointing of norms and activation functions"},
+               "selective activation checkpointing is counted as of norms and activation functions");
         return Recompute::selective;
     }
     if (l.checkpoint != name_of(Recompute::none))
-        assumed.push_back(fmt::format("nothing is taken off for activation checkpointing by {}", l.checkpoint));
+        assume(run, {Effect::less, "checkpointing takes nothing off", "activation-checkpoint:" + l.checkpoint},
+               fmt::format("nothing is taken off for activation checkpointing by {}", l.checkpoint));
     return Recompute::none;
 }
 
@@ -218,7 +250,8 @@ Run run_without_batch(const MegatronLaunch& l, const FitAsked& asked) {
     planner::EmulateOptions& options = run.options;
     workloads::Model model = asked.model;
     model.microbatch_tokens = *l.seq_length * l.micro_batch.value_or(1);
-    options.layers = layers_text(built_layers(l), model, run.assumed);
+    options.layers = layers_text(built_layers(l), model, run);
+    put_tuning(l, model, run.doubts);
     put_degrees(options.workload, asked, model);
     options.workload.tp = degree(l.tp);
     options.workload.pp = degree(l.pp);
@@ -226,8 +259,8 @@ Run run_without_batch(const MegatronLaunch& l, const FitAsked& asked) {
     options.workload.dp = degree(l.dp(asked.gpus));
     options.workload.ep = degree(l.ep);
     if (l.cp > 1 && (l.cp_comm.empty() || l.cp_comm.front() != "a2a")) options.workload.context = "ring";
-    options.workload.recipe = emulator::to_json(recipe_of(l, asked.recipe, run.assumed));
-    options.recompute = {.everywhere = recompute_of(l, run.assumed)};
+    options.workload.recipe = emulator::to_json(recipe_of(l, asked.recipe, run));
+    options.recompute = {.everywhere = recompute_of(l, run)};
     options.policy = l.vpp ? "interleaved" : "1f1b";
     if (l.vpp && *l.group_size != l.pp)
         run.assumed.push_back(
@@ -254,7 +287,7 @@ Run run_of(const TitanLaunch& l, const FitAsked& asked) {
     model.microbatch_tokens = l.seq_len * samples;
     BuiltLayers built{{model.modules[model.backbone()].architecture.layers}, {0}, {}};
     if (l.pp > 1) built = built_layers(l);
-    options.layers = layers_text(built, model, run.assumed);
+    options.layers = layers_text(built, model, run);
     put_degrees(options.workload, asked, model);
     options.workload.tp = degree(l.tp);
     options.workload.pp = degree(l.pp);
@@ -271,7 +304,7 @@ Run run_of(const TitanLaunch& l, const FitAsked& asked) {
     recipe.zero = l.shards(asked.gpus) * l.cp == 1 ? 0 : keeps ? 2 : 3;
     recipe.execution.sequence_parallel = l.sequence_parallel || l.tp == 1;
     options.workload.recipe = emulator::to_json(recipe);
-    options.recompute = {.everywhere = titan_recompute_of(l, run.assumed)};
+    options.recompute = {.everywhere = titan_recompute_of(l, run)};
     options.policy = l.pp == 1 || !schedule || schedule->policy.empty() ? "1f1b" : std::string(schedule->policy);
     options.any_memory = true;
     if (l.pp > 1) options.target = "torch-csv";
@@ -307,6 +340,8 @@ Fit fit_of(const Run& run, std::int64_t seed, const Executor& execute) {
     for (const auto& mine : emulation.assigned)
         fit.microbatches = std::max(fit.microbatches, static_cast<std::int64_t>(mine.size()));
     fit.assumed = run.assumed;
+    fit.doubts = run.doubts;
+    fit.recipe = request.job.setup->recipe.name;
     if (std::string packing = packing_of(run, request); !packing.empty()) fit.assumed.push_back(std::move(packing));
     for (const emulator::RankMemory& rank : fullest_replica(emulation).memory)
         fit.ranks.push_back({rank.peak, rank.fixed.weights, rank.fixed.gradients, rank.fixed.optimizer,

@@ -1,8 +1,11 @@
 #include "pipeweaver/launch/megatron.hpp"
 
+#include "launch/read/defaults.hpp"
 #include "launch/read/megatron_table.hpp"
 #include "launch/read/values.hpp"
 #include "pipeweaver/base/assert.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -64,7 +67,18 @@ MegatronLaunch defaults_of(Dialect dialect) {
     launch.kv_lora_rank = 512;
     launch.grouped_query = true;
     launch.pads_vocab = false;
+    launch.offload_fraction = "0";
     return launch;
+}
+
+// Of two lengths in one configuration that of the data counts: samples of it are trained, the model's may be the
+// longest that it takes.
+void take_data_length(MegatronLaunch& l) {
+    if (!l.data_length) return;
+    if (l.seq_length && *l.seq_length != *l.data_length)
+        l.notes.push_back(fmt::format("model.seq_length is {}, the data's own length {}: samples of {} are trained",
+                                      *l.seq_length, *l.data_length, *l.data_length));
+    l.seq_length = l.data_length;
 }
 
 }  // namespace
@@ -86,12 +100,13 @@ std::vector<MegatronName> megatron_names() {
 
 MegatronLaunch read_megatron(const SaidLaunch& said) {
     MegatronLaunch launch = defaults_of(said.dialect);
-    for (const Setting& setting : said.settings) {
+    for (const Setting& setting : with_defaults(said)) {
         if (const MegatronRow* row = row_of(said.dialect, setting.name))
             std::visit(Setter(launch, *row, setting), row->member);
         else
             launch.not_read.push_back(setting.name);
     }
+    take_data_length(launch);
     return launch;
 }
 

@@ -59,8 +59,8 @@ Rows language_model_rows() {
             {"seq-length", "model.seq_length", &L::seq_length},
             {"encoder-seq-length", "", &L::seq_length},
             {"max-length", "", &L::seq_length},
-            {"", "dataset.seq_length", &L::seq_length},
-            {"", "dataset.sequence_length", &L::seq_length},
+            {"", "dataset.seq_length", &L::data_length},
+            {"", "dataset.sequence_length", &L::data_length},
             {"max-position-embeddings", "", &L::max_positions},
             {"vocab-size", "model.vocab_size", &L::vocab},
             {"padded-vocab-size", "", &L::padded_vocab},
@@ -99,11 +99,17 @@ Rows attention_rows() {
 }
 
 Rows experts_rows() {
-    return {{"num-experts", "model.num_moe_experts", &L::experts, {}, true, 0},
-            {"moe-router-topk", "model.moe_router_topk", &L::top_k},
-            {"moe-ffn-hidden-size", "model.moe_ffn_hidden_size", &L::expert_ffn},
-            {"moe-shared-expert-intermediate-size", "model.moe_shared_expert_intermediate_size", &L::shared_ffn},
-            {"moe-layer-freq", "model.moe_layer_freq", &L::moe_freq},
+    return {{"num-experts", "model.num_moe_experts", &L::experts, {}, true, 0, true},
+            {"moe-router-topk", "model.moe_router_topk", &L::top_k, {}, true, 1, true},
+            {"moe-ffn-hidden-size", "model.moe_ffn_hidden_size", &L::expert_ffn, {}, true, 1, true},
+            {"moe-shared-expert-intermediate-size",
+             "model.moe_shared_expert_intermediate_size",
+             &L::shared_ffn,
+             {},
+             true,
+             1,
+             true},
+            {"moe-layer-freq", "model.moe_layer_freq", &L::moe_freq, {}, true, 1, true},
             {"moe-token-dispatcher-type", "model.moe_token_dispatcher_type", &L::dispatcher, "allgather|alltoall|flex"},
             {"moe-grouped-gemm", "model.moe_grouped_gemm", &L::grouped_gemm},
             {"moe-use-legacy-grouped-gemm", "model.moe_use_legacy_grouped_gemm", &L::legacy_grouped_gemm},
@@ -157,7 +163,26 @@ Rows batch_rows() {
             {"use-torch-fsdp2", "dist.use_torch_fsdp2", &L::torch_fsdp2},
             {"data-parallel-sharding-strategy", "ddp.data_parallel_sharding_strategy", &L::sharding,
              "no_shard|optim|optim_grads|optim_grads_params"},
-            {"tp-comm-overlap", "model.tp_comm_overlap", &L::tp_comm_overlap}};
+            {"tp-comm-overlap", "model.tp_comm_overlap", &L::tp_comm_overlap},
+            {"optimizer-cpu-offload", "optimizer.optimizer_cpu_offload", &L::offload_optimizer},
+            {"optimizer-offload-fraction", "optimizer.optimizer_offload_fraction", &L::offload_fraction}};
+}
+
+// Of ms-swift, of Megatron-LM's examples/multimodal, and of models of Megatron-Bridge.
+Rows tuning_rows() {
+    return {{"freeze-llm", "model.freeze_language_model", &L::freeze_llm},
+            {"freeze-LM", "", &L::freeze_llm},
+            {"freeze-vit", "model.freeze_vision_model", &L::freeze_vit},
+            {"freeze-ViT", "", &L::freeze_vit},
+            {"freeze-aligner", "model.freeze_vision_projection", &L::freeze_aligner},
+            {"tuner-type", "", &L::tuner},
+            {"lora-rank", "peft.dim", &L::lora_rank},
+            {"target-modules", "peft.target_modules", &L::lora_targets}};
+}
+
+Rows as_sizes(Rows rows) {
+    for (MegatronRow& row : rows) row.of_model = true;
+    return rows;
 }
 
 }  // namespace
@@ -165,8 +190,8 @@ Rows batch_rows() {
 std::span<const MegatronRow> megatron_rows() {
     static const Rows rows = [] {
         Rows all;
-        for (const auto& some :
-             {spread_rows(), language_model_rows(), attention_rows(), experts_rows(), recompute_rows(), batch_rows()})
+        for (const auto& some : {spread_rows(), as_sizes(language_model_rows()), as_sizes(attention_rows()),
+                                 experts_rows(), recompute_rows(), batch_rows(), tuning_rows()})
             all.insert(all.end(), some.begin(), some.end());
         return all;
     }();

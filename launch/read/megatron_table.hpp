@@ -21,6 +21,7 @@ struct MegatronRow {
     std::string_view choices{};  ///< "a|b"; empty: any
     bool value = true;           ///< what the flag sets a bool to
     std::int64_t least = 1;
+    bool of_model = false;  ///< a size of the language model
 };
 
 [[nodiscard]] std::span<const MegatronRow> megatron_rows();

@@ -1,6 +1,7 @@
 // The command of a bash script that launches something, by the flags that it has.
 #include "launch/read/script.hpp"
 
+#include "launch/read/entry.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/options.hpp"
@@ -40,11 +41,16 @@ SaidLaunch read_script(std::string_view text, const std::string& name, std::opti
         chosen = &words;
     }
     if (chosen == nullptr)
+        for (const auto& words : script.commands) refuse_entry(words, name);
+    else
+        refuse_entry(*chosen, name);
+    if (chosen == nullptr)
         fail(ErrorKind::input,
              "{}: has no command with flags of Megatron-LM, overrides of Megatron-Bridge or settings of torchtitan; "
              "of a file of arrays alone name the script that sources it",
              name);
     SaidLaunch said{best.dialect, name, settings_of(best.dialect, *chosen, name), {}, std::move(script.variables)};
+    put_entry(*chosen, said);
     said.notes = notes_of_repeated(best.dialect, said.settings);
     if (others > 1)
         said.notes.push_back(fmt::format("{} commands of {} launch something: the one at line {} is read", others, name,

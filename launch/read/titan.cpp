@@ -1,27 +1,17 @@
 #include "pipeweaver/launch/titan.hpp"
 
+#include "launch/read/titan_table.hpp"
 #include "launch/read/values.hpp"
 
 #include <algorithm>
 #include <array>
-#include <variant>
 
 namespace pipeweaver::launch {
 
 namespace {
 
-struct TitanRow {
-    std::string_view name;
-    std::variant<std::int64_t TitanLaunch::*, TitanLaunch::Number TitanLaunch::*, bool TitanLaunch::*,
-                 std::string TitanLaunch::*, std::vector<std::vector<std::string>> TitanLaunch::*>
-        member;
-    std::string_view choices{};
-    bool value = true;  ///< what a switch sets
-    std::int64_t least = 1;
-};
-
 // torchtitan 0.3.0, torchtitan/config/configs.py. `activation_checkpoint` is its activation-checkpoint:KIND.
-constexpr std::array titan_rows{
+constexpr std::array rows_of_titan{
     TitanRow{"parallelism.data_parallel_replicate_degree", &TitanLaunch::replicate},
     TitanRow{"parallelism.data_parallel_shard_degree", &TitanLaunch::shard, {}, true, -1},
     TitanRow{"parallelism.tensor_parallel_degree", &TitanLaunch::tp},
@@ -99,18 +89,20 @@ private:
 
 const TitanRow* titan_row(const std::string& name) {
     const auto* const found =
-        std::find_if(titan_rows.begin(), titan_rows.end(), [&](const TitanRow& row) { return row.name == name; });
-    return found == titan_rows.end() ? nullptr : found;
+        std::find_if(rows_of_titan.begin(), rows_of_titan.end(), [&](const TitanRow& row) { return row.name == name; });
+    return found == rows_of_titan.end() ? nullptr : found;
 }
 
 }  // namespace
+
+std::span<const TitanRow> titan_rows() { return rows_of_titan; }
 
 bool is_titan_setting(const std::string& name) { return name == mode_before_0_3 || titan_row(name) != nullptr; }
 
 std::vector<std::string> titan_names() {
     std::vector<std::string> names;
-    names.reserve(titan_rows.size());
-    for (const TitanRow& row : titan_rows) names.emplace_back(row.name);
+    names.reserve(rows_of_titan.size());
+    for (const TitanRow& row : rows_of_titan) names.emplace_back(row.name);
     return names;
 }
 

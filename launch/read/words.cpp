@@ -172,6 +172,7 @@ SaidLaunch read_words(Dialect dialect, std::string_view text, const std::string&
     if (quote != 0) fail(ErrorKind::input, "{}: a quote {} is not closed", from, quote);
     if (inside) words.push_back(word);
     SaidLaunch said{dialect, from, settings_of(dialect, words, from), {}, {}};
+    said.entry = frameworks::entry_of(dialect);
     said.notes = notes_of_repeated(dialect, said.settings);
     return said;
 }

@@ -6,6 +6,7 @@
 
 #include "pipeweaver/base/parallel.hpp"
 #include "pipeweaver/base/units.hpp"
+#include "pipeweaver/launch/doubt.hpp"
 #include "pipeweaver/launch/megatron.hpp"
 #include "pipeweaver/launch/model.hpp"
 #include "pipeweaver/launch/titan.hpp"
@@ -35,6 +36,7 @@ struct Run {
     std::string target = "megatron";     ///< of planner::targets(): whose rules of packing samples are kept
     std::vector<std::string> assumed{};  ///< where it is not all that the launch says, sentences
     std::string says_tokens{};           ///< what of the launch says how many tokens a microbatch holds
+    std::vector<Doubt> doubts{};         ///< the same in short, where memory may be other than is said
 };
 
 /// Throws Error{limit} where the launch cannot be emulated: a stage without anything but the embedding or the loss.
@@ -59,6 +61,8 @@ struct Fit {
     Duration step{};                   ///< of the microbatches that were emulated
     std::int64_t microbatches = 0;     ///< that were emulated, of the replica with the most
     std::vector<std::string> assumed;  ///< sentences
+    std::vector<Doubt> doubts{};
+    std::string recipe{};  ///< by which it was emulated: of those that ship, the one that it is made of
 
     bool fits() const { return ranks[fullest].peak <= usable; }
     Bytes short_by() const { return ranks[fullest].peak - usable; }

@@ -98,12 +98,22 @@ struct MegatronLaunch {
     bool megatron_fsdp = false, torch_fsdp2 = false;
     std::string sharding = "no_shard";
     bool tp_comm_overlap = false;
+    bool offload_optimizer = false;      ///< --optimizer-cpu-offload
+    std::string offload_fraction = "1";  ///< of the optimizer's state, that lies on the host
+
+    // What of the model is trained.
+    bool freeze_llm = false, freeze_vit = false, freeze_aligner = false;
+    std::string tuner{};  ///< "lora", "full"; empty: all is trained
+    Number lora_rank{};
+    std::vector<std::string> lora_targets{};  ///< none: all linear layers
 
     // Where it runs.
     std::string max_connections{};  ///< CUDA_DEVICE_MAX_CONNECTIONS as the script sets it; empty: it does not
     bool before_blackwell = false;  ///< the GPUs are
 
     std::vector<std::string> not_read{};  ///< settings that the table has not
+    Number data_length{};                 ///< that the data's own section says; it counts, see read_megatron()
+    std::vector<std::string> notes{};     ///< what was taken of several, sentences
 
     /// Replicas on so many GPUs; 0 where the degrees do not divide them.
     std::int64_t dp(std::int64_t gpus) const { return gpus % (tp * pp * cp) == 0 ? gpus / (tp * pp * cp) : 0; }

@@ -6,6 +6,8 @@
 //   torchtitan's settings         --parallelism.tensor_parallel_degree 4
 #pragma once
 
+#include "pipeweaver/frameworks/entry.hpp"
+
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -16,8 +18,7 @@
 
 namespace pipeweaver::launch {
 
-/// In whose words a launch is said.
-enum class Dialect : std::uint8_t { megatron_arguments, bridge_overrides, titan_settings };
+using Dialect = frameworks::Dialect;
 
 /// "Megatron-LM's arguments", ...
 [[nodiscard]] std::string_view name_of(Dialect dialect);
@@ -42,6 +43,9 @@ struct SaidLaunch {
     Variables variables{};             ///< that a script sets
     bool is_dump = false;              ///< a framework wrote it, with all its names
     std::string not_at_hand{};  ///< of `notes`, the first of a file that the script sources and that is not there
+    const frameworks::Entry* entry = nullptr;  ///< what the command starts; null: a program without a row
+    std::string named{};        ///< what sets all that is not said: "recipe 'x'"; empty: nothing, defaults count
+    std::string named_model{};  ///< the model that the launch names, as it does; empty: none
 };
 
 /// Reads words as a shell parts them: blanks part, quotes join, a backslash takes the next letter as it is. Throws

@@ -1,0 +1,150 @@
+#include "pipeweaver/frameworks/entry.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+namespace pipeweaver::frameworks {
+
+namespace {
+
+using enum Dialect;
+
+// A recipe of Megatron-Bridge trains in bf16 mixed precision with a distributed optimizer; what else it sets differs.
+Entry bridge() {
+    return {.name = "Megatron-Bridge",
+            .dialect = bridge_overrides,
+            .programs = {},
+            .defaults = {{"model.bf16", "true", "model.fp16"}, {"ddp.use_distributed_optimizer", "true"}},
+            .meanings = {},
+            .named = {"recipe", "recipe-name", "recipe_name", "config-file", "config_file"},
+            .names = "recipe",
+            .say = "as an override, or check the run_config.yaml that the recipe writes",
+            .model = {},
+            .refused = {},
+            .source = "NVIDIA-NeMo/Megatron-Bridge 067f987d: training/mixed_precision.py, recipes/"};
+}
+
+// Megatron-SWIFT: defaults of its own arguments, before Megatron-LM's.
+Entry swift() {
+    return {.name = "ms-swift",
+            .dialect = megatron_arguments,
+            .programs = {"megatron sft", "megatron pt", "megatron rlhf"},
+            .defaults = {{"bf16", "true", "fp16"},  // torch_dtype of the checkpoint
+                         {"use-distributed-optimizer", "true"},
+                         {"micro-batch-size", "1"},
+                         {"global-batch-size", "16"},
+                         {"recompute-granularity", "selective"},
+                         {"moe-token-dispatcher-type", "alltoall"},
+                         {"expert-tensor-parallel-size", "1"},
+                         {"moe-grouped-gemm", "true"},
+                         {"disable-bias-linear", "true"},
+                         {"freeze-llm", "false"},
+                         {"freeze-vit", "true"},
+                         {"freeze-aligner", "true"},
+                         {"tuner-type", "full", "train-type"}},
+            .meanings = {{"packing-length", "max-length"}, {"train-type", "tuner-type"}},
+            .named = {},
+            .names = {},
+            .say = {},
+            .model = "model",
+            .refused = {},
+            .source = "modelscope/ms-swift 3602360: swift/megatron/arguments/megatron_args.py"};
+}
+
+// Its --seq-length counts the positions of images; the language model's is --decoder-seq-length.
+Entry multimodal() {
+    return {.name = "Megatron-LM examples/multimodal",
+            .dialect = megatron_arguments,
+            .programs = {"examples/multimodal/train.py", "multimodal/train.py"},
+            .defaults = {},
+            .meanings = {{"decoder-seq-length", "seq-length"},
+                         {"seq-length", "", "decoder-seq-length"},
+                         {"encoder-seq-length", "", "decoder-seq-length"}},
+            .named = {},
+            .names = {},
+            .say = {},
+            .model = {},
+            .refused = {},
+            .source = "NVIDIA/Megatron-LM core_v0.16.1: examples/multimodal/model.py"};
+}
+
+Entry titan() {
+    return {.name = "torchtitan",
+            .dialect = titan_settings,
+            .programs = {"torchtitan.train", "torchtitan/train.py", "run_train.sh"},
+            .defaults = {},
+            .meanings = {},
+            .named = {"config", "job.config_file"},
+            .names = "configuration",
+            .say = "as a setting of the launch",
+            .model = "module",
+            .refused = {},
+            .source = "torchtitan 0.3.0: torchtitan/config, torchtitan/models/*/config_registry.py"};
+}
+
+Entry refused(std::string_view name, std::vector<std::string_view> programs, std::string_view why) {
+    return {.name = name,
+            .dialect = megatron_arguments,
+            .programs = std::move(programs),
+            .defaults = {},
+            .meanings = {},
+            .named = {},
+            .names = {},
+            .say = {},
+            .model = {},
+            .refused = why,
+            .source = {}};
+}
+
+std::vector<Entry> all_entries() {
+    constexpr std::string_view degrees =
+        "read are launches of Megatron-LM, Megatron-Bridge, `megatron sft|pt|rlhf` of ms-swift and torchtitan; "
+        "`pipeweaver emulate` takes its degrees as options";
+    return {
+        swift(),
+        multimodal(),
+        titan(),
+        refused("verl", {"verl.trainer.main_ppo", "verl.trainer.main_ppo_split", "verl.trainer.sft_trainer"}, degrees),
+        refused("ms-swift on DeepSpeed or FSDP", {"swift sft", "swift pt", "swift rlhf"}, degrees),
+        refused("LLaMA-Factory", {"llamafactory-cli train"}, degrees),
+        bridge()};
+}
+
+// Whether the words of `program` are ends of words in a row.
+bool starts(const std::vector<std::string>& words, std::string_view program) {
+    const std::size_t blank = program.find(' ');
+    const std::string_view first = program.substr(0, blank);
+    const auto is_end = [](const std::string& word, std::string_view end) {
+        return word.ends_with(end) && (word.size() == end.size() || word[word.size() - end.size() - 1] == '/' ||
+                                       word[word.size() - end.size() - 1] == '.');
+    };
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        if (!is_end(words[i], first)) continue;
+        if (blank == std::string_view::npos) return true;
+        if (i + 1 < words.size() && words[i + 1] == program.substr(blank + 1)) return true;
+    }
+    return false;
+}
+
+}  // namespace
+
+std::span<const Entry> entries() {
+    static const std::vector<Entry> all = all_entries();
+    return all;
+}
+
+const Entry* entry_of(const std::vector<std::string>& words) {
+    for (const Entry& one : entries())
+        for (const std::string_view program : one.programs)
+            if (starts(words, program)) return &one;
+    return nullptr;
+}
+
+const Entry* entry_of(Dialect dialect) {
+    const auto all = entries();
+    const auto found = std::find_if(all.begin(), all.end(),
+                                    [&](const Entry& one) { return one.programs.empty() && one.dialect == dialect; });
+    return found == all.end() ? nullptr : &*found;
+}
+
+}  // namespace pipeweaver::frameworks

@@ -1,0 +1,199 @@
+// Of each framework the settings that its memory depends on and ours does not follow.
+#include "pipeweaver/frameworks/memory_setting.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace pipeweaver::frameworks {
+
+namespace {
+
+using enum Dialect;
+using enum Effect;
+using Rows = std::vector<MemorySetting>;
+
+constexpr std::string_view tower = "a tower in front of the language model that is not counted";
+constexpr std::string_view images = "positions of images that are not counted";
+constexpr std::string_view frozen = "frozen weights hold no gradients and no optimizer state";
+constexpr std::string_view adapters = "adapters in place of trained weights hold little";
+constexpr std::string_view host = "what lies on the host holds nothing on the GPU";
+constexpr std::string_view copy = "another copy of a model holds weights, too";
+constexpr std::string_view loss = "the loss is computed in another way than counted";
+constexpr std::string_view states = "another precision or kind of optimizer state than counted";
+constexpr std::string_view graphs = "CUDA graphs hold memory of their own";
+constexpr std::string_view network = "another network than the one that is counted";
+
+Rows tuning_rows() {
+    return {
+        {megatron_arguments, "freeze-*", less, frozen},
+        {megatron_arguments, "trainable-parameters*", either, frozen},
+        {megatron_arguments, "peft*", less, adapters},
+        {megatron_arguments, "adapters", less, adapters},
+        {megatron_arguments, "adapter-load", less, adapters},
+        {megatron_arguments, "target-regex", either, adapters},
+        {megatron_arguments, "target-parameters", either, adapters},
+        {megatron_arguments, "modules-to-save", more, adapters},
+        {megatron_arguments, "optimizer-offload-*", less, host},
+        {megatron_arguments, "offload-model", less, host},
+        {megatron_arguments, "offload-optimizer*", less, host},
+        {megatron_arguments, "cpu-offloading", less, host},
+        {megatron_arguments, "cpu-offloading-*", less, host},
+    };
+}
+
+Rows network_rows() {
+    return {
+        {megatron_arguments, "vision-model-type", more, tower, {}, true},
+        {megatron_arguments, "vision-num-layers", more, tower, {}, true},
+        {megatron_arguments, "vision-hidden-size", more, tower, {}, true},
+        {megatron_arguments, "vision-projection-type", more, tower, {}, true},
+        {megatron_arguments, "vision-backbone*", more, tower, {}, true},
+        {megatron_arguments, "encoder-num-layers", more, tower, {}, true},
+        {megatron_arguments, "encoder-*-model-parallel-size", more, tower, {}, true},
+        {megatron_arguments, "audio-model-type", more, tower, {}, true},
+        {megatron_arguments, "audio-num-layers", more, tower, {}, true},
+        {megatron_arguments, "sound-model-type", more, tower, {}, true},
+        {megatron_arguments, "model-provider", either, network},
+        {megatron_arguments, "max-num-tiles", more, images, {}, true},
+        {megatron_arguments, "vit-gradient-checkpointing", less, "a tower whose blocks are computed again"},
+        {megatron_arguments, "decoder-seq-length", either, "a decoder's own sequence length"},
+        {megatron_arguments, "decoder-num-layers", either, "a decoder's own layers", {}, true},
+        {megatron_arguments, "spec", either, network, {}, true},
+        {megatron_arguments, "mamba-*", either, network, {}, true},
+        {megatron_arguments, "heterogeneous-layers-config-*", either, network, {}, true},
+        {megatron_arguments, "use-checkpoint-args", either, "sizes are the checkpoint's", {}, true},
+        {megatron_arguments, "use-mp-args-from-checkpoint-args", either, "degrees are the checkpoint's"},
+        {megatron_arguments, "yaml-cfg", either, "a file says settings that are not read here"},
+    };
+}
+
+Rows step_rows() {
+    return {
+        {megatron_arguments, "fp8-param-gather", less, states},
+        {megatron_arguments, "fp4-*", less, states},
+        {megatron_arguments, "optimizer", either, states, "adam"},
+        {megatron_arguments, "store-param-remainders", less, states},
+        {megatron_arguments, "torch-dtype", either, states, "bfloat16|float16"},
+        {megatron_arguments, "params-dtype", either, states, "bf16|torch.bfloat16|bfloat16"},
+        {megatron_arguments, "attention-backend", more, "attention that keeps its scores", "flash|fused|auto"},
+        {megatron_arguments, "transformer-impl", more, "kernels of an older kind keep more", "transformer_engine"},
+        {megatron_arguments, "moe-expert-capacity-factor", either, "experts drop or pad tokens"},
+        {megatron_arguments, "enable-cuda-graph", more, graphs},
+        {megatron_arguments, "external-cuda-graph", more, graphs},
+        {megatron_arguments, "cuda-graph-impl", more, graphs, "none"},
+        {megatron_arguments, "linear-ce-*", less, loss},
+        {megatron_arguments, "loss-chunk*", less, loss},
+        {megatron_arguments, "use-logits-to-keep", less, loss},
+        {megatron_arguments, "use-liger-kernel", less, loss},
+        {megatron_arguments, "ref-model", more, copy},
+        {megatron_arguments, "ref-load", more, copy},
+        {megatron_arguments, "rlhf-type", more, copy},
+        {megatron_arguments, "teacher-model", more, copy},
+        {megatron_arguments, "teacher-load", more, copy},
+        {megatron_arguments, "export-kd-teacher-load", more, copy},
+        {megatron_arguments, "use-vllm", more, copy},
+        {megatron_arguments, "vllm-mode", more, copy, "server"},
+        {megatron_arguments, "reward-model", more, copy},
+        {megatron_arguments, "reference-free", less, copy},
+    };
+}
+
+Rows bridge_rows() {
+    return {
+        {bridge_overrides, "peft*", less, adapters},
+        {bridge_overrides, "model.freeze_*", less, frozen},
+        {bridge_overrides, "optimizer.optimizer_offload_*", less, host},
+        {bridge_overrides, "optimizer.optimizer", either, states, "adam"},
+        {bridge_overrides, "optimizer.store_param_remainders", less, states},
+        {bridge_overrides, "model.cpu_offloading", less, host},
+        {bridge_overrides, "model.cpu_offloading_activations", less, host},
+        {bridge_overrides, "model.cpu_offloading_weights", less, host},
+        {bridge_overrides, "model.vision_*", more, tower, {}, true},
+        {bridge_overrides, "model.audio_*", more, tower, {}, true},
+        {bridge_overrides, "model.fp8_param*", less, states},
+        {bridge_overrides, "mixed_precision", either, states, "bf16_mixed|fp16_mixed"},
+        {bridge_overrides, "mixed_precision.fp8_param*", less, states},
+        {bridge_overrides, "model.moe_expert_capacity_factor", either, "experts drop or pad tokens"},
+        {bridge_overrides, "model.enable_cuda_graph", more, graphs},
+        {bridge_overrides, "model.external_cuda_graph", more, graphs},
+        {bridge_overrides, "model.cuda_graph_impl", more, graphs, "none"},
+        {bridge_overrides, "model.transformer_impl", more, "kernels of an older kind keep more", "transformer_engine"},
+        {bridge_overrides, "dataset.packed_sequence_size", either, "packed sequences of their own length"},
+        {bridge_overrides, "dataset.packed_sequence_specs.packed_sequence_size", either,
+         "packed sequences of their own length"},
+        {bridge_overrides, "model.hf_model_id", either, network, {}, true},
+        {bridge_overrides, "teacher*", more, copy},
+    };
+}
+
+Rows titan_rows() {
+    return {
+        {titan_settings, "training.enable_cpu_offload", less, host},
+        {titan_settings, "training.dtype", less, states, "float32"},
+        {titan_settings, "training.mixed_precision_param", more, states, "bfloat16|float16"},
+        {titan_settings, "optimizer.name", either, states, "Adam|AdamW"},
+        {titan_settings, "optimizer.implementation", either, states, "fused|foreach|for-loop"},
+        {titan_settings, "activation_checkpoint.*", either, "checkpointing by operators"},
+        {titan_settings, "activation-checkpoint.*", either, "checkpointing by operators"},
+        {titan_settings, "quantize.*", either, states},
+        {titan_settings, "model.converters", either, network},
+        {titan_settings, "loss.*", either, loss},
+        {titan_settings, "lora.*", less, adapters},
+        {titan_settings, "model_override.*", either, network},
+    };
+}
+
+// "encoder-*-model-parallel-size" and "freeze-*".
+bool is_like(std::string_view name, std::string_view pattern) {
+    const std::size_t star = pattern.find('*');
+    if (star == std::string_view::npos) return name == pattern;
+    const std::string_view begin = pattern.substr(0, star), end = pattern.substr(star + 1);
+    return name.size() >= begin.size() + end.size() && name.starts_with(begin) && name.ends_with(end);
+}
+
+bool is_among(std::string_view value, std::string_view choices) {
+    for (std::size_t at = 0; at <= choices.size();) {
+        const std::size_t end = std::min(choices.find('|', at), choices.size());
+        if (choices.substr(at, end - at) == value) return true;
+        at = end + 1;
+    }
+    return false;
+}
+
+bool changes_nothing(const MemorySetting& row, const std::vector<std::string>& values) {
+    constexpr std::array<std::string_view, 10> off{"false", "False", "0", "0.0", "null",
+                                                   "None",  "none",  "",  "[]",  "no"};
+    if (values.size() != 1) return false;
+    const std::string& value = values.front();
+    return std::find(off.begin(), off.end(), value) != off.end() ||
+           (!row.harmless.empty() && is_among(value, row.harmless));
+}
+
+}  // namespace
+
+std::string_view name_of(Effect effect) {
+    constexpr std::array<std::string_view, 3> names{"less", "more", "either"};
+    return names[static_cast<std::size_t>(effect)];
+}
+
+std::span<const MemorySetting> memory_settings() {
+    static const Rows rows = [] {
+        Rows all;
+        for (const Rows& some : {tuning_rows(), network_rows(), step_rows(), bridge_rows(), titan_rows()})
+            all.insert(all.end(), some.begin(), some.end());
+        return all;
+    }();
+    return rows;
+}
+
+const MemorySetting* memory_setting(Dialect dialect, const std::string& name, const std::vector<std::string>& values,
+                                    bool model_is_named) {
+    for (const MemorySetting& row : memory_settings()) {
+        if (row.dialect != dialect || !is_like(name, row.name)) continue;
+        const bool harmless = changes_nothing(row, values) || (row.of_sizes && model_is_named);
+        return harmless ? nullptr : &row;
+    }
+    return nullptr;
+}
+
+}  // namespace pipeweaver::frameworks

@@ -1,0 +1,56 @@
+// Ways into frameworks: the program that a command starts, what it sets where nobody says it, and what it takes from
+// elsewhere. Data: a correction is a row.
+//
+// Determinism  Tables alone.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pipeweaver::frameworks {
+
+/// In whose words a launch is said.
+enum class Dialect : std::uint8_t { megatron_arguments, bridge_overrides, titan_settings };
+
+/// A value that an entry gives a setting that the launch does not say.
+struct Default {
+    std::string_view setting;  ///< in the words of the entry's dialect: "bf16", "model.bf16"
+    std::string_view value;
+    std::string_view unless{};  ///< not where this setting is said either
+};
+
+/// A setting that has another meaning in this entry than in its dialect.
+struct Meaning {
+    std::string_view setting;
+    std::string_view as;        ///< the setting of the dialect that it is; empty: none of those that are read
+    std::string_view beside{};  ///< where this one is said alone; empty: always
+};
+
+/// A program that is launched.
+struct Entry {
+    std::string_view name;  ///< "ms-swift"
+    Dialect dialect = Dialect::megatron_arguments;
+    std::vector<std::string_view> programs;  ///< ends of words in a row: "megatron sft", "examples/multimodal/train.py"
+    std::vector<Default> defaults{};
+    std::vector<Meaning> meanings{};
+    /// Settings whose value names what sets others: a recipe, a configuration of a registry, a model.
+    std::vector<std::string_view> named{};
+    std::string_view names{};    ///< what these name, in words: "recipe"
+    std::string_view say{};      ///< how what it sets is told to us
+    std::string_view model{};    ///< the setting that names the model, whose sizes are not at hand
+    std::string_view refused{};  ///< not empty: why such a launch is not read
+    std::string_view source{};   ///< where all this is from
+};
+
+[[nodiscard]] std::span<const Entry> entries();
+
+/// The entry of these words of a command, in order; null: none has such a program.
+[[nodiscard]] const Entry* entry_of(const std::vector<std::string>& words);
+
+/// The entry that all launches of a dialect take that name no other program; null: the dialect's own defaults count.
+[[nodiscard]] const Entry* entry_of(Dialect dialect);
+
+}  // namespace pipeweaver::frameworks

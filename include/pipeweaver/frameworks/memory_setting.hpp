@@ -1,0 +1,36 @@
+// Settings that change what a launch holds in memory, and that our model of memory does not follow. Data: what is
+// modelled later leaves the table.
+//
+// Determinism  Tables alone.
+#pragma once
+
+#include "pipeweaver/frameworks/entry.hpp"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pipeweaver::frameworks {
+
+/// How what is not modelled moves memory away from what we say.
+enum class Effect : std::uint8_t { less, more, either };
+[[nodiscard]] std::string_view name_of(Effect effect);
+
+struct MemorySetting {
+    Dialect dialect = Dialect::megatron_arguments;
+    std::string_view name;  ///< in that dialect; a '*' at its end stands for any end
+    Effect effect = Effect::either;
+    std::string_view what;        ///< "a vision tower that is not counted"
+    std::string_view harmless{};  ///< "a|b": values with which it changes nothing, beside those that turn it off
+    bool of_sizes = false;        ///< says sizes of a model: harmless where a model is named beside the launch
+};
+
+[[nodiscard]] std::span<const MemorySetting> memory_settings();
+
+/// The row of a setting with these values; null: it changes nothing, as far as known.
+[[nodiscard]] const MemorySetting* memory_setting(Dialect dialect, const std::string& name,
+                                                  const std::vector<std::string>& values, bool model_is_named);
+
+}  // namespace pipeweaver::frameworks

@@ -1,0 +1,16 @@
+// Where memory is not as the launch says it, and in which direction.
+#pragma once
+
+#include "pipeweaver/frameworks/memory_setting.hpp"
+
+#include <string>
+
+namespace pipeweaver::launch {
+
+struct Doubt {
+    frameworks::Effect effect = frameworks::Effect::either;  ///< of the truth on what we say
+    std::string phrase;                                      ///< "32-bit values"
+    std::string setting{};  ///< as a user writes it, where it is said and not followed; empty: a default that counts
+};
+
+}  // namespace pipeweaver::launch

@@ -1,0 +1,64 @@
+#include "launch/read/entry.hpp"
+
+#include "pipeweaver/base/error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+namespace pipeweaver::launch {
+
+namespace {
+
+// The value of "--name value" or "--name=value".
+std::optional<std::string> value_of(const std::vector<Word>& words, std::string_view name) {
+    const std::string flag = "--" + std::string(name);
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        const std::string& word = words[i].text;
+        if (word.starts_with(flag + "=")) return word.substr(flag.size() + 1);
+        if (word == flag && i + 1 < words.size()) return words[i + 1].text;
+    }
+    return std::nullopt;
+}
+
+// The value of the first of these that is said.
+std::optional<std::string> first_of(const std::vector<Word>& words, const std::vector<std::string_view>& names) {
+    for (const std::string_view name : names)
+        if (auto value = value_of(words, name)) return value;
+    return std::nullopt;
+}
+
+// "recipe 'x'", or the Python program that has it.
+std::string what_is_named(const frameworks::Entry& entry, const std::vector<Word>& words) {
+    if (const auto value = first_of(words, entry.named)) return fmt::format("{} '{}'", entry.names, *value);
+    if (entry.dialect != Dialect::bridge_overrides) return {};
+    const auto program =
+        std::find_if(words.begin(), words.end(), [](const Word& word) { return word.text.ends_with(".py"); });
+    return program == words.end() ? std::string() : fmt::format("the {} of {}", entry.names, program->text);
+}
+
+const frameworks::Entry* entry_of(const std::vector<Word>& words) {
+    std::vector<std::string> texts;
+    texts.reserve(words.size());
+    for (const Word& word : words) texts.push_back(word.text);
+    return frameworks::entry_of(texts);
+}
+
+}  // namespace
+
+void refuse_entry(const std::vector<Word>& words, const std::string& from) {
+    const frameworks::Entry* found = entry_of(words);
+    if (found != nullptr && !found->refused.empty())
+        fail(ErrorKind::input, "{}: launches {}, which is not read: {}", from, found->name, found->refused);
+}
+
+void put_entry(const std::vector<Word>& words, SaidLaunch& said) {
+    const frameworks::Entry* found = entry_of(words);
+    said.entry = found != nullptr && found->dialect == said.dialect ? found : frameworks::entry_of(said.dialect);
+    if (said.entry == nullptr) return;
+    said.named = what_is_named(*said.entry, words);
+    if (!said.entry->model.empty()) said.named_model = value_of(words, said.entry->model).value_or(std::string());
+}
+
+}  // namespace pipeweaver::launch
