@@ -23,6 +23,7 @@ namespace {
 
 using launch::Checked;
 using launch::Dialect;
+using launch::Verdict;
 
 nlohmann::ordered_json fit_json(const launch::Fit& fit) {
     nlohmann::ordered_json json{{"device", fit.device},
@@ -52,6 +53,13 @@ nlohmann::ordered_json check_json(const Checked& checked) {
                                 {"cluster", checked.cluster},
                                 {"gpus", checked.gpus}};
     for (const auto& [name, number] : checked.degrees) json["layout"][name] = number;
+    json["verdict"] = checked.verdict ? nlohmann::ordered_json(launch::name_of(*checked.verdict)) : nullptr;
+    json["open"] = nlohmann::ordered_json::array();
+    for (const launch::Open& one : checked.open)
+        json["open"].push_back({{"setting", one.setting},
+                                {"why", one.why},
+                                {"memory", frameworks::name_of(one.effect)},
+                                {"give", one.give}});
     json["stages"] = checked.layers;
     json["constructs"] = checked.constructs();
     json["broken"] = nlohmann::ordered_json::array();
@@ -63,6 +71,7 @@ nlohmann::ordered_json check_json(const Checked& checked) {
                                   {"source", rule.source}});
     json["fits"] = checked.fit ? nlohmann::ordered_json(checked.fit->fits()) : nlohmann::ordered_json(nullptr);
     json["memory"] = checked.fit ? fit_json(*checked.fit) : nlohmann::ordered_json(nullptr);
+    if (checked.error) json["memory"]["error"] = checked.error->part;
     json["changes"] = nlohmann::ordered_json::array();
     for (const launch::Change& change : checked.changes)
         json["changes"].push_back({{"change", change.say},
@@ -74,6 +83,8 @@ nlohmann::ordered_json check_json(const Checked& checked) {
             {{"hazard", hazard.id}, {"says", hazard.says}, {"why", hazard.why}, {"source", hazard.source}});
     json["assumed"] = checked.assumed;
     json["not_read"] = checked.not_read;
+    json["launched_by"] =
+        checked.entry.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(checked.entry);
     return json;
 }
 
@@ -82,7 +93,10 @@ std::string layers_line(const Checked& checked) {
     degrees.reserve(checked.degrees.size());
     for (const auto& [name, number] : checked.degrees) degrees.push_back(fmt::format("{} {}", name, number));
     std::string text =
-        fmt::format("{} on {} GPUs: {}\n", checked.framework->text(), checked.gpus, fmt::join(degrees, ", "));
+        fmt::format("{}{} on {} GPUs", checked.framework->text(),
+                    checked.entry.empty() ? std::string() : ", launched by " + checked.entry, checked.gpus);
+    if (!degrees.empty()) text += fmt::format(": {}", fmt::join(degrees, ", "));
+    text += '\n';
     if (!checked.layers.empty()) text += fmt::format("layers of stages: {}\n", fmt::join(checked.layers, "|"));
     return text;
 }
@@ -99,37 +113,102 @@ std::string fit_table(const launch::Fit& fit) {
     return text;
 }
 
-std::string fit_text(const Checked& checked) {
-    const launch::Fit& fit = *checked.fit;
+std::string join_and(const std::vector<std::string>& names) {
+    constexpr std::size_t most = 4;
+    const std::vector<std::string> some(names.begin(), names.begin() + std::min(most, names.size()));
+    const std::size_t left = names.size() - some.size();
+    return fmt::format("{}{}", fmt::join(some, ", "), left > 0 ? fmt::format(" and {} more", left) : std::string());
+}
+
+std::string peak_text(const launch::Fit& fit) {
     const launch::RankUse& fullest = fit.ranks[fit.fullest];
-    std::string text =
-        fmt::format("{}: rank {} is the fullest, {} of {} usable on a {}", fit.fits() ? "fits" : "does not fit",
-                    fit.fullest, human(fullest.peak), human(fit.usable), fit.device);
-    text += fit.fits() ? fmt::format(", {} left\n", human(fit.usable - fullest.peak))
-                       : fmt::format(", {} short\n", human(fit.short_by()));
-    text += fit_table(fit);
-    if (fit.fits()) return text;
-    text += checked.changes.empty()
-                ? "no single change of those tried fits: recomputation, the optimizer shared out, layers "
-                  "moved, more tp, pp or cp, a smaller microbatch\n"
-                : "it fits with any of these, the least intrusive first:\n";
+    const std::string left = fit.fits() ? fmt::format("{} left", human(fit.usable - fullest.peak))
+                                        : fmt::format("{} short", human(fit.short_by()));
+    return fmt::format("rank {} is the fullest, {} of {} usable on a {}, {}", fit.fullest, human(fullest.peak),
+                       human(fit.usable), fit.device, left);
+}
+
+// What is taken for the truth and could turn the verdict.
+std::string turning_text(const Checked& checked) {
+    std::vector<std::string> phrases;
+    const bool fits = checked.fit->fits();
+    for (const launch::Doubt& one : checked.fit->doubts) {
+        const bool turns = one.effect == frameworks::Effect::either || checked.verdict == Verdict::close ||
+                           (one.effect == frameworks::Effect::more) == fits;
+        if (turns && one.setting.empty()) phrases.push_back(one.phrase);
+    }
+    return phrases.empty() ? std::string() : "; assumed " + join_and(phrases);
+}
+
+// What follows with the values of the framework where nobody says others.
+std::string by_default(const Checked& checked) {
+    if (!checked.constructs())
+        return fmt::format("does not construct: {}: {}", checked.broken.front().says, checked.broken.front().why);
+    if (!checked.fit) return "constructs";
+    return fmt::format("{}: {}", checked.fit->fits() ? "fits" : "does not fit", peak_text(*checked.fit));
+}
+
+std::string undecided_text(const Checked& checked) {
+    std::vector<std::string> names;
+    for (const launch::Open& one : checked.open) names.push_back(one.setting);
+    std::string text = fmt::format("undecided: it rests on {}", join_and(names));
+    if (checked.fit || !checked.constructs())
+        text +=
+            fmt::format("; {} it {}{}",
+                        checked.open.front().give.empty() ? "as far as it is counted" : "by the framework's defaults",
+                        by_default(checked), checked.fit ? turning_text(checked) : std::string());
+    return text;
+}
+
+// The verdict, and all that could turn it.
+std::string verdict_line(const Checked& checked) {
+    if (!checked.verdict) return "constructs";
+    switch (*checked.verdict) {
+        case Verdict::undecided:
+            return undecided_text(checked);
+        case Verdict::does_not_construct:
+            return by_default(checked);
+        case Verdict::close:
+            return fmt::format("close: {}, within the {:.0f} % that memory may be off{}", peak_text(*checked.fit),
+                               100 * checked.error->part, turning_text(checked));
+        default:
+            return by_default(checked) + turning_text(checked);
+    }
+}
+
+std::string changes_text(const Checked& checked) {
+    if (checked.fit->fits()) return {};
+    std::string text = checked.changes.empty()
+                           ? "no single change of those tried fits: recomputation, the optimizer shared out, layers "
+                             "moved, more tp, pp or cp, a smaller microbatch\n"
+                           : "it fits with any of these, the least intrusive first:\n";
     for (const launch::Change& change : checked.changes)
         text += fmt::format("  {}: rank {} is the fullest, {}\n", change.say, change.fit.fullest,
                             human(change.fit.ranks[change.fit.fullest].peak));
     return text;
 }
 
-std::string check_text(const Checked& checked) {
-    std::string text = layers_line(checked);
-    text += checked.constructs() ? "constructs\n" : "does not construct\n";
+std::string quiet_text(const Checked& checked, bool verbose) {
+    if (checked.quiet.empty()) return {};
+    const std::string count =
+        checked.quiet.size() == 1 ? "1 setting says" : fmt::format("{} settings say", checked.quiet.size());
+    if (!verbose) return fmt::format("{} nothing of memory as far as known; --verbose lists them\n", count);
+    return fmt::format("{} nothing of memory as far as known: {}\n", count, fmt::join(checked.quiet, ", "));
+}
+
+std::string check_text(const Checked& checked, bool verbose) {
+    std::string text = verdict_line(checked) + '\n';
+    for (const launch::Open& one : checked.open)
+        text += fmt::format("  {}: {}{}\n", one.setting, one.why, one.give.empty() ? std::string() : "; " + one.give);
+    text += layers_line(checked);
     for (const launch::BrokenRule& rule : checked.broken)
         text += fmt::format("  {}: {}: {}\n    ({}: {})\n", rule.id, rule.says, rule.why, launch::name_of(rule.phase),
                             rule.source);
-    if (checked.fit) text += fit_text(checked);
+    if (checked.fit) text += fit_table(*checked.fit) + changes_text(checked);
     for (const launch::Hazard& hazard : checked.hazards)
         text += fmt::format("hazard {}: {}: {}\n    ({})\n", hazard.id, hazard.says, hazard.why, hazard.source);
     for (const std::string& one : checked.assumed) text += fmt::format("assumed: {}\n", one);
-    return text;
+    return text + quiet_text(checked, verbose);
 }
 
 struct Check {
@@ -164,6 +243,7 @@ struct Check {
                      "how the framework trains, of `pipeweaver list recipes` (default: megatron-core, torch-fsdp2)");
         options.integer("seed", asked.seed, 0, 9'007'199'254'740'991, "of the samples that are drawn (default 1)");
         options.flag("rules-only", rules_only, "only whether it constructs, and hazards; not whether it fits");
+        options.flag("verbose", verbose, "list the settings that say nothing of layout, model or memory");
         options.integer("threads", threads, 1, 1024, "threads (default: all cores); no result depends on it");
     }
 
@@ -183,8 +263,9 @@ struct Check {
         if (console.json)
             print_json(check_json(checked));
         else
-            print_text("{}", check_text(checked));
-        if (!checked.all_right()) fail(ErrorKind::limit, "{}", verdict(checked));
+            print_text("{}", check_text(checked, verbose));
+        const int status = checked.verdict ? exit_status_of(*checked.verdict) : 0;
+        if (status != 0) fail(static_cast<ErrorKind>(status), "{}: {}", checked.from, verdict_line(checked));
     }
 
 private:
@@ -208,22 +289,11 @@ private:
         return found ? std::move(*found) : launch::read_launch(file, std::nullopt, launch::parse_variables(set));
     }
 
-    static std::string verdict(const Checked& checked) {
-        if (!checked.constructs()) {
-            const launch::BrokenRule& first = checked.broken.front();
-            return fmt::format("{}: {} does not construct it: {}: {}", checked.from, checked.framework->text(),
-                               first.says, first.why);
-        }
-        const launch::Fit& fit = *checked.fit;
-        return fmt::format("{}: does not fit: rank {} is {} short{}", checked.from, fit.fullest, human(fit.short_by()),
-                           checked.changes.empty() ? std::string() : "; it fits with " + checked.changes.front().say);
-    }
-
     Options options;
     Console console;
     launch::CheckAsked asked;
     std::string file, megatron, bridge, titan, set;
-    bool rules_only = false;
+    bool rules_only = false, verbose = false;
     std::int64_t threads = 0;
 };
 
@@ -235,14 +305,17 @@ void add_check(CLI::App& program) {
         {.synopsis =
              "--cluster CLUSTER (FILE | --megatron-args ARGS | --bridge-overrides OVERRIDES | --torchtitan-args ARGS) "
              "[OPTION...]",
-         .description = "Reads a launch of Megatron-LM, Megatron-Bridge or torchtitan and says whether the framework "
-                        "constructs it, rule "
-                        "by rule with the source; whether every rank's memory holds it, by the emulator, and what "
-                        "would make it fit; and "
-                        "which known hazards it has.\n"
-                        "Sizes of the model are those of the launch, or of --model. A size that neither says is asked "
-                        "for by name.\n"
-                        "The exit status is 0 if it constructs and fits, 4 if not, 2 for what is malformed.",
+         .description =
+             "Reads a launch of Megatron-LM, Megatron-Bridge or torchtitan and says whether the framework "
+             "constructs it, rule "
+             "by rule with the source; whether every rank's memory holds it, by the emulator, and what "
+             "would make it fit; and "
+             "which known hazards it has.\n"
+             "Sizes of the model are those of the launch, or of --model. A size that neither says is asked "
+             "for by name.\n"
+             "The first line is the verdict, with what could turn it. The exit status is 0 where it fits or is "
+             "close to the limit, 4 where it does not fit or construct, 5 where that is undecided, 2 for "
+             "what is malformed.",
          .examples =
              {{"A launch script of Megatron-LM", "pipeweaver check --cluster h100-sxm:64 examples/launch.sh"},
               {"A dense model by Megatron-LM's arguments",

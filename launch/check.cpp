@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <string_view>
 
 namespace pipeweaver::launch {
@@ -41,7 +42,7 @@ bool is_cut_short(const std::string& name, const std::string& known) {
 }
 
 // Known to Megatron-LM beside names of the table that are nearly the same.
-constexpr std::array<std::string_view, 3> other_names{"vocab-file", "decoder-seq-length", "model.cpu_offloading"};
+constexpr std::array<std::string_view, 2> other_names{"vocab-file", "lora-alpha"};
 
 bool is_misspelled(const std::string& name, const std::string& known) {
     constexpr std::size_t long_enough = 8;
@@ -62,6 +63,7 @@ void add_misspelled(const SaidLaunch& said, Checked& checked) {
             known.push_back(said.dialect == Dialect::bridge_overrides ? name.field : name.flag);
     }
     for (const std::string& name : checked.not_read) {
+        if (frameworks::memory_setting(said.dialect, name, {}, false) != nullptr) continue;
         const auto like =
             std::find_if(known.begin(), known.end(), [&](const std::string& one) { return is_misspelled(name, one); });
         if (like != known.end())
@@ -101,7 +103,62 @@ Checked begun(const CheckAsked& asked) {
     const auto cluster = workloads::find_cluster(asked.cluster);
     checked.gpus = cluster.gpus;
     checked.assumed = asked.said.notes;
+    if (asked.said.entry != nullptr && !asked.said.is_dump) checked.entry = asked.said.entry->name;
     return checked;
+}
+
+// What is passed over, and what of it says nothing of memory.
+void put_not_read(const SaidLaunch& said, std::vector<std::string> names, Checked& checked) {
+    checked.not_read = std::move(names);
+    for (const std::string& name : checked.not_read)
+        if (frameworks::memory_setting(said.dialect, name, {}, false) == nullptr) checked.quiet.push_back(name);
+}
+
+void decide(Verdict verdict, std::vector<Open> open, Checked& checked) {
+    checked.verdict = verdict;
+    checked.open = std::move(open);
+}
+
+// Broken rules rest on what the launch says, or on what something else may set.
+void decide_construction(const CheckAsked& asked, const MegatronLaunch* launch, const BrokenWith& broken_with,
+                         Checked& checked) {
+    std::vector<Open> open;
+    if (!asked.said.named.empty())
+        for (const std::string& name : settings_that_mend(asked.said, launch, checked.broken, broken_with)) {
+            open.push_back(set_elsewhere(asked.said, {}, frameworks::Effect::either));
+            open.back().setting = name;
+        }
+    const Verdict verdict = open.empty() ? Verdict::does_not_construct : Verdict::undecided;
+    decide(verdict, std::move(open), checked);
+}
+
+void append(std::vector<Open> more, std::vector<Open>& open) {
+    open.insert(open.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+void decide_fit(const CheckAsked& asked, const workloads::Model& model, Checked& checked) {
+    const Fit& fit = *checked.fit;
+    checked.error = memory_error_of(fit.recipe, model);
+    std::vector<Open> open = not_modelled(asked.said, !asked.model.empty());
+    append(open_of(fit.doubts), open);
+    if (!asked.said.named.empty()) append(memory_set_elsewhere(asked.said), open);
+    decide(verdict_of(fit, checked.error->part, open), turning(fit, checked.error->part, open), checked);
+}
+
+// Sizes that a recipe or a model by name has, and that are not at hand: nothing can be said without them.
+std::vector<Open> missing_sizes(const SaidLaunch& said, const MegatronLaunch& l) {
+    std::vector<Open> open;
+    const std::string whose = !said.named.empty()         ? said.named
+                              : !said.named_model.empty() ? fmt::format("model '{}'", said.named_model)
+                                                          : std::string();
+    if (whose.empty()) return open;
+    const auto missing = [&](const char* setting, const std::string& give) {
+        open.push_back({written(l.dialect, setting), whose + " sets it", give});
+    };
+    if (!l.layers || !l.hidden || !l.heads) missing("num-layers", "name the model with --model");
+    if (!l.seq_length) missing("seq-length", "say it in the launch");
+    if (!l.micro_batch) missing("micro-batch-size", "say it in the launch");
+    return open;
 }
 
 HazardAsked hazard_asked(const CheckAsked& asked, const Checked& checked, const workloads::Model* model) {
@@ -119,11 +176,12 @@ FitAsked fit_asked(const CheckAsked& asked, const Checked& checked, workloads::M
 }
 
 template <class Launch>
-void add_fit(const CheckAsked& asked, const Launch& as_said, const Launch& as_run, workloads::Model model,
+void add_fit(const CheckAsked& asked, const Launch& as_said, const Launch& as_run, const workloads::Model& model,
              Checked& checked, const Executor& execute) {
-    const FitAsked of = fit_asked(asked, checked, std::move(model));
+    const FitAsked of = fit_asked(asked, checked, model);
     checked.fit = fit_of(run_of(as_run, of), of.seed, execute);
     checked.assumed.insert(checked.assumed.end(), checked.fit->assumed.begin(), checked.fit->assumed.end());
+    decide_fit(asked, model, checked);
     if (!checked.fit->fits())
         checked.changes = fitting_changes(as_said, of, *checked.fit, checked.framework->text(), execute);
 }
@@ -139,46 +197,91 @@ void add_degrees(const MegatronLaunch& l, Checked& checked) {
     if (checked.constructs()) checked.degrees.emplace_back("microbatches", microbatches_of(l, checked.gpus));
 }
 
+// The rules that are broken with settings more, on the same machine.
+BrokenWith megatron_with(const CheckAsked& asked, const MegatronLaunch& launch, const workloads::Model* named,
+                         const Checked& checked) {
+    return [&asked, &launch, named, &checked](const std::vector<Setting>& more) {
+        SaidLaunch said = asked.said;
+        said.settings.insert(said.settings.end(), more.begin(), more.end());
+        MegatronLaunch other = read_megatron(said);
+        other.max_connections = launch.max_connections;
+        other.before_blackwell = launch.before_blackwell;
+        if (named != nullptr) other = with_model(std::move(other), *named);
+        return broken_rules(other, checked.gpus, *checked.framework);
+    };
+}
+
+void add_said_model(const MegatronLaunch& settled, std::optional<workloads::Model>& named, Checked& checked) {
+    if (named) return;
+    SaidModel said = model_of(settled);
+    checked.assumed.insert(checked.assumed.end(), said.assumed.begin(), said.assumed.end());
+    named = std::move(said.model);
+}
+
 Checked check_megatron(const CheckAsked& asked, const Executor& execute) {
     Checked checked = begun(asked);
     MegatronLaunch launch = read_megatron_on(asked);
-    checked.not_read = launch.not_read;
+    put_not_read(asked.said, launch.not_read, checked);
+    checked.assumed.insert(checked.assumed.end(), launch.notes.begin(), launch.notes.end());
     std::optional<workloads::Model> named;
     if (!asked.model.empty()) {
         named = workloads::find_model(asked.model);
         launch = with_model(std::move(launch), *named);
     }
-    checked.broken = broken_rules(launch, checked.gpus, *checked.framework);
-    const MegatronLaunch all = settled(launch);
-    add_degrees(all, checked);
     add_misspelled(asked.said, checked);
-    if (!checked.constructs()) return checked;
-    checked.layers = built_layers(all).layers;
-    checked.hazards = hazards_of(launch, hazard_asked(asked, checked, named ? &*named : nullptr));
-    if (!asked.fits) return checked;
-    if (!named) {
-        SaidModel said = model_of(all);
-        checked.assumed.insert(checked.assumed.end(), said.assumed.begin(), said.assumed.end());
-        named = std::move(said.model);
+    const MegatronLaunch all = settled(launch);
+    if (std::vector<Open> open = missing_sizes(asked.said, all); !open.empty()) {
+        decide(Verdict::undecided, std::move(open), checked);
+        return checked;
     }
-    add_fit(asked, launch, all, std::move(*named), checked, execute);
+    const workloads::Model* const by_name = named ? &*named : nullptr;
+    checked.broken = broken_rules(launch, checked.gpus, *checked.framework);
+    add_degrees(all, checked);
+    if (!checked.constructs()) {
+        decide_construction(asked, &all, megatron_with(asked, launch, by_name, checked), checked);
+        return checked;
+    }
+    checked.layers = built_layers(all).layers;
+    checked.hazards = hazards_of(launch, hazard_asked(asked, checked, by_name));
+    if (!asked.fits) return checked;
+    add_said_model(all, named, checked);
+    add_fit(asked, launch, all, *named, checked, execute);
     return checked;
+}
+
+// torchtitan's settings say no sizes.
+void require_model(const CheckAsked& asked) {
+    if (asked.model.empty())
+        fail(ErrorKind::input,
+             "--model: is missing: torchtitan's settings say no sizes; `pipeweaver list models` names known ones");
 }
 
 Checked check_titan(const CheckAsked& asked, const Executor& execute) {
     Checked checked = begun(asked);
-    if (asked.model.empty())
-        fail(ErrorKind::input,
-             "--model: is missing: torchtitan's settings say no sizes; `pipeweaver list models` names known ones");
+    if (asked.model.empty() && !asked.said.named.empty()) {
+        put_not_read(asked.said, read_titan(asked.said).not_read, checked);
+        decide(Verdict::undecided, {{"--model", asked.said.named + " sets the sizes", "name the model with --model"}},
+               checked);
+        return checked;
+    }
+    require_model(asked);
     const auto model = workloads::find_model(asked.model);
     const TitanLaunch launch = with_model(read_titan(asked.said), model);
-    checked.not_read = launch.not_read;
+    put_not_read(asked.said, launch.not_read, checked);
     checked.broken = broken_rules(launch, checked.gpus, *checked.framework);
     checked.degrees = {{"tp", launch.tp}, {"cp", launch.cp},
                        {"pp", launch.pp}, {"dp", launch.dp(checked.gpus)},
                        {"ep", launch.ep}, {"microbatches", launch.pp > 1 ? launch.local_batch / launch.microbatch : 1}};
     add_misspelled(asked.said, checked);
-    if (!checked.constructs()) return checked;
+    if (!checked.constructs()) {
+        const BrokenWith with = [&](const std::vector<Setting>& more) {
+            SaidLaunch said = asked.said;
+            said.settings.insert(said.settings.end(), more.begin(), more.end());
+            return broken_rules(with_model(read_titan(said), model), checked.gpus, *checked.framework);
+        };
+        decide_construction(asked, nullptr, with, checked);
+        return checked;
+    }
     if (launch.pp > 1) checked.layers = built_layers(launch).layers;
     checked.hazards = hazards_of(launch, hazard_asked(asked, checked, &model));
     if (asked.fits) add_fit(asked, launch, launch, model, checked, execute);

@@ -8,6 +8,7 @@
 #include "pipeweaver/launch/hazards.hpp"
 #include "pipeweaver/launch/rules.hpp"
 #include "pipeweaver/launch/said.hpp"
+#include "pipeweaver/launch/verdict.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -30,21 +31,25 @@ struct CheckAsked {
 };
 
 struct Checked {
+    std::optional<Verdict> verdict;    ///< none: it constructs, and what fits is not asked for
+    std::vector<Open> open;            ///< what an undecided verdict rests on
+    std::optional<MemoryError> error;  ///< of our memory model, beside `fit`
+    std::string entry;                 ///< the way in whose defaults count: "ms-swift"; empty: the framework's own
     const Framework* framework = nullptr;
     Dialect dialect = Dialect::megatron_arguments;
     std::string from, cluster;
     std::int64_t gpus = 0;
     std::vector<std::pair<std::string, std::int64_t>> degrees;  ///< "tp" 4, ..., "microbatches" 16
     std::vector<std::int64_t> layers;                           ///< of the language model, by stage; empty: not known
-    std::vector<BrokenRule> broken;
-    std::optional<Fit> fit;  ///< none: not asked for, or a rule is broken
+    std::vector<BrokenRule> broken;                             ///< where it is undecided, by the framework's defaults
+    std::optional<Fit> fit;  ///< likewise; none: not asked for, a rule is broken, or a size is not said
     std::vector<Change> changes;
     std::vector<Hazard> hazards;
     std::vector<std::string> assumed;   ///< sentences
-    std::vector<std::string> not_read;  ///< settings that say nothing of layout, model or memory, as far as known
+    std::vector<std::string> not_read;  ///< settings that are passed over
+    std::vector<std::string> quiet;     ///< of these, what says nothing of layout, model or memory, as far as known
 
     bool constructs() const { return broken.empty(); }
-    bool all_right() const { return constructs() && (!fit || fit->fits()); }
 };
 
 /// Throws Error{input} for what is malformed, contradicts itself, or lacks a size, naming the setting; Error{limit}

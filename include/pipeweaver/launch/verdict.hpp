@@ -1,0 +1,77 @@
+// The one answer to a launch, and what it rests on.
+//
+// Truth        A launch is said to fit, or not to, only where nothing that we do not know could turn it; else it is
+//              undecided, and what it rests on is named.
+#pragma once
+
+#include "pipeweaver/base/units.hpp"
+#include "pipeweaver/frameworks/memory_setting.hpp"
+#include "pipeweaver/launch/doubt.hpp"
+#include "pipeweaver/launch/rules.hpp"
+#include "pipeweaver/workloads/model.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pipeweaver::launch {
+
+struct Fit;
+
+/// `close`: the fullest rank is nearer to the limit than the error of our memory model.
+enum class Verdict : std::uint8_t { fits, close, does_not_fit, does_not_construct, undecided };
+
+/// "fits", "close", "does-not-fit", "does-not-construct", "undecided".
+[[nodiscard]] std::string_view name_of(Verdict verdict);
+
+/// Of the command that answers it: 0, 0, 4, 4, 5.
+[[nodiscard]] int exit_status_of(Verdict verdict);
+
+/// What the outcome rests on and is not known here.
+struct Open {
+    std::string setting;                                     ///< as a user writes it
+    std::string why;                                         ///< who sets it, or what of it is not counted
+    std::string give;                                        ///< how it is told to us; empty: it cannot be
+    frameworks::Effect effect = frameworks::Effect::either;  ///< on memory
+};
+
+/// By how much of what we say the memory of a rank was off in recorded runs, docs/accuracy.md.
+struct MemoryError {
+    std::string_view recipe;  ///< of the recipes that ship; empty: any
+    std::string_view kind;    ///< of the model: "experts", "several modules", "dense"; empty: any
+    double part = 0;
+    std::string_view runs;  ///< that say it
+};
+[[nodiscard]] const std::vector<MemoryError>& memory_errors();
+[[nodiscard]] const MemoryError& memory_error_of(std::string_view recipe, const workloads::Model& model);
+
+/// Pre: no rule is broken.
+[[nodiscard]] Verdict verdict_of(const Fit& fit, double error, const std::vector<Open>& open);
+
+/// Those of `open` that could turn what would be said without them.
+[[nodiscard]] std::vector<Open> turning(const Fit& fit, double error, const std::vector<Open>& open);
+
+/// Settings that the launch says, that change what is held and that no emulation follows.
+[[nodiscard]] std::vector<Open> not_modelled(const SaidLaunch& said, bool model_is_named);
+
+/// Of the doubts of a fit those whose setting is said.
+[[nodiscard]] std::vector<Open> open_of(const std::vector<Doubt>& doubts);
+
+/// What `said.named` may set. Pre: it is not empty.
+[[nodiscard]] Open set_elsewhere(const SaidLaunch& said, const std::string& setting, frameworks::Effect effect);
+
+/// Settings of memory that nobody says and that `said.named` may set: of each kind the first. Pre: as above.
+[[nodiscard]] std::vector<Open> memory_set_elsewhere(const SaidLaunch& said);
+
+/// The rules that a launch breaks with these settings more; what throws Error is no launch.
+using BrokenWith = std::function<std::vector<BrokenRule>(const std::vector<Setting>& more)>;
+
+/// Settings of the dialect that are not said and with which the broken rules hold, a few of each, tried one by one and
+/// in pairs; none where a rule is broken whatever they are. Sizes of the model are not among them.
+[[nodiscard]] std::vector<std::string> settings_that_mend(const SaidLaunch& said, const MegatronLaunch* launch,
+                                                          const std::vector<BrokenRule>& broken,
+                                                          const BrokenWith& broken_with);
+
+}  // namespace pipeweaver::launch

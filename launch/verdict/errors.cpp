@@ -1,0 +1,40 @@
+// Errors of the memory model by recipe and kind of model: docs/accuracy.md, Memory.
+#include "pipeweaver/launch/verdict.hpp"
+
+#include <algorithm>
+
+namespace pipeweaver::launch {
+
+namespace {
+
+std::string_view kind_of(const workloads::Model& model) {
+    if (model.modules[model.backbone()].architecture.moe) return "experts";
+    return model.modules.size() > 1 ? "several modules" : "dense";
+}
+
+}  // namespace
+
+const std::vector<MemoryError>& memory_errors() {
+    static const std::vector<MemoryError> all{
+        {"megatron-core", "dense", 0.051, "26 runs of Megatron-Core without tuning on H100"},
+        {"megatron-core", "experts", 0.08, "Moonlight on H100, Gemma 4 26B and Qwen3 30B in Megatron-Bridge"},
+        {"megatron-core", "several modules", 0.1, "Qwen2.5-VL-7B in ms-swift, LLaVA-1.5-7B in Megatron-LM"},
+        {"megatron-core-overlap", "", 0.05, "Llama 3.1 8B on H100"},
+        {"megatron-core-plain", "", 0.08, "26 runs on H100, Qwen3-8B on H200"},
+        {"nanotron", "", 0.06, "78 runs on H100"},
+        {"torch-fsdp2", "", 0.17, "6 runs of torchtitan on H100"},
+        {"torch-fsdp2-eager", "", 0.2, "KempnerForge on H200"},
+        {"", "", 0.1, "no runs of the recipe's own"},
+    };
+    return all;
+}
+
+const MemoryError& memory_error_of(std::string_view recipe, const workloads::Model& model) {
+    const auto is = [](std::string_view asked, std::string_view row) { return row.empty() || row == asked; };
+    const auto& all = memory_errors();
+    return *std::find_if(all.begin(), all.end(), [&](const MemoryError& row) {
+        return is(recipe, row.recipe) && is(kind_of(model), row.kind);
+    });
+}
+
+}  // namespace pipeweaver::launch

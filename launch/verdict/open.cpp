@@ -1,0 +1,83 @@
+// What an outcome rests on: settings that are said and not followed, and those that something else sets.
+#include "launch/read/defaults.hpp"
+#include "launch/read/words.hpp"
+#include "pipeweaver/launch/verdict.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace pipeweaver::launch {
+
+namespace {
+
+using frameworks::Effect;
+
+std::string as_written(Dialect dialect, const std::string& name) {
+    return dialect == Dialect::bridge_overrides ? name : "--" + name;
+}
+
+// What a recipe or configuration may set of memory, a row each; more of the model is on a GPU where it is not said.
+struct SetElsewhere {
+    Dialect dialect;
+    std::string_view setting;
+    Effect effect;
+    std::string_view written{};  ///< as users write it, where it is not the setting's name
+};
+constexpr std::array set_by_others{
+    SetElsewhere{Dialect::bridge_overrides, "model.recompute_granularity", Effect::less},
+    SetElsewhere{Dialect::bridge_overrides, "model.tensor_model_parallel_size", Effect::less},
+    SetElsewhere{Dialect::bridge_overrides, "model.pipeline_model_parallel_size", Effect::less},
+    SetElsewhere{Dialect::bridge_overrides, "model.context_parallel_size", Effect::less},
+    SetElsewhere{Dialect::bridge_overrides, "model.expert_model_parallel_size", Effect::less},
+    SetElsewhere{Dialect::bridge_overrides, "peft", Effect::less},
+    SetElsewhere{Dialect::bridge_overrides, "optimizer.use_precision_aware_optimizer", Effect::less},
+    SetElsewhere{Dialect::titan_settings, "activation_checkpoint", Effect::either, "activation-checkpoint:KIND"},
+    SetElsewhere{Dialect::titan_settings, "training.seq_len", Effect::either},
+    SetElsewhere{Dialect::titan_settings, "training.local_batch_size", Effect::either},
+    SetElsewhere{Dialect::titan_settings, "parallelism.tensor_parallel_degree", Effect::less},
+    SetElsewhere{Dialect::titan_settings, "parallelism.pipeline_parallel_degree", Effect::less},
+    SetElsewhere{Dialect::titan_settings, "parallelism.context_parallel_degree", Effect::less},
+    SetElsewhere{Dialect::titan_settings, "loss", Effect::less, "--loss.*"},
+};
+
+}  // namespace
+
+std::vector<Open> not_modelled(const SaidLaunch& said, bool model_is_named) {
+    std::vector<Open> open;
+    for (const Setting& one : with_defaults(said)) {
+        if (is_known(said.dialect, one.name)) continue;
+        const auto* const row = frameworks::memory_setting(said.dialect, one.name, one.values, model_is_named);
+        if (row != nullptr)
+            open.push_back({as_written(said.dialect, one.name), std::string(row->what), {}, row->effect});
+    }
+    return open;
+}
+
+std::vector<Open> open_of(const std::vector<Doubt>& doubts) {
+    std::vector<Open> open;
+    for (const Doubt& one : doubts)
+        if (!one.setting.empty()) open.push_back({one.setting, one.phrase, {}, one.effect});
+    return open;
+}
+
+Open set_elsewhere(const SaidLaunch& said, const std::string& setting, Effect effect) {
+    return {as_written(said.dialect, setting), fmt::format("{} may set it", said.named),
+            fmt::format("say it {}", said.entry->say), effect};
+}
+
+std::vector<Open> memory_set_elsewhere(const SaidLaunch& said) {
+    std::vector<Open> open;
+    for (const SetElsewhere& one : set_by_others) {
+        if (one.dialect != said.dialect) continue;
+        const bool is_said = std::any_of(said.settings.begin(), said.settings.end(),
+                                         [&](const Setting& of) { return of.name == one.setting; });
+        if (is_said) continue;
+        open.push_back(set_elsewhere(said, std::string(one.setting), one.effect));
+        if (!one.written.empty()) open.back().setting = one.written;
+    }
+    return open;
+}
+
+}  // namespace pipeweaver::launch
