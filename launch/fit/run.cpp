@@ -124,6 +124,19 @@ std::string layers_text(BuiltLayers built, workloads::Model& model, Run& run) {
     return partition::text_of({{"", built.layers}});
 }
 
+// Megatron-LM and LoongForge pad the heads of encoders to what tensor parallelism divides.
+void pad_heads(std::int64_t tp, workloads::Model& model, Run& run) {
+    for (std::size_t m = 0; m < model.backbone(); ++m) {
+        auto& a = model.modules[m].architecture;
+        const std::int64_t padded = (a.heads + tp - 1) / tp * tp;
+        if (padded == a.heads) continue;
+        run.assumed.push_back(
+            fmt::format("the {} heads of '{}' are padded to {}", a.heads, model.modules[m].name, padded));
+        if (a.kv_heads == a.heads) a.kv_heads = padded;
+        a.heads = padded;
+    }
+}
+
 void put_degrees(planner::WorkloadOptions& workload, const FitAsked& asked, const workloads::Model& model) {
     workload.model = workloads::to_json(model);
     workload.cluster = asked.cluster;
@@ -163,6 +176,8 @@ Recipe recipe_of(const MegatronLaunch& l, const std::string& asked, Run& run) {
     recipe.execution.sequence_parallel = l.sequence_parallel || l.tp == 1;
     if (l.experts) recipe.execution.experts.tensor_parallel = *l.etp;
     put_states(l, recipe);
+    if (l.precision_aware && l.bf16)
+        run.doubts.push_back({Effect::less, "main weights of 32 bits, of which remainders of 16 may be kept"});
     if (!l.bf16 && !l.fp16)
         assume(run, {Effect::less, "32-bit values"},
                fmt::format("neither bf16 nor fp16 is said: values have 32 bits; {} says otherwise",
@@ -252,6 +267,7 @@ Run run_without_batch(const MegatronLaunch& l, const FitAsked& asked) {
     model.microbatch_tokens = *l.seq_length * l.micro_batch.value_or(1);
     options.layers = layers_text(built_layers(l), model, run);
     put_tuning(l, model, run.doubts);
+    pad_heads(l.tp, model, run);
     put_degrees(options.workload, asked, model);
     options.workload.tp = degree(l.tp);
     options.workload.pp = degree(l.pp);

@@ -29,7 +29,7 @@ constexpr std::array targets{Target{"linear_qkv", &Adapters::qkv},     Target{"q
                              Target{"up_proj", &Adapters::up},         Target{"linear_fc2", &Adapters::down},
                              Target{"down_proj", &Adapters::down}};
 
-// Of Megatron-Bridge 32 where peft.dim is not said, of ms-swift 8.
+// Where no rank is said, ms-swift's.
 Adapters adapters_of(const MegatronLaunch& l, std::vector<Doubt>& doubts) {
     constexpr std::int64_t usual_rank = 8;
     Adapters adapters{.rank = l.lora_rank.value_or(usual_rank)};

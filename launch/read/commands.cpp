@@ -101,6 +101,7 @@ private:
             auto more = word();
             if (words.empty() && more.size() == 1) assigns = sets_variables(more.front().text);
             if (words.empty()) follow(more);
+            if (words.empty() && more.size() == 1 && begins_arm(more.front())) continue;
             words.insert(words.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
         }
         const bool skipped = is_skipped();
@@ -142,6 +143,11 @@ private:
         static constexpr std::array<std::string_view, 11> names{
             "export", "readonly", "local", "declare", "typeset", "then", "else", "do", "{", "if", "-x"};
         return std::find(names.begin(), names.end(), word) != names.end();
+    }
+
+    // Words behind which another command begins, which may be a branch itself.
+    static bool begins_arm(const Word& word) {
+        return !word.quoted && (word.text == "then" || word.text == "else" || word.text == "do" || word.text == "{");
     }
 
     // An "if" with its arms, or a loop.

@@ -30,8 +30,11 @@ std::optional<std::string> first_of(const std::vector<Word>& words, const std::v
 }
 
 // "recipe 'x'", or the Python program that has it.
-std::string what_is_named(const frameworks::Entry& entry, const std::vector<Word>& words) {
+std::string what_is_named(const frameworks::Entry& entry, const std::vector<Word>& words, const Variables& variables) {
     if (const auto value = first_of(words, entry.named)) return fmt::format("{} '{}'", entry.names, *value);
+    for (const std::string_view name : entry.named_by_variables)
+        if (const auto found = variables.find(std::string(name)); found != variables.end())
+            return fmt::format("{} '{}'", entry.names, found->second);
     if (entry.dialect != Dialect::bridge_overrides) return {};
     const auto program =
         std::find_if(words.begin(), words.end(), [](const Word& word) { return word.text.ends_with(".py"); });
@@ -57,7 +60,7 @@ void put_entry(const std::vector<Word>& words, SaidLaunch& said) {
     const frameworks::Entry* found = entry_of(words);
     said.entry = found != nullptr && found->dialect == said.dialect ? found : frameworks::entry_of(said.dialect);
     if (said.entry == nullptr) return;
-    said.named = what_is_named(*said.entry, words);
+    said.named = what_is_named(*said.entry, words, said.variables);
     if (!said.entry->model.empty()) said.named_model = value_of(words, said.entry->model).value_or(std::string());
 }
 

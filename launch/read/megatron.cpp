@@ -106,6 +106,7 @@ MegatronLaunch read_megatron(const SaidLaunch& said) {
         else
             launch.not_read.push_back(setting.name);
     }
+    if (launch.recompute == "none") launch.recompute.clear();  // ms-swift's word
     take_data_length(launch);
     return launch;
 }

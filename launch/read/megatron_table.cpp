@@ -130,7 +130,7 @@ Rows experts_rows() {
 }
 
 Rows recompute_rows() {
-    return {{"recompute-granularity", "model.recompute_granularity", &L::recompute, "full|selective"},
+    return {{"recompute-granularity", "model.recompute_granularity", &L::recompute, "full|selective|none"},
             {"recompute-activations", "", &L::recompute_activations},
             {"recompute-method", "model.recompute_method", &L::recompute_method, "uniform|block"},
             {"recompute-num-layers", "model.recompute_num_layers", &L::recompute_layers},

@@ -413,7 +413,7 @@ std::string text_of(const std::vector<Found>& found, std::string_view id) {
 
 template <class Launch>
 void check_rules(const std::vector<Row<Launch>>& rows, const Launch& base, std::string_view name) {
-    for (const Framework& framework : frameworks()) {
+    for (const Framework& framework : launch::frameworks()) {
         if (framework.name != name) continue;
         CHECK(text_of(broken_rules(base, 64, framework), "") == "");
         for (const auto& row : rows) {

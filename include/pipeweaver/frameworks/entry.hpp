@@ -38,8 +38,9 @@ struct Entry {
     std::vector<Meaning> meanings{};
     /// Settings whose value names what sets others: a recipe, a configuration of a registry, a model.
     std::vector<std::string_view> named{};
-    std::string_view names{};    ///< what these name, in words: "recipe"
-    std::string_view say{};      ///< how what it sets is told to us
+    std::vector<std::string_view> named_by_variables{};  ///< the same of the script's variables
+    std::string_view names{};                            ///< what these name, in words: "recipe"
+    std::string_view say{};                              ///< how what it sets is told to us
     std::string_view model{};    ///< the setting that names the model, whose sizes are not at hand
     std::string_view refused{};  ///< not empty: why such a launch is not read
     std::string_view source{};   ///< where all this is from

@@ -1,0 +1,79 @@
+// Which verdict a fit has, what could turn it, and the ways into frameworks.
+#include "pipeweaver/launch/verdict.hpp"
+
+#include "pipeweaver/launch/check.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+using namespace pipeweaver;
+using frameworks::Effect;
+using launch::Verdict;
+
+namespace {
+
+// One rank that takes so many GiB of 70.
+launch::Fit taking(double gib) {
+    launch::Fit fit;
+    fit.ranks.resize(1);
+    fit.ranks[0].peak = Bytes{static_cast<std::int64_t>(gib * (std::int64_t{1} << 30))};
+    fit.usable = Bytes{std::int64_t{70} << 30};
+    return fit;
+}
+
+std::vector<launch::Open> moved_by(Effect effect) { return {{"--x", "is not followed", {}, effect}}; }
+
+}  // namespace
+
+TEST_CASE("what is nearer to the limit than the error is close, on both sides of it") {
+    CHECK(launch::verdict_of(taking(50), 0.1, {}) == Verdict::fits);
+    CHECK(launch::verdict_of(taking(66), 0.1, {}) == Verdict::close);
+    CHECK(launch::verdict_of(taking(74), 0.1, {}) == Verdict::close);
+    CHECK(launch::verdict_of(taking(90), 0.1, {}) == Verdict::does_not_fit);
+    CHECK(launch::verdict_of(taking(66), 0.05, {}) == Verdict::fits);
+}
+
+TEST_CASE("a verdict is undecided where what is not known could turn it, and only there") {
+    CHECK(launch::verdict_of(taking(50), 0.1, moved_by(Effect::less)) == Verdict::fits);
+    CHECK(launch::verdict_of(taking(50), 0.1, moved_by(Effect::more)) == Verdict::undecided);
+    CHECK(launch::verdict_of(taking(66), 0.1, moved_by(Effect::less)) == Verdict::close);
+    CHECK(launch::verdict_of(taking(66), 0.1, moved_by(Effect::more)) == Verdict::undecided);
+    CHECK(launch::verdict_of(taking(90), 0.1, moved_by(Effect::more)) == Verdict::does_not_fit);
+    CHECK(launch::verdict_of(taking(90), 0.1, moved_by(Effect::less)) == Verdict::undecided);
+    for (const double gib : {50.0, 66.0, 90.0})
+        CHECK(launch::verdict_of(taking(gib), 0.1, moved_by(Effect::either)) == Verdict::undecided);
+}
+
+TEST_CASE("every verdict has a name and an exit status of its own kind") {
+    CHECK(launch::name_of(Verdict::does_not_construct) == "does-not-construct");
+    CHECK(launch::exit_status_of(Verdict::close) == 0);
+    CHECK(launch::exit_status_of(Verdict::does_not_fit) == 4);
+    CHECK(launch::exit_status_of(Verdict::undecided) == 5);
+}
+
+TEST_CASE("a way in is known by its words, not by parts of them") {
+    const auto named = [](std::vector<std::string> words) {
+        const auto* const entry = frameworks::entry_of(words);
+        return entry == nullptr ? std::string() : std::string(entry->name);
+    };
+    CHECK(named({"megatron", "sft", "--model", "x"}) == "ms-swift");
+    CHECK(named({"torchrun", "-m", "torchtitan.train"}) == "torchtitan");
+    CHECK(named({"torchrun", "/src/Megatron-LM/examples/multimodal/train.py"}) == "Megatron-LM examples/multimodal");
+    CHECK(named({"torchrun", "my-multimodal/train.py"}).empty());
+    CHECK(named({"megatron", "export"}).empty());
+}
+
+TEST_CASE("a setting that turns nothing on changes nothing") {
+    const auto is = [](const std::string& name, const std::vector<std::string>& values, bool named = false) {
+        return frameworks::memory_setting(launch::Dialect::megatron_arguments, name, values, named) != nullptr;
+    };
+    CHECK(is("freeze-parameters", {"visual"}));
+    CHECK_FALSE(is("freeze-parameters", {"false"}));
+    CHECK(is("vision-model-type", {"internvit"}));
+    CHECK_FALSE(is("vision-model-type", {"internvit"}, true));
+    CHECK(is("encoder-tensor-model-parallel-size", {"2"}));
+    CHECK_FALSE(is("optimizer", {"adam"}));
+    CHECK(is("optimizer", {"muon"}));
+    CHECK_FALSE(is("lr", {"1e-5"}));
+}

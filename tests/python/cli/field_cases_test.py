@@ -1,0 +1,169 @@
+"""`pipeweaver check` on launches as people have them: right, or undecided with what it rests on. Each line of
+tests/data/field/cases.txt is one; the inputs are written anew, facts of their sources are kept."""
+
+import json
+import shlex
+
+import pytest
+from checkout import ROOT
+
+FIELD = ROOT / "tests/data/field"
+STATUS = {None: 0, "fits": 0, "close": 0, "does-not-fit": 4, "does-not-construct": 4, "undecided": 5}
+GIB = 2**30
+
+
+def cases():
+    for line in (FIELD / "cases.txt").read_text().splitlines():
+        if line and not line.startswith("#"):
+            expected, _, words = line.partition("|")
+            yield pytest.param(expected.strip(), shlex.split(words), id=shlex.split(words)[-1][:40])
+
+
+def check(pipeweaver, words):
+    files = [FIELD / word if str(word).endswith((".sh", ".yaml")) else word for word in words]
+    done = pipeweaver.run("check", "--json", *files)
+    assert done.stdout, done.stderr
+    answer = json.loads(done.stdout)
+    assert STATUS[answer["verdict"]] == done.returncode
+    return answer
+
+
+def script(pipeweaver, folder, text, *words):
+    (folder / "launch.sh").write_text(text)
+    return check(pipeweaver, [*words, folder / "launch.sh"])
+
+
+def opened(answer):
+    return [one["setting"] for one in answer["open"]]
+
+
+@pytest.mark.parametrize("expected, words", list(cases()))
+def test_a_launch_of_the_field_is_right_or_undecided(pipeweaver, expected, words):
+    answer = check(pipeweaver, words)
+    peak = answer["memory"]["peak_bytes"] / GIB if answer["memory"] else 0
+    if expected.startswith("peak:"):
+        low, high = map(float, expected.removeprefix("peak:").split("-"))
+        assert answer["verdict"] == "undecided" or low <= peak <= high, (answer["verdict"], peak)
+    else:
+        assert answer["verdict"] in expected.split("/"), (answer["verdict"], peak)
+    if answer["verdict"] == "undecided":
+        assert answer["open"] and all(one["setting"] and one["why"] for one in answer["open"])
+
+
+def test_what_is_not_supported_is_refused_by_its_name(pipeweaver):
+    status, line = pipeweaver.fails("check", "--cluster", "h100-sxm:64", FIELD / "verl_megatron_actor.sh")
+    assert status == 2 and "launches verl, which is not read" in line
+
+
+SWIFT = ("NPROC_PER_NODE=8 megatron sft --model M --dataset d.jsonl --tensor_model_parallel_size 2 --max_length 4096 "
+         "--micro_batch_size 1 --global_batch_size 16 ")
+
+
+def test_ms_swifts_defaults_give_way_to_what_is_said(pipeweaver, tmp_path):
+    on = ["--cluster", "h100-sxm:8", "--model", "qwen2.5-7b"]
+
+    def memory(more):
+        return script(pipeweaver, tmp_path, SWIFT + more, *on)["memory"]["ranks"][0]
+    usual = memory("")
+    assert memory("--bf16 true --use_distributed_optimizer true") == usual
+    assert memory("--fp16 true") == usual
+    assert memory("--use_distributed_optimizer false")["optimizer_bytes"] == 4 * usual["optimizer_bytes"]
+    assert memory("--recompute_granularity none")["activations_bytes"] >= usual["activations_bytes"]
+    assert memory("--recompute_granularity full --recompute_method uniform --recompute_num_layers 1")[
+        "activations_bytes"] < usual["activations_bytes"]
+
+
+def test_what_is_frozen_has_no_gradients_and_adapters_alone_are_trained(pipeweaver, tmp_path):
+    on = ["--cluster", "h100-sxm:8", "--model", "qwen2.5-vl-7b", "--dataset", "vlm-mix"]
+
+    def gradients(more):
+        return script(pipeweaver, tmp_path, SWIFT + more, *on)["memory"]["ranks"][0]["gradients_bytes"]
+    frozen = gradients("")
+    assert gradients("--freeze_vit true --freeze_aligner true") == frozen < gradients("--freeze_vit false")
+    assert gradients("--freeze_llm true --freeze_vit false --freeze_aligner false") < frozen // 5
+    small = gradients("--tuner_type lora --lora_rank 8 --target_modules all-linear")
+    assert 0 < small < frozen // 50
+    assert gradients("--train_type lora --lora_rank 16 --target_modules all-linear") == pytest.approx(2 * small, rel=0.1)
+    assert gradients("--tuner_type lora --lora_rank 8 --target_modules linear_qkv") < small
+
+
+def test_a_part_of_the_optimizer_on_the_host_leaves_the_rest(pipeweaver, tmp_path):
+    on = ["--cluster", "h100-sxm:8", "--model", "qwen2.5-7b"]
+
+    def optimizer(more):
+        return script(pipeweaver, tmp_path, SWIFT + more, *on)["memory"]["ranks"][0]["optimizer_bytes"]
+    assert optimizer("--optimizer_cpu_offload true") == 0
+    assert optimizer("--optimizer_cpu_offload true --optimizer_offload_fraction 0.5") == optimizer("") / 2
+
+
+@pytest.mark.parametrize("flag, verdict", [
+    ("--rlhf_type dpo", "undecided"),          # a reference model holds weights, too
+    ("--offload_model true", "fits"),          # takes off alone: what fits does so with it
+    ("--vision_model_type internvit", "fits"),  # of a model that is named with its modules
+    ("--freeze_parameters_ratio 0", "fits"),
+    ("--log_interval 5", "fits"),
+])
+def test_a_flag_that_is_not_followed_never_stands_beside_a_verdict_that_it_could_turn(pipeweaver, tmp_path, flag, verdict):
+    answer = script(pipeweaver, tmp_path, SWIFT + flag, "--cluster", "h100-sxm:8", "--model", "qwen2.5-7b")
+    assert answer["verdict"] == verdict
+    name = "--" + flag.split()[0].removeprefix("--").replace("_", "-")
+    assert opened(answer) == ([name] if verdict == "undecided" else [])
+
+
+def test_what_says_nothing_of_memory_is_counted_and_listed_when_asked(pipeweaver, tmp_path):
+    file = tmp_path / "launch.sh"
+    file.write_text(SWIFT + "--log_interval 5 --save_interval 7 --rlhf_type dpo\n")
+    on = ["--cluster", "h100-sxm:8", "--model", "qwen2.5-7b", file]
+    said = pipeweaver.run("check", *on).stdout.splitlines()
+    assert said[0].startswith("undecided: it rests on --rlhf-type; as far as it is counted it fits: ")
+    assert said[-1] == "4 settings say nothing of memory as far as known; --verbose lists them"
+    listed = pipeweaver.run("check", *on, "--verbose").stdout.splitlines()[-1]
+    assert listed == "4 settings say nothing of memory as far as known: model, dataset, log-interval, save-interval"
+
+
+BRIDGE = "torchrun --nproc_per_node 8 scripts/training/run_recipe.py --recipe mine "
+
+
+def test_a_rule_that_no_value_of_the_recipe_mends_is_broken(pipeweaver, tmp_path):
+    sizes = "model.seq_length=4096 train.micro_batch_size=1 train.global_batch_size=32 "
+    on = ["--cluster", "h100-sxm:32", "--model", "llama3-8b", "--rules-only"]
+    answer = script(pipeweaver, tmp_path, BRIDGE + sizes + "model.tensor_model_parallel_size=2 "
+                    "model.pipeline_model_parallel_size=6", *on)
+    assert answer["verdict"] == "does-not-construct" and answer["broken"][0]["rule"] == "groups-world"
+    answer = script(pipeweaver, tmp_path, BRIDGE + sizes + "model.tensor_model_parallel_size=2 "
+                    "model.pipeline_model_parallel_size=4 model.context_parallel_size=8", *on)
+    assert answer["verdict"] == "does-not-construct"
+
+
+def test_a_size_that_the_recipe_has_is_asked_for(pipeweaver, tmp_path):
+    answer = script(pipeweaver, tmp_path, BRIDGE + "model.tensor_model_parallel_size=2", "--cluster", "h100-sxm:8")
+    assert answer["verdict"] == "undecided" and answer["memory"] is None
+    assert opened(answer) == ["model.num_layers", "model.seq_length", "train.micro_batch_size"]
+    assert "--model" in answer["open"][0]["give"]
+
+
+def test_the_first_line_says_what_is_assumed(pipeweaver, tmp_path):
+    file = tmp_path / "launch.sh"
+    file.write_text("torchrun pretrain_gpt.py --seq-length 8192 --micro-batch-size 4 --global-batch-size 64\n")
+    said = pipeweaver.run("check", "--cluster", "h100-sxm:8", "--model", "llama3-8b", file).stdout.splitlines()[0]
+    assert said.startswith("does not fit: ") and said.endswith("; assumed 32-bit values")
+
+
+@pytest.mark.parametrize("text", [
+    'if [[ -n "$A" ]]; then X=4; else X=2; fi',
+    'if [ "$B" -gt 1 ]; then X=2; elif [ $B -gt 0 ]; then X=8; else X=4; fi',
+    'X=2; [[ -n "$A" ]] && X=4',
+    'X=2; [[ -z "$A" ]] || X=4',
+    'X=4; [ -z "$A" ] && X=2',
+    'X=$(echo "2;8" | tr ";" "\\n" | sed "s/8//" | xargs)',
+    'X=$(seq 2 2)',
+    'if [ $B = 3 ] && [ -n "$A" ]; then X=4; else X=2; fi',
+    'if [ $B = 2 ]; then X=2; else if [ -z "$A" ]; then X=8; fi; fi',
+    'if [ $B = 2 ]; then if [ -n "$A" ]; then X=8; else X=2; fi; else X=4; fi',
+])
+def test_branches_and_pipes_of_plain_text_are_followed(pipeweaver, tmp_path, text):
+    launch = f"A=\nB=2\n{text}\ntorchrun pretrain_gpt.py --tensor-model-parallel-size $X --seq-length 4096 " \
+        "--micro-batch-size 1 --bf16\n"
+    answer = script(pipeweaver, tmp_path, launch, "--cluster", "h100-sxm:8", "--model", "llama3-8b", "--rules-only")
+    assert answer["layout"]["tp"] == 2
+    assert not any("in a branch" in one for one in answer["assumed"])
