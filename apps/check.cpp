@@ -71,7 +71,7 @@ nlohmann::ordered_json check_json(const Checked& checked) {
                                   {"source", rule.source}});
     json["fits"] = checked.fit ? nlohmann::ordered_json(checked.fit->fits()) : nlohmann::ordered_json(nullptr);
     json["memory"] = checked.fit ? fit_json(*checked.fit) : nlohmann::ordered_json(nullptr);
-    if (checked.error) json["memory"]["error"] = checked.error->part;
+    if (checked.error) json["memory"]["error"] = {{"more", checked.error->more}, {"less", checked.error->less}};
     json["changes"] = nlohmann::ordered_json::array();
     for (const launch::Change& change : checked.changes)
         json["changes"].push_back({{"change", change.say},
@@ -169,8 +169,8 @@ std::string verdict_line(const Checked& checked) {
         case Verdict::does_not_construct:
             return by_default(checked);
         case Verdict::close:
-            return fmt::format("close: {}, within the {:.0f} % that memory may be off{}", peak_text(*checked.fit),
-                               100 * checked.error->part, turning_text(checked));
+            return fmt::format("close: {}, and memory may be {:.0f} % more or {:.0f} % less{}", peak_text(*checked.fit),
+                               100 * checked.error->more, 100 * checked.error->less, turning_text(checked));
         default:
             return by_default(checked) + turning_text(checked);
     }

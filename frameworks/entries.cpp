@@ -21,6 +21,7 @@ Entry bridge() {
             .names = "recipe",
             .say = "as an override, or check the run_config.yaml that the recipe writes",
             .model = {},
+            .packs = {},
             .refused = {},
             .source = "NVIDIA-NeMo/Megatron-Bridge 067f987d: training/mixed_precision.py, recipes/"};
 }
@@ -49,6 +50,7 @@ Entry swift() {
             .names = {},
             .say = {},
             .model = "model",
+            .packs = "packing",
             .refused = {},
             .source = "modelscope/ms-swift 3602360: swift/megatron/arguments/megatron_args.py"};
 }
@@ -67,6 +69,7 @@ Entry multimodal() {
             .names = {},
             .say = {},
             .model = {},
+            .packs = {},
             .refused = {},
             .source = "NVIDIA/Megatron-LM core_v0.16.1: examples/multimodal/model.py"};
 }
@@ -81,7 +84,8 @@ Entry titan() {
             .named_by_variables = {"CONFIG", "CONFIG_FILE"},
             .names = "configuration",
             .say = "as a setting of the launch",
-            .model = "module",
+            .model = "config",
+            .packs = {},
             .refused = {},
             .source = "torchtitan 0.3.0: torchtitan/config, torchtitan/models/*/config_registry.py"};
 }
@@ -97,6 +101,7 @@ Entry refused(std::string_view name, std::vector<std::string_view> programs, std
             .names = {},
             .say = {},
             .model = {},
+            .packs = {},
             .refused = why,
             .source = {}};
 }

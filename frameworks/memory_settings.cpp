@@ -32,7 +32,7 @@ Rows tuning_rows() {
         {megatron_arguments, "adapter-load", less, adapters},
         {megatron_arguments, "target-regex", either, adapters},
         {megatron_arguments, "target-parameters", either, adapters},
-        {megatron_arguments, "modules-to-save", more, adapters},
+        {megatron_arguments, "modules-to-save", more, "modules that are trained whole beside adapters"},
         {megatron_arguments, "optimizer-offload-*", less, host},
         {megatron_arguments, "offload-model", less, host},
         {megatron_arguments, "offload-optimizer*", less, host},

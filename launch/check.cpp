@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <iterator>
 #include <string_view>
 
@@ -136,13 +137,28 @@ void append(std::vector<Open> more, std::vector<Open>& open) {
     open.insert(open.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
 
+// Microbatches hold what samples have where nothing fills them, and the launch's data is not at hand.
+std::vector<Open> shorter_samples(const CheckAsked& asked) {
+    if (asked.said.entry == nullptr || asked.said.entry->packs.empty() || !asked.dataset.empty() ||
+        !asked.batch.empty())
+        return {};
+    const auto& settings = asked.said.settings;
+    const bool packs = std::any_of(settings.begin(), settings.end(), [&](const Setting& one) {
+        return one.name == asked.said.entry->packs && (one.values.empty() || one.values.front() == "true");
+    });
+    if (packs) return {};
+    return {{"--dataset", "samples may be shorter than the longest, which are counted",
+             "name a data set, or --batch FILE", frameworks::Effect::less}};
+}
+
 void decide_fit(const CheckAsked& asked, const workloads::Model& model, Checked& checked) {
     const Fit& fit = *checked.fit;
-    checked.error = memory_error_of(fit.recipe, model);
+    checked.error = memory_error_of(fit.recipe, checked.entry, model);
     std::vector<Open> open = not_modelled(asked.said, !asked.model.empty());
     append(open_of(fit.doubts), open);
+    append(shorter_samples(asked), open);
     if (!asked.said.named.empty()) append(memory_set_elsewhere(asked.said), open);
-    decide(verdict_of(fit, checked.error->part, open), turning(fit, checked.error->part, open), checked);
+    decide(verdict_of(fit, *checked.error, open), turning(fit, *checked.error, open), checked);
 }
 
 // Sizes that a recipe or a model by name has, and that are not at hand: nothing can be said without them.
@@ -211,6 +227,11 @@ BrokenWith megatron_with(const CheckAsked& asked, const MegatronLaunch& launch, 
     };
 }
 
+// A launch that names its model and its data, which are not at hand: text alone would say less than it holds.
+bool lacks_samples(const CheckAsked& asked, const workloads::Model& model) {
+    return is_multimodal(model) && asked.dataset.empty() && asked.batch.empty() && !asked.said.named_model.empty();
+}
+
 void add_said_model(const MegatronLaunch& settled, std::optional<workloads::Model>& named, Checked& checked) {
     if (named) return;
     SaidModel said = model_of(settled);
@@ -245,6 +266,12 @@ Checked check_megatron(const CheckAsked& asked, const Executor& execute) {
     checked.hazards = hazards_of(launch, hazard_asked(asked, checked, by_name));
     if (!asked.fits) return checked;
     add_said_model(all, named, checked);
+    if (lacks_samples(asked, *named)) {
+        decide(Verdict::undecided,
+               {{"--dataset", "what samples hold beside text decides what fits", "name a data set, or --batch FILE"}},
+               checked);
+        return checked;
+    }
     add_fit(asked, launch, all, *named, checked, execute);
     return checked;
 }
@@ -288,6 +315,32 @@ Checked check_titan(const CheckAsked& asked, const Executor& execute) {
     return checked;
 }
 
+// A model of the catalogue by the name that a launch has: "Qwen/Qwen2.5-7B-Instruct", "qwen3_32b". Empty: none is.
+std::string in_catalogue(const std::string& named) {
+    std::string name = named.substr(named.find_last_of('/') == std::string::npos ? 0 : named.find_last_of('/') + 1);
+    for (char& c : name) c = c == '_' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    const auto known = workloads::model_names();
+    for (;;) {
+        if (std::find(known.begin(), known.end(), name) != known.end()) return name;
+        constexpr std::array<std::string_view, 7> kinds{"-instruct", "-base", "-chat", "-thinking",
+                                                        "-2507",     "-it",   "-hf"};
+        const auto* const kind =
+            std::find_if(kinds.begin(), kinds.end(), [&](std::string_view one) { return name.ends_with(one); });
+        if (kind == kinds.end()) return {};
+        name.resize(name.size() - kind->size());
+    }
+}
+
+// With the model that the launch names, where nobody says another and no size is said.
+CheckAsked with_named_model(CheckAsked asked) {
+    if (!asked.model.empty()) return asked;
+    asked.model = in_catalogue(asked.said.named_model);
+    if (!asked.model.empty())
+        asked.said.notes.push_back(
+            fmt::format("model '{}' is taken as {} of the catalogue", asked.said.named_model, asked.model));
+    return asked;
+}
+
 Checked check_said(const CheckAsked& asked, const Executor& execute) {
     return asked.said.dialect == Dialect::titan_settings ? check_titan(asked, execute) : check_megatron(asked, execute);
 }
@@ -297,9 +350,10 @@ Checked check_said(const CheckAsked& asked, const Executor& execute) {
 Checked check(const CheckAsked& asked, const Executor& execute) {
     if (asked.said.settings.empty())
         fail(ErrorKind::input, "{}: says no setting of {}", asked.said.from, name_of(asked.said.dialect));
-    if (asked.said.not_at_hand.empty()) return check_said(asked, execute);
+    const CheckAsked with_model = with_named_model(asked);
+    if (asked.said.not_at_hand.empty()) return check_said(with_model, execute);
     try {
-        return check_said(asked, execute);
+        return check_said(with_model, execute);
     } catch (const Error& error) {
         if (error.kind() != ErrorKind::input) throw;
         fail(ErrorKind::input, "{}; {}", error.what(), asked.said.not_at_hand);  // what is missing may be said there

@@ -352,6 +352,7 @@ Fit fit_of(const Run& run, std::int64_t seed, const Executor& execute) {
     Fit fit;
     fit.usable = emulator::capacity_of(setup);
     fit.device = setup.cluster.device;
+    fit.device_memory = workloads::device(setup.cluster.device).memory;
     fit.step = emulation.step;
     for (const auto& mine : emulation.assigned)
         fit.microbatches = std::max(fit.microbatches, static_cast<std::int64_t>(mine.size()));

@@ -7,6 +7,8 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -87,10 +89,11 @@ private:
     // One command: assignments in front, then words.
     void command() {
         std::vector<Word> words;
-        bool assigns = true, assigned = false;
+        bool assigns = true, assigned = false, here_string = false;
         for (skip(); at_ < text_.size() && !ends_command(peek()); skip()) {
             if (peek() == '<' && peek(1) == '<' && peek(2) == '<') {
                 at_ += 3;  // the text that follows is read as a word
+                here_string = true;
                 continue;
             }
             if (peek() == '<' && peek(1) == '<') return here_document();
@@ -109,6 +112,7 @@ private:
         if (!words.empty() || assigned) guard(words);
         if (at_ < text_.size()) separators_ += next();
         if (words.empty() || skipped) return;
+        take_row(words, here_string);
         const bool is_source = words.front().text == "source" || words.front().text == ".";
         if (is_source && words.size() > 1 && words[1].unknown.empty())
             source(words[1]);
@@ -143,6 +147,38 @@ private:
         static constexpr std::array<std::string_view, 11> names{
             "export", "readonly", "local", "declare", "typeset", "then", "else", "do", "{", "if", "-x"};
         return std::find(names.begin(), names.end(), word) != names.end();
+    }
+
+    // Of a loop over rows of plain text the first, and what `read` makes of it.
+    void take_row(const std::vector<Word>& words, bool here_string) {
+        const auto plain = [](const Word& word) { return word.unknown.empty() && !word.uncertain; };
+        if (words.size() > 3 && words[0].text == "for" && words[2].text == "in" && plain(words[3])) {
+            set_plain(words[1].text, words[3].text);
+            if (words.size() > 4)
+                script_.loops.push_back(fmt::format("{}:{}: of the {} rows of a loop the first is taken: {} is '{}'",
+                                                    name_, words[0].line, words.size() - 3, words[1].text,
+                                                    words[3].text));
+        }
+        if (words[0].text == "read" && here_string && words.size() > 2 && plain(words.back())) read_fields(words);
+    }
+
+    void set_plain(const std::string& name, const std::string& value) {
+        if (fixed_.contains(name)) return;
+        script_.in_branches.erase(name);
+        variables_[name] = {{{value, line_, {}, true}}, false};
+    }
+
+    // "IFS=',' read -r A B <<< TEXT": the last name has what is left.
+    void read_fields(const std::vector<Word>& words) {
+        const auto separators = variables_.find("IFS");
+        const std::string by = separators == variables_.end() ? " \t" : separators->second.items.front().text;
+        std::string left = words.back().text;
+        for (std::size_t i = 1; i + 1 < words.size(); ++i) {
+            if (words[i].text.starts_with('-')) continue;
+            const std::size_t end = i + 2 == words.size() ? std::string::npos : left.find_first_of(by);
+            set_plain(words[i].text, left.substr(0, end));
+            left = end == std::string::npos ? std::string() : left.substr(end + 1);
+        }
     }
 
     // Words behind which another command begins, which may be a branch itself.

@@ -16,6 +16,7 @@ struct Script {
     std::vector<std::vector<Word>> commands;             ///< words of each, variables put in
     std::map<std::string, std::size_t> in_branches{};    ///< variables that a branch or loop set last, with the line
     std::map<std::string, std::size_t> used_branches{};  ///< of these, what a word used
+    std::vector<std::string> loops{};                    ///< of which the first row is taken, sentences
     Variables variables{};                               ///< those that are one plain text
     std::vector<std::pair<std::string, std::size_t>> not_sourced{};  ///< files of `source` not found, with the line
 };

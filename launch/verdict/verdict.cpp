@@ -2,8 +2,8 @@
 
 #include "pipeweaver/launch/fit.hpp"
 
+#include <algorithm>
 #include <array>
-#include <cmath>
 
 namespace pipeweaver::launch {
 
@@ -11,10 +11,15 @@ namespace {
 
 using frameworks::Effect;
 
-Verdict without_doubts(const Fit& fit, double error) {
+// Of a device what users fill at most: all but 3 % of it.
+constexpr double most_filled = 0.97;
+
+Verdict without_doubts(const Fit& fit, const MemoryError& error) {
     const auto peak = static_cast<double>(fit.ranks[fit.fullest].peak.count);
-    if (std::abs(static_cast<double>(fit.short_by().count)) <= error * peak) return Verdict::close;
-    return fit.fits() ? Verdict::fits : Verdict::does_not_fit;
+    const auto usable = static_cast<double>(fit.usable.count);
+    if (peak * (1 + error.more) <= usable) return Verdict::fits;
+    const double most = std::max(usable, most_filled * static_cast<double>(fit.device_memory.count));
+    return peak <= most || peak * (1 - error.less) <= usable ? Verdict::close : Verdict::does_not_fit;
 }
 
 // Less memory turns what does not fit, more what fits or is close.
@@ -35,7 +40,7 @@ int exit_status_of(Verdict verdict) {
     return statuses[static_cast<std::size_t>(verdict)];
 }
 
-std::vector<Open> turning(const Fit& fit, double error, const std::vector<Open>& open) {
+std::vector<Open> turning(const Fit& fit, const MemoryError& error, const std::vector<Open>& open) {
     const Verdict verdict = without_doubts(fit, error);
     std::vector<Open> some;
     for (const Open& one : open)
@@ -43,7 +48,7 @@ std::vector<Open> turning(const Fit& fit, double error, const std::vector<Open>&
     return some;
 }
 
-Verdict verdict_of(const Fit& fit, double error, const std::vector<Open>& open) {
+Verdict verdict_of(const Fit& fit, const MemoryError& error, const std::vector<Open>& open) {
     return turning(fit, error, open).empty() ? without_doubts(fit, error) : Verdict::undecided;
 }
 

@@ -22,27 +22,38 @@ launch::Fit taking(double gib) {
     return fit;
 }
 
+constexpr launch::MemoryError tenth{.more = 0.1, .less = 0.1}, twentieth{.more = 0.05, .less = 0.05};
+
 std::vector<launch::Open> moved_by(Effect effect) { return {{"--x", "is not followed", {}, effect}}; }
 
 }  // namespace
 
 TEST_CASE("what is nearer to the limit than the error is close, on both sides of it") {
-    CHECK(launch::verdict_of(taking(50), 0.1, {}) == Verdict::fits);
-    CHECK(launch::verdict_of(taking(66), 0.1, {}) == Verdict::close);
-    CHECK(launch::verdict_of(taking(74), 0.1, {}) == Verdict::close);
-    CHECK(launch::verdict_of(taking(90), 0.1, {}) == Verdict::does_not_fit);
-    CHECK(launch::verdict_of(taking(66), 0.05, {}) == Verdict::fits);
+    CHECK(launch::verdict_of(taking(50), tenth, {}) == Verdict::fits);
+    CHECK(launch::verdict_of(taking(66), tenth, {}) == Verdict::close);
+    CHECK(launch::verdict_of(taking(74), tenth, {}) == Verdict::close);
+    CHECK(launch::verdict_of(taking(90), tenth, {}) == Verdict::does_not_fit);
+    CHECK(launch::verdict_of(taking(66), twentieth, {}) == Verdict::fits);
+}
+
+TEST_CASE("what is on the device but not usable by a plan is close") {
+    launch::Fit fit = taking(77);
+    CHECK(launch::verdict_of(fit, twentieth, {}) == Verdict::does_not_fit);
+    fit.device_memory = Bytes{std::int64_t{80} << 30};
+    CHECK(launch::verdict_of(fit, twentieth, {}) == Verdict::close);
+    fit.ranks[0].peak = Bytes{std::int64_t{79} << 30};
+    CHECK(launch::verdict_of(fit, twentieth, {}) == Verdict::does_not_fit);
 }
 
 TEST_CASE("a verdict is undecided where what is not known could turn it, and only there") {
-    CHECK(launch::verdict_of(taking(50), 0.1, moved_by(Effect::less)) == Verdict::fits);
-    CHECK(launch::verdict_of(taking(50), 0.1, moved_by(Effect::more)) == Verdict::undecided);
-    CHECK(launch::verdict_of(taking(66), 0.1, moved_by(Effect::less)) == Verdict::close);
-    CHECK(launch::verdict_of(taking(66), 0.1, moved_by(Effect::more)) == Verdict::undecided);
-    CHECK(launch::verdict_of(taking(90), 0.1, moved_by(Effect::more)) == Verdict::does_not_fit);
-    CHECK(launch::verdict_of(taking(90), 0.1, moved_by(Effect::less)) == Verdict::undecided);
+    CHECK(launch::verdict_of(taking(50), tenth, moved_by(Effect::less)) == Verdict::fits);
+    CHECK(launch::verdict_of(taking(50), tenth, moved_by(Effect::more)) == Verdict::undecided);
+    CHECK(launch::verdict_of(taking(66), tenth, moved_by(Effect::less)) == Verdict::close);
+    CHECK(launch::verdict_of(taking(66), tenth, moved_by(Effect::more)) == Verdict::undecided);
+    CHECK(launch::verdict_of(taking(90), tenth, moved_by(Effect::more)) == Verdict::does_not_fit);
+    CHECK(launch::verdict_of(taking(90), tenth, moved_by(Effect::less)) == Verdict::undecided);
     for (const double gib : {50.0, 66.0, 90.0})
-        CHECK(launch::verdict_of(taking(gib), 0.1, moved_by(Effect::either)) == Verdict::undecided);
+        CHECK(launch::verdict_of(taking(gib), tenth, moved_by(Effect::either)) == Verdict::undecided);
 }
 
 TEST_CASE("every verdict has a name and an exit status of its own kind") {

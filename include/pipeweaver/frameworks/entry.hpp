@@ -42,6 +42,7 @@ struct Entry {
     std::string_view names{};                            ///< what these name, in words: "recipe"
     std::string_view say{};                              ///< how what it sets is told to us
     std::string_view model{};    ///< the setting that names the model, whose sizes are not at hand
+    std::string_view packs{};    ///< the setting that fills microbatches; without it they hold what samples have
     std::string_view refused{};  ///< not empty: why such a launch is not read
     std::string_view source{};   ///< where all this is from
 };

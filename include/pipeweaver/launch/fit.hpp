@@ -57,6 +57,7 @@ struct Fit {
     std::vector<RankUse> ranks;  ///< each of the fullest replica
     std::size_t fullest = 0;     ///< the rank with the largest peak
     Bytes usable{};              ///< of a GPU
+    Bytes device_memory{};       ///< of a GPU, all of it
     std::string device;
     Duration step{};                   ///< of the microbatches that were emulated
     std::int64_t microbatches = 0;     ///< that were emulated, of the replica with the most

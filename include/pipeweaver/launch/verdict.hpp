@@ -39,19 +39,23 @@ struct Open {
 
 /// By how much of what we say the memory of a rank was off in recorded runs, docs/accuracy.md.
 struct MemoryError {
-    std::string_view recipe;  ///< of the recipes that ship; empty: any
-    std::string_view kind;    ///< of the model: "experts", "several modules", "dense"; empty: any
-    double part = 0;
-    std::string_view runs;  ///< that say it
+    std::string_view recipe{};  ///< of the recipes that ship; empty: any
+    std::string_view entry{};   ///< of frameworks::entries(); empty: any
+    std::string_view kind{};    ///< of the model: "experts", "several modules", "dense"; empty: any
+    double more = 0;            ///< it was more by that part of what we say
+    double less = 0;
+    std::string_view runs{};  ///< that say it
 };
 [[nodiscard]] const std::vector<MemoryError>& memory_errors();
-[[nodiscard]] const MemoryError& memory_error_of(std::string_view recipe, const workloads::Model& model);
+[[nodiscard]] const MemoryError& memory_error_of(std::string_view recipe, std::string_view entry,
+                                                 const workloads::Model& model);
 
-/// Pre: no rule is broken.
-[[nodiscard]] Verdict verdict_of(const Fit& fit, double error, const std::vector<Open>& open);
+/// What is beyond its usable part, but on the device and not kept free for headroom, is close, too. Pre: no rule is
+/// broken.
+[[nodiscard]] Verdict verdict_of(const Fit& fit, const MemoryError& error, const std::vector<Open>& open);
 
 /// Those of `open` that could turn what would be said without them.
-[[nodiscard]] std::vector<Open> turning(const Fit& fit, double error, const std::vector<Open>& open);
+[[nodiscard]] std::vector<Open> turning(const Fit& fit, const MemoryError& error, const std::vector<Open>& open);
 
 /// Settings that the launch says, that change what is held and that no emulation follows.
 [[nodiscard]] std::vector<Open> not_modelled(const SaidLaunch& said, bool model_is_named);

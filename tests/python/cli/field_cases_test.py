@@ -83,7 +83,8 @@ def test_what_is_frozen_has_no_gradients_and_adapters_alone_are_trained(pipeweav
     assert gradients("--freeze_llm true --freeze_vit false --freeze_aligner false") < frozen // 5
     small = gradients("--tuner_type lora --lora_rank 8 --target_modules all-linear")
     assert 0 < small < frozen // 50
-    assert gradients("--train_type lora --lora_rank 16 --target_modules all-linear") == pytest.approx(2 * small, rel=0.1)
+    twice = gradients("--train_type lora --lora_rank 16 --target_modules all-linear")
+    assert twice == pytest.approx(2 * small, rel=0.1)
     assert gradients("--tuner_type lora --lora_rank 8 --target_modules linear_qkv") < small
 
 
@@ -103,7 +104,7 @@ def test_a_part_of_the_optimizer_on_the_host_leaves_the_rest(pipeweaver, tmp_pat
     ("--freeze_parameters_ratio 0", "fits"),
     ("--log_interval 5", "fits"),
 ])
-def test_a_flag_that_is_not_followed_never_stands_beside_a_verdict_that_it_could_turn(pipeweaver, tmp_path, flag, verdict):
+def test_a_flag_that_is_not_followed_stands_beside_no_verdict_that_it_could_turn(pipeweaver, tmp_path, flag, verdict):
     answer = script(pipeweaver, tmp_path, SWIFT + flag, "--cluster", "h100-sxm:8", "--model", "qwen2.5-7b")
     assert answer["verdict"] == verdict
     name = "--" + flag.split()[0].removeprefix("--").replace("_", "-")
@@ -149,6 +150,21 @@ def test_the_first_line_says_what_is_assumed(pipeweaver, tmp_path):
     assert said.startswith("does not fit: ") and said.endswith("; assumed 32-bit values")
 
 
+def test_a_model_that_the_launch_names_is_the_catalogues(pipeweaver, tmp_path):
+    answer = script(pipeweaver, tmp_path, SWIFT.replace("--model M", "--model Qwen/Qwen2.5-7B-Instruct"), "--cluster",
+                    "h100-sxm:8", "--dataset", "constant-4096")
+    same = script(pipeweaver, tmp_path, SWIFT, "--cluster", "h100-sxm:8", "--model", "qwen2.5-7b", "--dataset",
+                  "constant-4096")
+    assert answer["memory"] == same["memory"]
+    assert "model 'Qwen/Qwen2.5-7B-Instruct' is taken as qwen2.5-7b of the catalogue" in answer["assumed"]
+
+
+def test_samples_beside_text_are_asked_for(pipeweaver, tmp_path):
+    answer = script(pipeweaver, tmp_path, SWIFT.replace("--model M", "--model Qwen2.5-VL-7B-Instruct"), "--cluster",
+                    "h100-sxm:8")
+    assert answer["verdict"] == "undecided" and opened(answer) == ["--dataset"]
+
+
 @pytest.mark.parametrize("text", [
     'if [[ -n "$A" ]]; then X=4; else X=2; fi',
     'if [ "$B" -gt 1 ]; then X=2; elif [ $B -gt 0 ]; then X=8; else X=4; fi',
@@ -157,6 +173,7 @@ def test_the_first_line_says_what_is_assumed(pipeweaver, tmp_path):
     'X=4; [ -z "$A" ] && X=2',
     'X=$(echo "2;8" | tr ";" "\\n" | sed "s/8//" | xargs)',
     'X=$(seq 2 2)',
+    'for C in "2,1" "4,2"; do IFS="," read -r X P <<< "$C"; done',
     'if [ $B = 3 ] && [ -n "$A" ]; then X=4; else X=2; fi',
     'if [ $B = 2 ]; then X=2; else if [ -z "$A" ]; then X=8; fi; fi',
     'if [ $B = 2 ]; then if [ -n "$A" ]; then X=8; else X=2; fi; else X=4; fi',
