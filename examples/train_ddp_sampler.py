@@ -89,7 +89,9 @@ def main():
         done = state["done"]
 
     while done < options.steps:
-        batches = iter(DataLoader(texts, batch_sampler=sampler, collate_fn=packed, num_workers=2))
+        # Not forked from here: a thread of gloo may hold a lock at that moment, which the worker waits for without end.
+        batches = iter(DataLoader(texts, batch_sampler=sampler, collate_fn=packed, num_workers=2,
+                                  multiprocessing_context="forkserver"))
         for step in sampler.steps():
             loss, trained = torch.zeros((), dtype=torch.double), []
             for number, microbatch in enumerate(step):

@@ -277,8 +277,8 @@ LINE = re.compile(r"^replica (\d) step (\d+) loss (\S+) samples \[([0-9, ]*)\]$"
 
 def trained(checkpoint, steps, kill_after=None):
     """Lines of the example, whose ranks are killed with their loaders' workers once it has printed a step."""
-    command = [sys.executable, str(ROOT / "examples/train_ddp_sampler.py"), "--steps", str(steps), "--checkpoint",
-               str(checkpoint)]
+    command = [sys.executable, "-X", "faulthandler", str(ROOT / "examples/train_ddp_sampler.py"), "--steps", str(steps),
+               "--checkpoint", str(checkpoint)]
     rendezvous = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2",
                   "OMP_NUM_THREADS": "1"}
     logs = [checkpoint.with_suffix(f".{time.monotonic_ns()}.{rank}") for rank in range(2)]
@@ -287,13 +287,16 @@ def trained(checkpoint, steps, kill_after=None):
         with open(log, "w") as out:
             ranks.append(subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, start_new_session=True,
                                           env={**os.environ, **rendezvous, "RANK": str(rank)}))
-    end = time.monotonic() + 200
+    end = time.monotonic() + 300
     while any(rank.poll() is None for rank in ranks) and time.monotonic() < end:
         if kill_after is not None and f"replica 0 step {kill_after} " in logs[0].read_text():
             break
         time.sleep(0.01)
     for rank in ranks:
-        if rank.poll() is None:
+        if rank.poll() is None and time.monotonic() >= end:
+            rank.send_signal(signal.SIGABRT)  # one that hangs says where
+            rank.wait(20)
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(rank.pid, signal.SIGKILL)
         rank.wait()
     text = "".join(log.read_text() for log in logs)
