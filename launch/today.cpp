@@ -1,5 +1,6 @@
 #include "pipeweaver/launch/today.hpp"
 
+#include "launch/fit/tuning.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/json.hpp"
 #include "pipeweaver/base/text.hpp"
@@ -182,8 +183,10 @@ TakenScript take_script(planner::PlanOptions& plan) {
     const FromScript script(workload, file);
     script.take_layout(all, gpus, run.options.workload);
     script.take_recipe(run.options.workload.recipe);
-    // Multi-token prediction counts as layers of the model.
-    if (workload.model.empty() || all.mtp_layers.value_or(0) > 0) workload.model = run.options.workload.model;
+    // Multi-token prediction counts as layers of the model, and what is frozen or has adapters is of the model, too.
+    const bool tuned = is_tuned(all, model);
+    if (tuned) assumed.push_back(fmt::format("of the model is trained what {} trains", file));
+    if (workload.model.empty() || all.mtp_layers.value_or(0) > 0 || tuned) workload.model = run.options.workload.model;
     if (workload.batch.empty() && workload.dataset.empty() && !is_multimodal(model))
         workload.dataset = fmt::format("constant-{}", *all.seq_length);
     script.take_microbatches(all, gpus, workload.found_model().microbatch_tokens);

@@ -39,6 +39,7 @@ constexpr std::array set_by_others{
     SetElsewhere{Dialect::titan_settings, "parallelism.tensor_parallel_degree", Effect::less},
     SetElsewhere{Dialect::titan_settings, "parallelism.pipeline_parallel_degree", Effect::less},
     SetElsewhere{Dialect::titan_settings, "parallelism.context_parallel_degree", Effect::less},
+    SetElsewhere{Dialect::titan_settings, "compile.enable", Effect::more},  // counted as on: eager losses hold 32 bits
     SetElsewhere{Dialect::titan_settings, "loss", Effect::less, "--loss.*"},
 };
 

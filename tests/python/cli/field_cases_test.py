@@ -184,3 +184,14 @@ def test_branches_and_pipes_of_plain_text_are_followed(pipeweaver, tmp_path, tex
     answer = script(pipeweaver, tmp_path, launch, "--cluster", "h100-sxm:8", "--model", "llama3-8b", "--rules-only")
     assert answer["layout"]["tp"] == 2
     assert not any("in a branch" in one for one in answer["assumed"])
+
+
+def test_what_runs_today_trains_what_the_script_trains(pipeweaver, tmp_path):
+    file = tmp_path / "today.sh"
+    file.write_text(SWIFT + "--tuner_type lora --lora_rank 8 --target_modules all-linear "
+                    "--pipeline_model_parallel_size 2\n")
+    pipeweaver("plan", "--model", "qwen2.5-vl-7b", "--cluster", "h100-sxm:8", "--target", "megatron", "--dataset",
+               "vlm-mix", "--now", file, "--max-rounds", 0, "--out", tmp_path / "plan")
+    plan = json.loads((tmp_path / "plan/plan.json").read_text())
+    assert all(rank["optimizer_bytes"] < 0.1 * GIB < rank["weights_bytes"]
+               for replica in plan["replicas"] for rank in replica["memory"])
