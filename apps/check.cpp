@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -115,7 +116,7 @@ std::string fit_table(const launch::Fit& fit) {
 
 std::string join_and(const std::vector<std::string>& names) {
     constexpr std::size_t most = 4;
-    const std::vector<std::string> some(names.begin(), names.begin() + std::min(most, names.size()));
+    const std::span<const std::string> some(names.data(), std::min(most, names.size()));
     const std::size_t left = names.size() - some.size();
     return fmt::format("{}{}", fmt::join(some, ", "), left > 0 ? fmt::format(" and {} more", left) : std::string());
 }

@@ -64,7 +64,7 @@ TEST_CASE("every verdict has a name and an exit status of its own kind") {
 }
 
 TEST_CASE("a way in is known by its words, not by parts of them") {
-    const auto named = [](std::vector<std::string> words) {
+    const auto named = [](const std::vector<std::string>& words) {
         const auto* const entry = frameworks::entry_of(words);
         return entry == nullptr ? std::string() : std::string(entry->name);
     };
