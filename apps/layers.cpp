@@ -3,7 +3,9 @@
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/base/text_table.hpp"
 #include "pipeweaver/emulator/layer_times.hpp"
 #include "pipeweaver/partition/partition.hpp"
 #include "pipeweaver/planner/workload_options.hpp"
@@ -32,22 +34,27 @@ bool takes_as_long(const emulator::LayerTime& one, const emulator::LayerTime& ot
 std::string table(const planner::Job& job, const planner::Batch& batch,
                   const std::vector<emulator::LayerTime>& layers) {
     std::string text =
-        fmt::format("{} on {} x {}, {}, recipe {}; the mean of {} microbatch{}, of a GPU\n", job.setup->model.name,
+        fmt::format("{} on {} x {}, {}, recipe {}; the mean of {}, of a GPU\n", job.setup->model.name,
                     job.setup->cluster.gpus, job.setup->cluster.device, emulator::name_of(job.setup->layout),
-                    job.setup->recipe.name, batch.microbatches.size(), batch.microbatches.size() == 1 ? "" : "es");
-    text += fmt::format("{:<12} {:>9} {:>10} {:>10} {:>16} {:>11}\n", "module", "layers", "forward", "backward",
-                        "exposed traffic", "kept");
+                    job.setup->recipe.name, plural(batch.microbatches.size(), "microbatch"));
+    TextTable rows({{"module", true, 12},
+                    {"layers", false, 9},
+                    {"forward", false, 10},
+                    {"backward", false, 10},
+                    {"exposed traffic", false, 16},
+                    {"kept", false, 11}},
+                   1);
     for (std::size_t i = 0; i < layers.size();) {
         std::size_t end = i + 1;
         while (end < layers.size() && takes_as_long(layers[i], layers[end])) ++end;
         const emulator::LayerTime& layer = layers[i];
         const std::string which =
             end == i + 1 ? fmt::format("{}", layer.layer) : fmt::format("{}-{}", layer.layer, layers[end - 1].layer);
-        text += fmt::format("{:<12} {:>9} {:>10} {:>10} {:>16} {:>11}\n", layer.module, which, human(layer.forward),
-                            human(layer.backward), human(layer.exposed_traffic), human(layer.kept));
+        rows.add({layer.module, which, human(layer.forward), human(layer.backward), human(layer.exposed_traffic),
+                  human(layer.kept)});
         i = end;
     }
-    return text;
+    return text + rows.text();
 }
 
 nlohmann::ordered_json as_json(const std::vector<emulator::LayerTime>& layers) {

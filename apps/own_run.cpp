@@ -1,7 +1,9 @@
 #include "apps/own_run.hpp"
 
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/base/text_table.hpp"
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
@@ -33,7 +35,7 @@ std::string own_error(std::int64_t predicted, std::int64_t measured) {
 }
 
 std::string own_share(std::int64_t part, std::int64_t whole) {
-    return fmt::format("{:.1f} %", 100 * static_cast<double>(part) / static_cast<double>(whole));
+    return percent(static_cast<double>(part) / static_cast<double>(whole));
 }
 
 std::string own_name(const OwnPart& part) {
@@ -50,40 +52,43 @@ std::string explained_at(const OwnPart& part) {
 }
 
 std::string own_figures(const OwnRunReport& report) {
-    std::string text = fmt::format("{:<24} {:>12} {:>12} {:>10}\n", "", "predicted", "measured", "error");
-    text += fmt::format("{:<24} {:>12} {:>12} {:>10}\n", "step", human(report.predicted), human(report.measured),
-                        own_error(report.predicted.count(), report.measured.count()));
+    TextTable table({{"", true, 24}, {"predicted", false, 12}, {"measured", false, 12}, {"error", false, 10}}, 1);
+    table.add({"step", human(report.predicted), human(report.measured),
+               own_error(report.predicted.count(), report.measured.count())});
     const auto memory = fmt::format("memory, {}", name_of(report.memory_kind));
     if (report.measured_peak)
-        text += fmt::format("{:<24} {:>12} {:>12} {:>10}\n", memory, human(report.peak), human(*report.measured_peak),
-                            own_error(report.peak.count, report.measured_peak->count));
+        table.add({memory, human(report.peak), human(*report.measured_peak),
+                   own_error(report.peak.count, report.measured_peak->count)});
     else
-        text += fmt::format("{:<24} {:>12}\n", memory, human(report.peak));
-    return text;
+        table.add({memory, human(report.peak), "", ""});
+    return table.text();
+}
+
+// What is predicted of each part, and which alone would explain the difference.
+TextTable parts_table(const char* of) {
+    return TextTable(
+        {{of, true, 52}, {"predicted", false, 12}, {"of it", false, 8}, {" explains the difference alone at", true}},
+        1);
 }
 
 std::string own_parts(const OwnRunReport& report) {
-    std::string text = fmt::format("\n{:<52} {:>12} {:>8}  {}\n", "the path that decides the step", "predicted",
-                                   "of it", "explains the difference alone at");
+    TextTable path = parts_table("the path that decides the step"), rank = parts_table("an average rank");
     for (const OwnPart& part : report.parts)
         if (is_worth_showing(part.predicted, report.predicted.count()))
-            text += fmt::format("{:<52} {:>12} {:>8}  {}\n", own_name(part), human(Duration{part.predicted}),
-                                own_share(part.predicted, report.predicted.count()), explained_at(part));
-    text += fmt::format("\n{:<52} {:>12} {:>8}\n", "an average rank", "predicted", "of it");
+            path.add({own_name(part), human(Duration{part.predicted}),
+                      own_share(part.predicted, report.predicted.count()), " " + explained_at(part)});
     for (const validation::RankShare& one : report.ranks)
-        text += fmt::format("{:<52} {:>12} {:>8}\n", one.what, human(one.time),
-                            own_share(one.time.count(), report.predicted.count()));
-    return text;
+        rank.add({one.what, human(one.time), own_share(one.time.count(), report.predicted.count()), ""});
+    return "\n" + path.text() + "\n" + rank.text();
 }
 
 std::string own_memory(const OwnRunReport& report) {
     if (!report.measured_peak) return {};
-    std::string text = fmt::format("\n{:<52} {:>12} {:>8}  {}\n", "memory of the fullest GPU, allocated", "predicted",
-                                   "of it", "explains the difference alone at");
+    TextTable table = parts_table("memory of the fullest GPU, allocated");
     for (const OwnPart& part : report.memory)
-        text += fmt::format("{:<52} {:>12} {:>8}  {}\n", part.what, human(Bytes{part.predicted}),
-                            own_share(part.predicted, report.peak.count), explained_at(part));
-    return text;
+        table.add({part.what, human(Bytes{part.predicted}), own_share(part.predicted, report.peak.count),
+                   " " + explained_at(part)});
+    return "\n" + table.text();
 }
 
 std::string own_support(const OwnRunReport& report) {

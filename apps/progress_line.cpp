@@ -1,5 +1,6 @@
 #include "apps/progress_line.hpp"
 
+#include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/schedule/gap.hpp"
 
@@ -9,7 +10,7 @@
 
 namespace pipeweaver::apps {
 
-std::string rounds_of(std::uint64_t count) { return fmt::format("{} round{}", count, count == 1 ? "" : "s"); }
+std::string rounds_of(std::uint64_t count) { return plural(count, "round"); }
 
 namespace {
 
@@ -18,7 +19,7 @@ std::string search_line(const search::Progress& search) {
     if (search.found_by.empty()) return text + ", no schedule yet";
     text += ", " + human(search.best);
     if (search.bound <= Duration{}) return text;
-    return text + fmt::format(", gap {:.1f} %", 100 * schedule::relative_gap(search.best, search.bound));
+    return text + fmt::format(", gap {}", percent(schedule::relative_gap(search.best, search.bound)));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "pipeweaver/measured/report.hpp"
 
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/base/text_table.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -20,7 +21,7 @@ double error_of(Duration planned, Duration measured) {
     return static_cast<double>((measured - planned).count()) / of;
 }
 
-std::string percent(double part) { return fmt::format("{:+.1f} %", 100 * part); }
+std::string signed_percent(double part) { return fmt::format("{:+.1f} %", 100 * part); }
 
 std::string signed_text(Duration time) {
     return fmt::format("{}{}", time < Duration{0} ? '-' : '+', human(std::chrono::abs(time)));
@@ -30,18 +31,24 @@ std::string heading(const Planned& planned, const Comparison& all) {
     return fmt::format(
         "{}: planned {}, measured {} ({}), first pass to last; step {} of {}\n"
         "difference {} = longer passes {} + transfers and waiting {}\n",
-        planned.problem.name, human(all.planned), human(all.measured), percent(error_of(all.planned, all.measured)),
-        all.step, all.steps, signed_text(all.measured - all.planned), signed_text(all.run), signed_text(all.wait));
+        planned.problem.name, human(all.planned), human(all.measured),
+        signed_percent(error_of(all.planned, all.measured)), all.step, all.steps,
+        signed_text(all.measured - all.planned), signed_text(all.run), signed_text(all.wait));
 }
 
 std::string group_table(const Comparison& all) {
-    std::string text = fmt::format("\n{:<22}{:>5}{:>8}{:>14}{:>14}{:>10}{:>16}\n", "passes through", "kind", "passes",
-                                   "planned", "measured", "error", "of the step");
+    TextTable table({{"passes through", true, 22},
+                     {"kind", false, 5},
+                     {"passes", false, 8},
+                     {"planned", false, 14},
+                     {"measured", false, 14},
+                     {"error", false, 10},
+                     {"of the step", false, 16}},
+                    0);
     for (const GroupError& one : all.groups)
-        text += fmt::format("{:<22}{:>5}{:>8}{:>14}{:>14}{:>10}{:>16}\n", one.modules, one.kind, one.passes,
-                            human(one.planned), human(one.measured), percent(error_of(one.planned, one.measured)),
-                            signed_text(one.on_step));
-    return text;
+        table.add({one.modules, std::string(1, one.kind), std::to_string(one.passes), human(one.planned),
+                   human(one.measured), signed_percent(error_of(one.planned, one.measured)), signed_text(one.on_step)});
+    return "\n" + table.text();
 }
 
 std::string clock_text(const Clocks& clocks, std::size_t rank) {
@@ -51,27 +58,37 @@ std::string clock_text(const Clocks& clocks, std::size_t rank) {
 }
 
 std::string rank_table(const Comparison& all) {
-    std::string text = fmt::format("\n{:<6}{:>14}{:>14}{:>14}{:>14}{:>14}{:>16}\n", "rank", "busy planned", "measured",
-                                   "waits planned", "measured", "beside peers", "clock");
+    TextTable table({{"rank", true, 6},
+                     {"busy planned", false, 14},
+                     {"measured", false, 14},
+                     {"waits planned", false, 14},
+                     {"measured", false, 14},
+                     {"beside peers", false, 14},
+                     {"clock", false, 16}},
+                    0);
     for (std::size_t r = 0; r < all.ranks.size(); ++r) {
         const RankTimes& rank = all.ranks[r];
-        text += fmt::format("{:<6}{:>14}{:>14}{:>14}{:>14}{:>14}{:>16}\n", r, human(rank.planned_busy),
-                            human(rank.measured_busy), human(rank.planned_wait), human(rank.measured_wait),
-                            rank.factor ? fmt::format("x{:.3f}", *rank.factor) : "no peers", clock_text(all.clocks, r));
+        table.add({std::to_string(r), human(rank.planned_busy), human(rank.measured_busy), human(rank.planned_wait),
+                   human(rank.measured_wait), rank.factor ? fmt::format("x{:.3f}", *rank.factor) : "no peers",
+                   clock_text(all.clocks, r)});
     }
-    return text;
+    return "\n" + table.text();
 }
 
 std::string task_table(const Planned& planned, const Comparison& all) {
-    std::string text =
-        fmt::format("\n{:<34}{:>6}{:>14}{:>14}{:>14}\n", "task", "rank", "planned", "measured", "change");
+    TextTable table({{"task", true, 34},
+                     {"rank", false, 6},
+                     {"planned", false, 14},
+                     {"measured", false, 14},
+                     {"change", false, 14}},
+                    0);
     for (std::size_t i = 0; i < std::min(most_tasks, all.tasks.size()); ++i) {
         const TaskError& one = all.tasks[i];
         const auto& task = planned.problem.tasks[one.task];
-        text += fmt::format("{:<34}{:>6}{:>14}{:>14}{:>14}\n", task.label, index(task.rank), human(one.planned),
-                            human(one.measured), signed_text(one.measured - one.planned));
+        table.add({task.label, std::to_string(index(task.rank)), human(one.planned), human(one.measured),
+                   signed_text(one.measured - one.planned)});
     }
-    return text;
+    return "\n" + table.text();
 }
 
 std::string verdict(const Comparison& all) {

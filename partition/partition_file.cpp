@@ -1,6 +1,7 @@
 // Partition files: written and read back strictly.
 #include "pipeweaver/partition/partition_file.hpp"
 
+#include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/json.hpp"
 #include "pipeweaver/base/text.hpp"
@@ -275,7 +276,7 @@ std::string runs_of(const std::vector<std::uint64_t>& seeds, std::string_view co
 
 std::string ChosenOn::text() const {
     if (!seeds.empty())
-        return fmt::format("{}, seed{} {}", dataset, seeds.size() == 1 ? "" : "s", runs_of(seeds, ", "));
+        return fmt::format("{}, {} {}", dataset, noun_of(seeds.size() == 1, "seed"), runs_of(seeds, ", "));
     if (!files.empty()) return fmt::format("{}", fmt::join(files, ", "));
     return "the batch itself";
 }

@@ -1,5 +1,6 @@
 // Partitions in which each module is a chain of its own: that of DIP, and those that a job is offered beside it.
 #include "partition/level_chains.hpp"
+#include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emulator/layer_costs.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
@@ -164,10 +165,10 @@ std::vector<std::string> notes_of(const Setup& setup, const std::vector<std::int
     for (std::size_t m = 0; m < segments.size(); ++m) {
         const Module& module = setup.model.modules[m];
         notes.push_back(fmt::format(
-            "{}{}: a pass{} takes {}, {} segment{} of {} layers over {} ranks", module.name,
+            "{}{}: a pass{} takes {}, {} of {} over {}", module.name,
             setup.modules.empty() || setup.modules[m].copies == 1 ? "" : " with " + name_of(setup.modules[m]),
-            items[m] > 0 ? fmt::format(" of {} item{}", items[m], items[m] == 1 ? "" : "s") : "", human(times[m]),
-            segments[m], segments[m] == 1 ? "" : "s", module.architecture.layers, setup.layout.pp));
+            items[m] > 0 ? " of " + plural(items[m], "item") : "", human(times[m]), plural(segments[m], "segment"),
+            plural(module.architecture.layers, "layer"), plural(setup.layout.pp, "rank")));
     }
     return notes;
 }

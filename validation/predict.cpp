@@ -1,4 +1,5 @@
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/base/parallel.hpp"
 #include "pipeweaver/emulator/reserve.hpp"
 #include "pipeweaver/validation/published_run.hpp"
@@ -15,8 +16,6 @@
 namespace pipeweaver::validation {
 
 namespace {
-
-double gib(Bytes bytes) { return static_cast<double>(bytes.count) / static_cast<double>((1_GiB).count); }
 
 // Why nothing is said of a run's memory, if so.
 std::string_view unknown_memory(const TrainingRun& run) {

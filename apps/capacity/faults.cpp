@@ -5,6 +5,7 @@
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/base/text.hpp"
 
 #include <nlohmann/json.hpp>
@@ -195,9 +196,9 @@ private:
         const double in_whole = capacity::usable_of_domain(row.asked, of.domain);
         const double in_rest = rest > 0 ? capacity::usable_of_domain(row.asked, rest) : 0;
         return fmt::format(
-            "{} domain{} of {}{}, nodes of {}: {}\n  {} x {:.3f}{} = {:.1f} usable; {} - {:.1f} down - "
+            "{} of {}{}, nodes of {}: {}\n  {} x {:.3f}{} = {:.1f} usable; {} - {:.1f} down - "
             "{:.1f} = {:.1f} wasted",
-            whole, whole == 1 ? "" : "s", of.domain, rest > 0 ? fmt::format(" and one of {}", rest) : "", of.node,
+            plural(whole, "domain"), of.domain, rest > 0 ? fmt::format(" and one of {}", rest) : "", of.node,
             of_a_domain(row.asked), whole, in_whole, rest > 0 ? fmt::format(" + {:.3f}", in_rest) : "", row.usable(),
             gpus, row.gpus() - row.free(), row.usable(), row.wasted().value_or(0));
     }

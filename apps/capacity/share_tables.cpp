@@ -1,6 +1,8 @@
 #include "apps/capacity/share_tables.hpp"
 
 #include "pipeweaver/base/csv.hpp"
+#include "pipeweaver/base/figures.hpp"
+#include "pipeweaver/base/text_table.hpp"
 #include "pipeweaver/planner/training_cost.hpp"
 
 #include <fmt/format.h>
@@ -27,8 +29,8 @@ double weight_of(const TrainingJob& job) { return static_cast<double>(job.weight
 double weighted_days(Wide weighted) { return static_cast<double>(weighted) / 1000 / day_ns; }
 double per_second(const Speed& speed) { return static_cast<double>(speed.tokens_per_ks) / 1000; }
 
-double percent_used(const QueueResult& queue) {
-    return queue.offered > 0 ? 100 * static_cast<double>(queue.gpu_time) / static_cast<double>(queue.offered) : 0;
+double share_used(const QueueResult& queue) {
+    return queue.offered > 0 ? static_cast<double>(queue.gpu_time) / static_cast<double>(queue.offered) : 0;
 }
 
 std::size_t name_width(const SharedOut& found) {
@@ -127,18 +129,27 @@ Means means_of(const SharedOut& found, const QueueResult& queue) {
 }
 
 std::string policies_table(const SharedOut& found) {
-    std::string text =
-        fmt::format("{:<8} {:>10} {:>11} {:>11} {:>9} {:>8} {:>11} {:>9} {:>6} {:>8}\n", "policy", "queued",
-                    "completion", "weighted", "last end", "usage", "GPU-hours", "on loan", "stops", "resizes");
+    TextTable table({{"policy", true, 8},
+                     {"queued", false, 10},
+                     {"completion", false, 11},
+                     {"weighted", false, 11},
+                     {"last end", false, 9},
+                     {"usage", false, 8},
+                     {"GPU-hours", false, 11},
+                     {"on loan", false, 9},
+                     {"stops", false, 6},
+                     {"resizes", false, 8}},
+                    1);
+    const auto in_days = [](double of) { return fmt::format("{:.2f} d", of); };
+    const auto whole = [](double of) { return fmt::format("{:.0f}", of); };
     for (const QueueResult& queue : found.queues) {
         const Means means = means_of(found, queue);
-        text += fmt::format(
-            "{:<8} {:>8.2f} d {:>9.2f} d {:>9.2f} d {:>7.2f} d {:>6.1f} % {:>11.0f} {:>9.0f} {:>6} "
-            "{:>8}\n",
-            name_of(queue.policy), means.queued, means.completion, means.weighted, days(queue.ends),
-            percent_used(queue), gpu_hours(queue.gpu_time), gpu_hours(queue.loaned), means.stops, means.resizes);
+        table.add({std::string(name_of(queue.policy)), in_days(means.queued), in_days(means.completion),
+                   in_days(means.weighted), in_days(days(queue.ends)), percent(share_used(queue)),
+                   whole(gpu_hours(queue.gpu_time)), whole(gpu_hours(queue.loaned)), std::to_string(means.stops),
+                   std::to_string(means.resizes)});
     }
-    return text;
+    return table.text();
 }
 
 // "fifo      (1 x 9.85 + 2 x 2.86) / 3 = 4.08"

@@ -5,7 +5,9 @@
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/base/text_table.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -57,20 +59,23 @@ private:
     }
 
     std::string text(const capacity::Support& support) const {
-        const auto percent = [](double part) { return fmt::format("{:.1f} %", 100 * part); };
         const BasisShares& all = support.shares.front();
         std::string text =
             fmt::format("yes: {} on {} GPUs of {}, {} zero {}, {} {}\n\n", asked.model, support.gpus,
                         asked.cluster.substr(0, asked.cluster.rfind(':')), emulator::name_of(support.point.as.layout),
                         support.point.as.zero, asked.batch.empty() ? "data set" : "batch", support.dataset);
-        text += fmt::format("{:<12} {:>8} {:>9} {:>12} {:>9}\n", "kernels", "of time", "measured", "transferred",
-                            "modelled");
+        TextTable table({{"kernels", true, 12},
+                         {"of time", false, 8},
+                         {"measured", false, 9},
+                         {"transferred", false, 12},
+                         {"modelled", false, 9}},
+                        1);
         for (const BasisShares& row : support.shares)
-            text += fmt::format("{:<12} {:>8} {:>9} {:>12} {:>9}\n", row.what, percent(row.of_time),
-                                percent(row.measured), percent(row.transferred), percent(row.modelled));
-        text +=
-            "measured: the device's own table at this shape or between its points; transferred: from points on one "
-            "side only,\nfrom a like operator or another device; modelled: a roofline or an algorithm's model\n\n";
+            table.add({row.what, percent(row.of_time), percent(row.measured), percent(row.transferred),
+                       percent(row.modelled)});
+        text += table.text() +
+                "measured: the device's own table at this shape or between its points; transferred: from points on one "
+                "side only,\nfrom a like operator or another device; modelled: a roofline or an algorithm's model\n\n";
         text += fmt::format("in a step beside alone: {} ({}); steps of real runs are {:.1f} % off on average\n",
                             support.footing, support.factors_source, support.error_percent);
         text += fmt::format("the model's sizes: {}", support.confidence);

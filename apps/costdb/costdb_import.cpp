@@ -6,6 +6,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/base/text_table.hpp"
 #include "pipeweaver/costdb/import.hpp"
 #include "pipeweaver/measured/import_run.hpp"
 
@@ -87,10 +88,16 @@ void import_measured(const ImportAsked& asked, const Executor& execute) {
         execute);
     print_text("{} on {}, {} steps: passes beside the plan, and beside the tables from now on\n", done.model,
                done.device, done.steps);
-    print_text("{:<22}{:<10}{:>14}{:>12}{:>12}\n", "module", "direction", "planned", "measured", "factor");
+    TextTable table({{"module", true, 22},
+                     {"direction", true, 10},
+                     {"planned", false, 14},
+                     {"measured", false, 12},
+                     {"factor", false, 12}},
+                    0);
     for (const auto& one : done.factors)
-        print_text("{:<22}{:<10}{:>14}{:>12}{:>12}\n", one.module, one.backward ? "backward" : "forward",
-                   human(one.planned), fmt::format("x{:.3f}", one.fitted), fmt::format("{:.3f}", one.factor));
+        table.add({one.module, one.backward ? "backward" : "forward", human(one.planned),
+                   fmt::format("x{:.3f}", one.fitted), fmt::format("{:.3f}", one.factor)});
+    print_text("{}", table.text());
     for (const auto& [rank, factor] : done.slow_ranks)
         print_text("slow: rank {} takes {:.3f} times what its peers take; its times count without that\n", rank,
                    factor);

@@ -1,9 +1,10 @@
 // The answer in a terminal.
 #include "capacity/show/fault_text.hpp"
 #include "capacity/show/pareto.hpp"
-#include "capacity/show/text_table.hpp"
 #include "capacity/show/words.hpp"
+#include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/base/text_table.hpp"
 #include "pipeweaver/capacity/tables.hpp"
 #include "pipeweaver/emit/html.hpp"
 
@@ -38,10 +39,7 @@ RowsShown rows_shown_of(const Ranking& ranking) {
 }
 
 // A size as GiB, below nothing with its sign.
-std::string gib_text(Bytes size) {
-    constexpr double gib = 1024.0 * 1024 * 1024;
-    return fmt::format("{:.1f}", static_cast<double>(size.count) / gib);
-}
+std::string gib_text(Bytes size) { return fmt::format("{:.1f}", gib(size)); }
 
 std::vector<std::string> row_texts(const Study& study, const std::vector<CellResult>& results, const Ranking& ranking,
                                    std::size_t place, const std::vector<std::string>& options) {
@@ -57,7 +55,7 @@ std::vector<std::string> row_texts(const Study& study, const std::vector<CellRes
             human(row.flags_step),
             row.planned ? human(row.planned->step) : "",
             planner::with_commas(row.pace.tokens_per_second_per_gpu),
-            fmt::format("{:.1f} %", 100 * row.pace.mfu),
+            percent(row.pace.mfu),
             run ? fmt::format("{:.1f}", run->days) : "",
             run ? planner::with_commas(run->gpu_hours) : "",
             run && run->usd ? planner::with_commas(*run->usd) : "",
@@ -171,7 +169,7 @@ std::string answer_text(const Study& study, const std::vector<CellResult>& resul
     using namespace show;
     const std::string asked = asked_text(study);
     std::string text = fmt::format("{}{}{}\n", title_of(study), asked.empty() ? "" : ": ", asked);
-    text += fmt::format("{}, points: {}\n\n", emit::html::plural(study.cells.size(), "cell"), points_text(ranking));
+    text += fmt::format("{}, points: {}\n\n", plural(study.cells.size(), "cell"), points_text(ranking));
     if (!ranking.none_meets.empty()) text += ranking.none_meets + "\n\n";
     if (ranking.rows.empty()) return text + why_no_rows(study, results);
     text += rows_text(study, results, ranking) + notes_text(study, results, ranking);

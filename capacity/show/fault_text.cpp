@@ -1,7 +1,8 @@
 // What faulty nodes leave of the rows' GPUs, beneath the answer.
 #include "capacity/show/fault_text.hpp"
 
-#include "capacity/show/text_table.hpp"
+#include "pipeweaver/base/figures.hpp"
+#include "pipeweaver/base/text_table.hpp"
 
 #include <fmt/format.h>
 
@@ -29,8 +30,8 @@ std::string faults_text(const Study& study, const std::vector<CellResult>& resul
         const FaultColumns& of = *row.faults;
         table.add({std::to_string(i + 1), cell.cluster, std::to_string(cell.gpus),
                    std::to_string(results[row.cell].points[row.point].as.layout.tp),
-                   fmt::format("{:.1f}", of.usable_gpus), fmt::format("{:.1f} %", 100 * of.wasted_share),
-                   std::to_string(of.job_gpus), of.spares ? std::to_string(*of.spares) : "",
+                   fmt::format("{:.1f}", of.usable_gpus), percent(of.wasted_share), std::to_string(of.job_gpus),
+                   of.spares ? std::to_string(*of.spares) : "",
                    of.usd_per_gpu ? fmt::format("{:.0f}", *of.usd_per_gpu) : ""});
     }
     if (!any) return {};

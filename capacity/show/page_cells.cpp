@@ -1,5 +1,6 @@
 // The cells of a study on its page, and what all figures rest on.
 #include "capacity/show/page.hpp"
+#include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/html.hpp"
 
@@ -51,7 +52,7 @@ std::string others_list(const CellResult& result) {
         }));
     if (bounded > 0)
         list.rows.push_back(fmt::format("<li>{} passed over: a bound shows that they are slower, or too slow</li>\n",
-                                        html::plural(bounded, "layout")));
+                                        plural(bounded, "layout")));
     for (const Reason& reason : reasons_of(result.points))
         list.rows.push_back(fmt::format("<li>{} refused: {}</li>\n", reason.points, html::escape(reason.why)));
     return list.rows.empty() ? std::string() : html::first_of(list);
@@ -95,7 +96,7 @@ std::string prices_text(const Shown& shown) {
 // "h100-sxm, b200" or "12 values"
 std::string values_text(const std::vector<std::string>& values) {
     constexpr std::size_t most = 20;
-    return values.size() <= most ? joined(values, ", ") : html::plural(values.size(), "value");
+    return values.size() <= most ? joined(values, ", ") : plural(values.size(), "value");
 }
 
 template <class Of>
@@ -145,7 +146,7 @@ std::string basis_table(const Shown& shown) {
                             html::escape(gpus_text(shown.study.cells[row.cell])));
         for (const double share :
              {planned.exact, planned.interpolated, planned.extrapolated, planned.modelled, planned.gap})
-            rows += fmt::format("<td class=\"n\">{}</td>", html::percent(share));
+            rows += fmt::format("<td class=\"n\">{}</td>", percent(share));
         rows += "</tr>\n";
     }
     if (rows.empty()) return {};

@@ -1,5 +1,6 @@
 // The rows on a study's page, and how they are planned.
 #include "capacity/show/page.hpp"
+#include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/html.hpp"
 
@@ -22,8 +23,6 @@ struct PageColumn {
     bool is_number = true;
     std::vector<std::string> texts{};  // of all rows
 };
-
-double gib_of(Bytes size) { return static_cast<double>(size.count) / (1024.0 * 1024 * 1024); }
 
 // A text of each row for which `of` has one.
 template <class Of>
@@ -65,7 +64,7 @@ std::vector<PageColumn> columns_of_pace(const Shown& shown) {
     }));
     all.push_back(column(shown, "TFLOP/s a GPU", true,
                          [](std::size_t, const Row& row) { return fmt::format("{:.0f}", row.pace.tflops_per_gpu); }));
-    all.push_back(column(shown, "MFU", true, [](std::size_t, const Row& row) { return html::percent(row.pace.mfu); }));
+    all.push_back(column(shown, "MFU", true, [](std::size_t, const Row& row) { return percent(row.pace.mfu); }));
     return all;
 }
 
@@ -82,7 +81,7 @@ std::vector<PageColumn> columns_of_cost(const Shown& shown) {
     all.push_back(of_run("USD", [](const Run& run) { return run.usd ? with_commas(*run.usd) : std::string(); }));
     all.push_back(of_run("kWh", [](const Run& run) { return run.kwh ? with_commas(*run.kwh) : std::string(); }));
     all.push_back(column(shown, "GiB left", true,
-                         [](std::size_t, const Row& row) { return fmt::format("{:.1f}", gib_of(row.memory_left)); }));
+                         [](std::size_t, const Row& row) { return fmt::format("{:.1f}", gib(row.memory_left)); }));
     all.push_back(column(shown, "off by", true,
                          [](std::size_t, const Row& row) { return fmt::format("{:.1f} %", row.error_percent); }));
     all.push_back(
@@ -152,7 +151,7 @@ std::string row_commands(const Shown& shown) {
         ++count;
     }
     if (count > 0)
-        text += html::folded(fmt::format("{} of the next rows", html::plural(count, "command")), others, text.empty());
+        text += html::folded(fmt::format("{} of the next rows", plural(count, "command")), others, text.empty());
     return text;
 }
 

@@ -1,6 +1,7 @@
 // The plots of a study's page.
 #include "capacity/show/page.hpp"
 #include "capacity/show/pareto.hpp"
+#include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/html.hpp"
 
@@ -33,7 +34,7 @@ std::string spot_title(const Shown& shown, std::size_t place) {
     if (!shown.options.empty()) text += "\n" + options_text(cell, shown.options);
     text += fmt::format("\n{}\nstep {} +- {:.1f} %, {} tokens/s a GPU, MFU {}",
                         layout_text(point_of(shown.results, row).as), human(row.step()), row.error_percent,
-                        planner::with_commas(row.pace.tokens_per_second_per_gpu), html::percent(row.pace.mfu));
+                        planner::with_commas(row.pace.tokens_per_second_per_gpu), percent(row.pace.mfu));
     if (!row.pace.run) return text;
     text +=
         fmt::format("\n{:.1f} days, {} GPU-hours", row.pace.run->days, planner::with_commas(row.pace.run->gpu_hours));

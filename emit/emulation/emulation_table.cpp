@@ -1,7 +1,9 @@
 // An emulated step as text.
 #include "emit/plan/parts.hpp"
 #include "emit/report/report_parts.hpp"
+#include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/base/text_table.hpp"
 #include "pipeweaver/emit/emulation_files.hpp"
 #include "pipeweaver/emulator/reserve.hpp"
 #include "pipeweaver/planner/training_cost.hpp"
@@ -16,13 +18,10 @@ namespace pipeweaver::emit {
 using namespace emulator;
 using planner::Emulation;
 using planner::EmulationRequest;
-using report_parts::percent;
-using report_parts::plural;
-using report_parts::ratio;
 
 namespace {
 
-std::string exact_seconds(Duration time) { return fmt::format("{:.6f} s", static_cast<double>(time.count()) * 1e-9); }
+std::string exact_seconds(Duration time) { return seconds(time, 6); }
 
 std::string share(Duration part, Duration whole) { return percent(ratio(part, whole)); }
 
@@ -43,13 +42,12 @@ std::string emulation_heading(const EmulationRequest& request, const Emulation& 
     const planner::Batch& batch = request.batch;
     std::string layouts;
     for (const std::string& line : layout_lines(emulation.partition, job.setup->model)) layouts += line + "\n";
-    return fmt::format("{} on {} x {}, {}; {}: {}{} in {}\npartition {}, {}, schedule {}, {}\n{}\n",
-                       job.setup->model.name, job.setup->cluster.gpus, job.setup->cluster.device,
-                       name_of(job.setup->layout), batch.name, plural(batch.samples.size(), "sample"), not_taken(batch),
-                       plural(batch.microbatches.size(), "microbatch"), emulation.partition.name,
-                       plural(static_cast<std::size_t>(emulation.partition.chunks_per_rank), "chunk") + " a rank",
-                       request.schedule.empty() ? emulation.policy : request.schedule, recipe_text(request, emulation),
-                       layouts);
+    return fmt::format(
+        "{} on {} x {}, {}; {}: {}{} in {}\npartition {}, {}, schedule {}, {}\n{}\n", job.setup->model.name,
+        job.setup->cluster.gpus, job.setup->cluster.device, name_of(job.setup->layout), batch.name,
+        plural(batch.samples.size(), "sample"), not_taken(batch), plural(batch.microbatches.size(), "microbatch"),
+        emulation.partition.name, plural(emulation.partition.chunks_per_rank, "chunk") + " a rank",
+        request.schedule.empty() ? emulation.policy : request.schedule, recipe_text(request, emulation), layouts);
 }
 
 std::string training_text(const planner::Job& job, const Emulation& emulation) {
@@ -100,19 +98,19 @@ std::string change(double before, double after) {
 
 std::string what_if_text(const EmulationRequest& request, const Emulation& emulation, const Emulation* base) {
     if (base == nullptr) return {};
-    std::string text = fmt::format("\nwhat if times change: {}\n{:<12} {:>14} {:>14} {:>10}\n",
-                                   factors_text(request.job.setup->what_if), "", "as it is", "what if", "change");
-    const auto time = [&](std::string_view name, Duration before, Duration after) {
-        text += fmt::format("{:<12} {:>14} {:>14} {:>10}\n", name, exact_seconds(before), exact_seconds(after),
-                            change(static_cast<double>(before.count()), static_cast<double>(after.count())));
+    TextTable table({{"", true, 12}, {"as it is", false, 14}, {"what if", false, 14}, {"change", false, 10}}, 1);
+    const auto time = [&](const std::string& name, Duration before, Duration after) {
+        table.add({name, exact_seconds(before), exact_seconds(after),
+                   change(static_cast<double>(before.count()), static_cast<double>(after.count()))});
     };
     time("step", base->step, emulation.step);
     time("makespan", base->makespan, emulation.makespan);
-    text += fmt::format("{:<12} {:>14} {:>14} {:>10}\n", "MFU", percent(base->mfu), percent(emulation.mfu),
-                        change(base->mfu, emulation.mfu));
-    text += fmt::format("{:<12} {:>14.0f} {:>14.0f} {:>10}\n", "tokens/s", base->tokens_per_second,
-                        emulation.tokens_per_second, change(base->tokens_per_second, emulation.tokens_per_second));
-    return text + "what follows is of the changed step\n";
+    table.add({"MFU", percent(base->mfu), percent(emulation.mfu), change(base->mfu, emulation.mfu)});
+    table.add({"tokens/s", fmt::format("{:.0f}", base->tokens_per_second),
+               fmt::format("{:.0f}", emulation.tokens_per_second),
+               change(base->tokens_per_second, emulation.tokens_per_second)});
+    return fmt::format("\nwhat if times change: {}\n{}what follows is of the changed step\n",
+                       factors_text(request.job.setup->what_if), table.text());
 }
 
 // The replica in which a rank holds most.
@@ -183,6 +181,9 @@ std::vector<Column> time_columns(const std::vector<RankTime>& time) {
     return columns;
 }
 
+constexpr std::size_t number_width = 11;
+const TextTable::Column rank_column{"rank", true, 6};
+
 std::string time_table(const Emulation& emulation, const Shown& shown) {
     const ReplicaEmulation& replica = emulation.replicas[emulation.slowest];
     std::string text = "\ntime of each rank in percent of the step";
@@ -190,13 +191,15 @@ std::string time_table(const Emulation& emulation, const Shown& shown) {
         text += fmt::format(", in replica {}, the slowest of {}", emulation.slowest, emulation.replicas.size());
     text += "; + what compute waits for on its own GPU, and what follows the last task\n" + shown.remark;
     const auto columns = time_columns(replica.time);
-    text += fmt::format("{:<6}", "rank");
-    for (const Column& column : columns) text += fmt::format(" {:>11}", column.name);
+    std::vector<TextTable::Column> headings{rank_column};
+    for (const Column& column : columns) headings.push_back({column.name, false, number_width});
+    TextTable table(std::move(headings), 1);
     for (const std::size_t r : shown.ranks) {
-        text += fmt::format("\n{:<6}", r);
-        for (const Column& column : columns) text += fmt::format(" {:>11}", share(column.ranks[r], replica.step));
+        std::vector<std::string> row{std::to_string(r)};
+        for (const Column& column : columns) row.push_back(share(column.ranks[r], replica.step));
+        table.add(std::move(row));
     }
-    return text + "\n";
+    return text + table.text();
 }
 
 std::string memory_table(const EmulationRequest& request, const Emulation& emulation, const Shown& shown) {
@@ -204,25 +207,23 @@ std::string memory_table(const EmulationRequest& request, const Emulation& emula
     std::string text =
         fmt::format("\nmemory of a GPU at its peak; {} is usable{}\n{}", human(capacity_of(*request.job.setup)),
                     kept_free(request.job.setup->headroom), shown.remark);
-    // What the rank recomputes, where each has its own; as the rest of its row, of the fullest replica.
-    const auto recompute = [&](std::size_t r) {
-        return emulation.by_rank.empty()
-                   ? ""
-                   : fmt::format(" {:>11}", name_of(emulation.by_rank[fullest_replica(emulation, r)][r]));
-    };
-    text += fmt::format("{:<6} {:>11} {:>11} {:>11} {:>11} {:>11} {:>11} {:>11}{}{}\n", "rank", "peak", "weights",
-                        "gradients", "optimizer", "buffers", "activations", "transient",
-                        emulation.by_rank.empty() ? "" : fmt::format(" {:>11}", "recompute"),
-                        several ? "  fullest replica" : "");
+    std::vector<TextTable::Column> columns{rank_column};
+    for (const char* part : {"peak", "weights", "gradients", "optimizer", "buffers", "activations", "transient"})
+        columns.push_back({part, false, number_width});
+    columns.push_back({"recompute", false, number_width});
+    columns.push_back({"fullest replica", false, 16});
+    TextTable table(std::move(columns), 1);
     for (const std::size_t r : shown.ranks) {
+        const std::size_t fullest = fullest_replica(emulation, r);
         const RankMemory& memory = fullest_memory(emulation, r);
-        text += fmt::format("{:<6} {:>11} {:>11} {:>11} {:>11} {:>11} {:>11} {:>11}{}{}\n", r, human(memory.peak),
-                            human(memory.fixed.weights), human(memory.fixed.gradients), human(memory.fixed.optimizer),
-                            human(memory.fixed.workspace + memory.fixed.buffers), human(memory.activations),
-                            human(memory.transient), recompute(r),
-                            several ? fmt::format(" {:>16}", fullest_replica(emulation, r)) : "");
+        // What the rank recomputes, where each has its own; as the rest of its row, of the fullest replica.
+        table.add({std::to_string(r), human(memory.peak), human(memory.fixed.weights), human(memory.fixed.gradients),
+                   human(memory.fixed.optimizer), human(memory.fixed.workspace + memory.fixed.buffers),
+                   human(memory.activations), human(memory.transient),
+                   emulation.by_rank.empty() ? "" : name_of(emulation.by_rank[fullest][r]),
+                   several ? std::to_string(fullest) : ""});
     }
-    return text + not_counted() + "\n";
+    return text + table.text() + not_counted() + "\n";
 }
 
 std::string critical_path(const Emulation& emulation) {

@@ -2,6 +2,7 @@
 
 #include "emit/plan/launch_files.hpp"
 #include "emit/report/report_parts.hpp"
+#include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/emulator/memory.hpp"
@@ -21,10 +22,6 @@
 namespace pipeweaver::emit {
 
 using namespace planner;
-using report_parts::percent;
-using report_parts::plural;
-
-double over(Duration a, Duration b) { return static_cast<double>(a.count()) / static_cast<double>(b.count()); }
 
 double tokens_per_second(const Rung& rung) {
     return static_cast<double>(rung.tokens) / (static_cast<double>(rung.step.count()) * 1e-9);
@@ -126,10 +123,6 @@ std::string trust_text(const Job& job, const Plan& plan) {
 
 namespace {
 
-std::string step_text(Duration time) { return fmt::format("{:.3f} s", static_cast<double>(time.count()) * 1e-9); }
-
-double gib(Bytes bytes) { return static_cast<double>(bytes.count) / (1024.0 * 1024 * 1024); }
-
 // Behind a name, in lines of at most 100 columns.
 std::string wrapped(std::string_view name, const std::string& text) {
     constexpr std::size_t columns = 90;
@@ -178,10 +171,9 @@ std::string row(const Ladder& ladder, std::string_view name, const Rung& rung, s
     if (!rung.why_nothing.empty()) return fmt::format("{:<9} nothing: {}\n", name, rung.why_nothing);
     constexpr std::size_t columns = 42;
     const std::size_t end = rung.way.size() <= columns ? rung.way.size() : rung.way.rfind(' ', columns);
-    auto text =
-        fmt::format("{:<9} {:<42.42} {:>9} {:>8} {:>9.0f}  {:>4.1f} of {:.1f} GiB\n", name, rung.way.substr(0, end),
-                    step_text(rung.step), fmt::format("{:.3f}x", over(ladder.now().step, rung.step)),
-                    tokens_per_second(rung) / static_cast<double>(gpus), gib(rung.peak), gib(rung.usable));
+    auto text = fmt::format("{:<9} {:<42.42} {:>9} {:>8} {:>9.0f}  {:>4.1f} of {:.1f} GiB\n", name,
+                            rung.way.substr(0, end), seconds(rung.step), times(ratio(ladder.now().step, rung.step)),
+                            tokens_per_second(rung) / static_cast<double>(gpus), gib(rung.peak), gib(rung.usable));
     if (end < rung.way.size()) text += fmt::format("{:<9} {}\n", "", rung.way.substr(end + 1));
     for (const std::string& more : {layers_of_ranks(rung), rung.remark})
         if (!more.empty()) text += wrapped("", more);

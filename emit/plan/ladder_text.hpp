@@ -8,9 +8,6 @@
 
 namespace pipeweaver::emit {
 
-/// How many times as long `a` takes as `b`.
-[[nodiscard]] double over(Duration a, Duration b);
-
 /// Tokens of the backbone a second, of all GPUs.
 [[nodiscard]] double tokens_per_second(const planner::Rung& rung);
 

@@ -2,7 +2,9 @@
 
 #include "emit/plan/parts.hpp"
 #include "emit/report/report_parts.hpp"
+#include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/base/text_table.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -55,21 +57,26 @@ std::string fixed_text(const PartitionLoads& loads) {
 
 std::string candidates_text(const Job& job, const Batch& batch, const PartitionChoice& choice) {
     if (choice.tried.empty()) return {};
-    std::string text = fmt::format("{:<12} {:>6}  {:<24} {:>10}  {:<22} {:>14} {:>10}\n", "partition", "chunks",
-                                   "units", "step", "judged by", "longest/mean", "fixed");
+    TextTable table({{"partition", true, 12},
+                     {"chunks", false, 6},
+                     {"units", true, 25},
+                     {"step", false, 10},
+                     {"judged by", true, 23},
+                     {"longest/mean", false, 14},
+                     {"fixed", false, 10}},
+                    1);
     for (std::size_t i = 0; i < std::min(choice.tried.size(), most_shown); ++i) {
         const PartitionTried& one = choice.tried[i];
         const PartitionLoads loads = loads_of(job, batch, one.partition);
         const auto times = loads.rank_times();
         const auto by = !one.why_not.empty() ? one.why_not
-                                             : fmt::format("{} of {} batch{}", one.searched ? "searches" : "policies",
-                                                           one.batches, one.batches == 1 ? "" : "es");
-        text += fmt::format("{:<12} {:>6}  {:<24} {:>10}  {:<22} {:>14.3f} {:>10}\n", one.partition.name,
-                            one.partition.chunks_per_rank, units_text(job.setup->model, one.partition),
-                            one.why_not.empty() ? human(one.step) : "-", by,
-                            static_cast<double>(longest(times).count()) / static_cast<double>(mean_of(times).count()),
-                            fixed_text(loads));
+                                             : fmt::format("{} of {}", one.searched ? "searches" : "policies",
+                                                           plural(one.batches, "batch"));
+        table.add({one.partition.name, std::to_string(one.partition.chunks_per_rank),
+                   units_text(job.setup->model, one.partition), one.why_not.empty() ? human(one.step) : "-", by,
+                   fmt::format("{:.3f}", ratio(longest(times), mean_of(times))), fixed_text(loads)});
     }
+    std::string text = table.text();
     if (choice.tried.size() > most_shown) text += fmt::format("and {} more\n", choice.tried.size() - most_shown);
     return text + "\n";
 }
@@ -124,11 +131,11 @@ std::string chunks_text(const Job& job, const Batch& batch, const PartitionChoic
 }  // namespace
 
 std::string partition_table(const Job& job, const Batch& batch, const PartitionChoice& choice) {
-    std::string text = fmt::format("{} on {} x {}, {}; chosen on {}\ntaken: {} with {} chunk{} a rank{}\n\n",
-                                   job.setup->model.name, job.setup->cluster.gpus, job.setup->cluster.device,
-                                   name_of(job.setup->layout), choice.chosen_on.text(), choice.partition.name,
-                                   choice.partition.chunks_per_rank, choice.partition.chunks_per_rank == 1 ? "" : "s",
-                                   choice.cut_short ? "; it was ended before all searches were through" : "");
+    std::string text =
+        fmt::format("{} on {} x {}, {}; chosen on {}\ntaken: {} with {} a rank{}\n\n", job.setup->model.name,
+                    job.setup->cluster.gpus, job.setup->cluster.device, name_of(job.setup->layout),
+                    choice.chosen_on.text(), choice.partition.name, plural(choice.partition.chunks_per_rank, "chunk"),
+                    choice.cut_short ? "; it was ended before all searches were through" : "");
     text += candidates_text(job, batch, choice) + chunks_text(job, batch, choice);
     for (const std::string& line : layout_lines(choice.partition, job.setup->model)) text += line + "\n";
     for (const std::string& note : choice.partition.notes) text += note + "\n";

@@ -1,6 +1,7 @@
 #include "emit/plan/parts.hpp"
 
 #include "emit/report/report_parts.hpp"
+#include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/planner/layout_choice.hpp"
 #include "pipeweaver/planner/training_cost.hpp"
@@ -18,7 +19,6 @@ namespace pipeweaver::emit {
 
 using namespace emulator;
 using namespace planner;
-using report_parts::percent;
 using Writer = nlohmann::ordered_json;
 
 Writer costs_json(const std::optional<CostFile>& costs) {
@@ -100,9 +100,8 @@ Writer alternatives_json(const planner::PartitionChoice& choice) {
 }
 
 std::string words_of(const planner::Baseline& baseline) {
-    return fmt::format("{}, {}, {} chunk{}{}{}", baseline.partition, baseline.policy, baseline.chunks_per_rank,
-                       baseline.chunks_per_rank == 1 ? "" : "s", baseline.recompute ? ", recompute " : "",
-                       recompute_of(baseline));
+    return fmt::format("{}, {}, {}{}{}", baseline.partition, baseline.policy, plural(baseline.chunks_per_rank, "chunk"),
+                       baseline.recompute ? ", recompute " : "", recompute_of(baseline));
 }
 
 std::string shares_text(const emulator::TimeShares& shares) {
@@ -166,8 +165,8 @@ void add_waits(Writer& json, const PortWaits& waits) {
 
 std::string choice_text(const RobustChoice& choice) {
     if (choice.alternatives == 0) return {};
-    const std::string from = fmt::format("{} other schedule{} at most {:.3g} % longer", choice.alternatives,
-                                         choice.alternatives == 1 ? " was" : "s were", 100 * choice.rule.within);
+    const std::string from = fmt::format("{} {} at most {:.3g} % longer", plural(choice.alternatives, "other schedule"),
+                                         choice.alternatives == 1 ? "was" : "were", 100 * choice.rule.within);
     if (!choice.other)
         return fmt::format("{}; under wrong costs {}, so the shortest is the plan", from,
                            choice.rule.by_median ? "none is clearly faster with a smaller median"
@@ -211,9 +210,8 @@ std::vector<std::string> not_applicable(const std::vector<NotApplicable>& pairs)
     std::vector<std::string> lines;
     lines.reserve(groups.size());
     for (const Alike& one : groups)
-        lines.push_back(fmt::format("{} on {} with {} chunk{}: {}", one.first->policy, one.partitions,
-                                    one.first->chunks_per_rank, one.first->chunks_per_rank == 1 ? "" : "s",
-                                    one.first->why));
+        lines.push_back(fmt::format("{} on {} with {}: {}", one.first->policy, one.partitions,
+                                    plural(one.first->chunks_per_rank, "chunk"), one.first->why));
     return lines;
 }
 

@@ -3,6 +3,7 @@
 #include "emit/plan/launch_files.hpp"
 #include "emit/plan/layout_data.hpp"
 #include "emit/plan/parts.hpp"
+#include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/planner/left_out.hpp"
 #include "pipeweaver/planner/targets.hpp"
@@ -210,7 +211,7 @@ Writer opponent_json(const Plan& plan) {
             {"recompute", recompute_of(*opponent)},
             {"chosen_on", plan.baselines.chosen_on.text()},
             {"step_ns", opponent->step.count()},
-            {"over_plan", static_cast<double>(opponent->step.count()) / static_cast<double>(plan.step.count())},
+            {"over_plan", ratio(opponent->step, plan.step)},
             {"command", opponent->command.empty() ? Writer(nullptr) : Writer(opponent->command)}};
 }
 
@@ -220,7 +221,7 @@ Writer rung_json(const Job& job, const Ladder& ladder, const Rung& rung) {
                 {"target", rung.target.empty() ? Writer(nullptr) : Writer(rung.target)},
                 {"way", rung.way},
                 {"step_ns", rung.step.count()},
-                {"over_now", over(ladder.now().step, rung.step)},
+                {"over_now", ratio(ladder.now().step, rung.step)},
                 {"microbatches", rung.microbatches},
                 {"tokens_per_second_per_gpu", tokens_per_second(rung) / static_cast<double>(gpus)},
                 {"peak_bytes", rung.peak.count},
@@ -244,7 +245,7 @@ void add_ladder(Writer& json, const Job& job, const Ladder& ladder) {
     json["headline"] = {{"rung", ladder.best().name},
                         {"target", ladder.best().target},
                         {"step_ns", ladder.best().step.count()},
-                        {"over_now", over(ladder.now().step, ladder.best().step)}};
+                        {"over_now", ratio(ladder.now().step, ladder.best().step)}};
 }
 
 // What time left out of the plan, and what ended its searches.

@@ -2,7 +2,9 @@
 #include "emit/plan/ladder_text.hpp"
 #include "emit/plan/parts.hpp"
 #include "emit/report/report_parts.hpp"
+#include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/base/text_table.hpp"
 #include "pipeweaver/emit/picture.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/emulator/reserve.hpp"
@@ -17,12 +19,8 @@ namespace pipeweaver::emit {
 using namespace schedule;
 using namespace emulator;
 using namespace planner;
-using report_parts::percent;
-using report_parts::plural;
 
 namespace {
-
-std::string seconds(Duration time) { return fmt::format("{:.3f} s", static_cast<double>(time.count()) * 1e-9); }
 
 // How full the microbatches are, in tokens.
 double fill(const Job& job, const Batch& batch) {
@@ -80,37 +78,33 @@ std::string opponent(const Plan& plan) {
     const Baseline* one = plan.baselines.fastest_opponent();
     if (one == nullptr) return {};
     std::string text = fmt::format("\nopponent, the fastest of what engineers run: {}: step {}, {:.3f}x the plan's\n",
-                                   words_of(*one), seconds(one->step), over(one->step, plan.step));
+                                   words_of(*one), seconds(one->step), ratio(one->step, plan.step));
     if (!one->command.empty()) text += "  " + one->command + "\n";
     const Baseline& chosen = *plan.baselines.opponent();
     if (&chosen == one) return text;
     return text + fmt::format("on {} it is {}: here step {}, {:.3f}x the plan's\n", plan.baselines.chosen_on.text(),
-                              words_of(chosen), seconds(chosen.step), over(chosen.step, plan.step));
+                              words_of(chosen), seconds(chosen.step), ratio(chosen.step, plan.step));
 }
 
 constexpr std::size_t opponents_shown = 8;
 
-// Of the longest partition's name in the table.
-std::size_t name_columns(const Plan& plan) {
-    constexpr std::size_t least = 24;
-    std::size_t columns = least, opponents = 0;
-    for (const Baseline& b : plan.baselines.all)
-        if (!b.is_opponent || ++opponents <= opponents_shown) columns = std::max(columns, b.partition.size());
-    return columns;
-}
-
 std::string schedules(const Plan& plan) {
     const ReplicaPlan& replica = plan.replicas.front();
-    const std::size_t columns = name_columns(plan);
-    std::string text = fmt::format("\n{:<{}} {:<14} {:>6} {:<10} {:>10} {:>8} {:>10} {:>8}\n", "partition", columns,
-                                   "schedule", "chunks", "recompute", "makespan", "gap", "step", "vs plan");
-    const auto row = [&](std::string_view partition, std::string_view policy, std::int64_t chunks,
-                         std::string_view recompute, Duration makespan, std::optional<Duration> bound, Duration step) {
-        const double versus = static_cast<double>(step.count()) / static_cast<double>(plan.step.count());
-        text += fmt::format("{:<{}} {:<14} {:>6} {:<10} {:>10} {:>8} {:>10} {:>7.3f}x\n", partition, columns, policy,
-                            chunks, recompute, seconds(makespan),
-                            bound ? percent(schedule::relative_gap(makespan, *bound)) : std::string("-"), seconds(step),
-                            versus);
+    TextTable table({{"partition", true, 24},
+                     {"schedule", true, 14},
+                     {"chunks", false, 6},
+                     {"recompute", true, 10},
+                     {"makespan", false, 10},
+                     {"gap", false, 8},
+                     {"step", false, 10},
+                     {"vs plan", false, 8}},
+                    1);
+    const auto row = [&](const std::string& partition, const std::string& policy, std::int64_t chunks,
+                         const std::string& recompute, Duration makespan, std::optional<Duration> bound,
+                         Duration step) {
+        table.add({partition, policy, std::to_string(chunks), recompute, seconds(makespan),
+                   bound ? percent(schedule::relative_gap(makespan, *bound)) : "-", seconds(step),
+                   times(ratio(step, plan.step))});
     };
     row(replica.cut.partition.name, "plan", replica.cut.partition.chunks_per_rank, recompute_of(plan), plan.makespan,
         plan.lower_bound, plan.step);
@@ -118,6 +112,7 @@ std::string schedules(const Plan& plan) {
     for (const Baseline& b : plan.baselines.all)
         if (!b.is_opponent || ++opponents <= opponents_shown)
             row(b.partition, b.policy, b.chunks_per_rank, recompute_of(b), b.makespan, b.bound, b.step);
+    std::string text = "\n" + table.text();
     if (opponents > opponents_shown)
         text += fmt::format("{} more opponents are in plan.json and report.html\n", opponents - opponents_shown);
     return text;
@@ -217,18 +212,22 @@ std::string parameter_bytes(const Job& job) {
 std::string memory(const Job& job, const Plan& plan) {
     const bool several = plan.replicas.size() > 1;
     std::string text = fmt::format("\nmemory of a GPU{}; {}\n", kept_free(job.setup->headroom), parameter_bytes(job));
-    text += fmt::format("{:<6} {:>11} {:>11} {:>12} {:>12}{}\n", "rank", "peak", "of usable", "weights+opt",
-                        "activations", several ? "  fullest replica" : "");
+    TextTable table({{"rank", true, 6},
+                     {"peak", false, 11},
+                     {"of usable", false, 11},
+                     {"weights+opt", false, 12},
+                     {"activations", false, 12},
+                     {"fullest replica", false, 16}},
+                    1);
     for (std::size_t rank = 0; rank < plan.replicas.front().found.replay.peak.size(); ++rank) {
         const std::size_t number = fullest_replica(plan, rank);
         const ReplicaPlan& replica = plan.replicas[number];
         const StaticMemory& fixed = replica.cut.step.memory[rank];
         const Bytes peak = replica.found.replay.peak[rank];
-        text += fmt::format("{:<6} {:>11} {:>11} {:>12} {:>12}{}\n", rank, human(peak),
-                            human(*replica.cut.step.problem.ranks[rank].capacity), human(fixed.total()),
-                            human(peak - fixed.total()), several ? fmt::format(" {:>16}", replica.number) : "");
+        table.add({std::to_string(rank), human(peak), human(*replica.cut.step.problem.ranks[rank].capacity),
+                   human(fixed.total()), human(peak - fixed.total()), several ? std::to_string(replica.number) : ""});
     }
-    return text + emulator::not_counted() + "\n";
+    return text + table.text() + emulator::not_counted() + "\n";
 }
 
 std::string robustness_text(const Plan& plan) {
@@ -243,8 +242,8 @@ std::string robustness_text(const Plan& plan) {
         seconds(robustness.p10), seconds(robustness.p50), seconds(robustness.p90), robustness.out_of_memory);
     for (const Gain& g : robustness.against)
         text += fmt::format("  {:<33} p10 {:.2f}x, p50 {:.2f}x, p90 {:.2f}x; the plan wins {}, loses {}\n",
-                            fmt::format("{}, {}, {} chunk{}{}", g.partition, g.policy, g.chunks_per_rank,
-                                        g.chunks_per_rank == 1 ? "" : "s", told_apart(robustness, g)),
+                            fmt::format("{}, {}, {}{}", g.partition, g.policy, plural(g.chunks_per_rank, "chunk"),
+                                        told_apart(robustness, g)),
                             g.p10, g.p50, g.p90, g.wins, g.losses);
     return text;
 }
@@ -265,22 +264,20 @@ std::string padding_text(const partition::Padded& p) {
 std::string target_text(const Plan& plan, const TargetPlan& own) {
     const planner::Target& row = planner::target(own.target);
     if (!own.found.schedule) return fmt::format("\n{}: no schedule: {}\n", row.title, own.why_not);
-    const auto chunks = [](std::int64_t count) {
-        return fmt::format("{} chunk{} a rank", count, count == 1 ? "" : "s");
-    };
+    const auto chunks = [](std::int64_t count) { return plural(count, "chunk") + " a rank"; };
     const Duration makespan = own.found.replay.makespan;
     const bool first_alone = is_of_first_alone(plan, row);
     std::string text = fmt::format(
         "\n{} ({}{}): {} with {}, {}recompute {}: makespan {}, {:.2f}x the plan's{}\n", row.title, schedule_file(row),
         for_which_replicas(plan, row), own.cut.partition.name, chunks(own.cut.partition.chunks_per_rank),
         row.fixed_shapes ? padding_text(own.padding) : "", name_of(own.recompute), seconds(makespan),
-        over(makespan, compared_with(plan, row)), first_alone ? " for this replica" : "");
+        ratio(makespan, compared_with(plan, row)), first_alone ? " for this replica" : "");
     for (const std::string& policy : row.compared)
         if (const TargetBaseline* best = own.best(policy))
             text += fmt::format("{}{} takes {} ({}, {}, recompute {}), {:.2f}x this schedule\n",
                                 row.fixed_shapes ? "with the same padding " : "", policy, seconds(best->makespan),
                                 best->partition, chunks(best->chunks_per_rank), name_of(best->recompute),
-                                over(best->makespan, makespan));
+                                ratio(best->makespan, makespan));
     return own.choice.other ? text + fmt::format("of what was found for {}, {}", row.title, choice(own.choice)) : text;
 }
 

@@ -1,7 +1,9 @@
 #include "pipeweaver/emit/stage_files.hpp"
 
 #include "emit/plan/parts.hpp"
+#include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/base/text_table.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/emit/report.hpp"
 #include "pipeweaver/planner/targets.hpp"
@@ -53,27 +55,26 @@ namespace {
 
 std::string policies(const StagePlan& plan) {
     const search::Found& best = plan.best.found;
-    std::string text =
-        fmt::format("\n{:<14} {:>11} {:>11} {:>8} {:>8}\n", "schedule", "time", "bound", "gap", "vs plan");
-    const auto row = [&](std::string_view name, Duration makespan) {
-        text += fmt::format("{:<14} {:>11} {:>11} {:>6.1f} % {:>7.3f}x\n", name, human(makespan), human(best.bound),
-                            100 * schedule::relative_gap(makespan, best.bound),
-                            static_cast<double>(makespan.count()) / static_cast<double>(best.replay.makespan.count()));
+    TextTable table(
+        {{"schedule", true, 14}, {"time", false, 11}, {"bound", false, 11}, {"gap", false, 8}, {"vs plan", false, 8}},
+        1);
+    const auto row = [&](const std::string& name, Duration makespan) {
+        table.add({name, human(makespan), human(best.bound), percent(schedule::relative_gap(makespan, best.bound)),
+                   times(ratio(makespan, best.replay.makespan))});
     };
     row("plan", best.replay.makespan);
     for (const PolicyRun& one : plan.policies)
         if (one.result.schedule) row(one.policy, one.result.replay.makespan);
-    return text + not_applicable_text(not_applicable(plan.policies));
+    return "\n" + table.text() + not_applicable_text(not_applicable(plan.policies));
 }
 
 std::string target_text(const StagePlan& plan, const StageSchedule& own) {
     const search::Found& found = own.found;
     const planner::Target& row = planner::target(own.target);
     if (!found.schedule) return fmt::format("\n{}: no schedule: {}\n", row.title, found.why_not);
-    return fmt::format("\n{} ({}): makespan {}, {:.3f}x the plan's\n", row.title, schedule_file(row),
+    return fmt::format("\n{} ({}): makespan {}, {} the plan's\n", row.title, schedule_file(row),
                        human(found.replay.makespan),
-                       static_cast<double>(found.replay.makespan.count()) /
-                           static_cast<double>(plan.best.found.replay.makespan.count()));
+                       times(ratio(found.replay.makespan, plan.best.found.replay.makespan)));
 }
 
 }  // namespace

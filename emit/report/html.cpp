@@ -81,12 +81,6 @@ std::string escape(std::string_view text) {
     return escaped;
 }
 
-std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
-
-std::string plural(std::size_t count, std::string_view noun) {
-    return fmt::format("{} {}{}", count, noun, count == 1 ? "" : noun.ends_with("ch") ? "es" : "s");
-}
-
 std::string figure(std::string_view name, std::string_view value, std::string_view about) {
     return fmt::format("<div class=\"figure\"><dt>{}</dt><dd><strong>{}</strong><span>{}</span></dd></div>\n",
                        escape(name), escape(value), escape(about));

@@ -74,10 +74,9 @@ std::vector<Drawn> drawn(const Plan& plan) {
     const auto& partition = replica.cut.partition;
     std::vector<Drawn> all{
         {.id = "plan",
-         .heading = caption("Plan",
-                            fmt::format("{}, {} a rank", partition.name,
-                                        plural(static_cast<std::size_t>(partition.chunks_per_rank), "chunk")),
-                            replica.found.replay.makespan),
+         .heading =
+             caption("Plan", fmt::format("{}, {} a rank", partition.name, plural(partition.chunks_per_rank, "chunk")),
+                     replica.found.replay.makespan),
          .problem = &replica.cut.step.problem,
          .schedule = &*replica.found.schedule,
          .replay = &replica.found.replay,

@@ -22,10 +22,6 @@ std::string filled_page(const Parts& parts) {
     return html::filled({pipeweaver_emit_report_template, pipeweaver_emit_report_template_end}, all);
 }
 
-std::string times(double ratio) { return fmt::format("{:.3f}x", ratio); }
-
-double ratio(Duration a, Duration b) { return static_cast<double>(a.count()) / static_cast<double>(b.count()); }
-
 std::string gap_figure(Duration found, Duration bound, std::string_view of) {
     return figure("gap", percent(schedule::relative_gap(found, bound)),
                   found == bound ? fmt::format("makespan {}, proven optimal for {}", human(found), of)

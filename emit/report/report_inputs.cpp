@@ -203,8 +203,7 @@ std::string padding_fact(const partition::Padded& padding) {
     };
     return fact("every microbatch padded to",
                 fmt::format("{} tokens ({} padding), {} ({} of their positions padding)", padding.tokens,
-                            padded(padding.real_tokens, padding.padded_tokens),
-                            plural(static_cast<std::size_t>(padding.items), "item"),
+                            padded(padding.real_tokens, padding.padded_tokens), plural(padding.items, "item"),
                             padded(padding.real_patches, padding.padded_patches)));
 }
 
@@ -217,7 +216,7 @@ std::string target_facts(const Plan& plan, const planner::Target& target, const 
         fact("schedule", fmt::format("{}{}", schedule_file(target), for_which_replicas(plan, target))),
         fact("partition",
              fmt::format("{}{}, {} a rank", own.cut.partition.name, target.one_chain ? " in one chain" : "",
-                         plural(static_cast<std::size_t>(own.cut.partition.chunks_per_rank), "chunk")))};
+                         plural(own.cut.partition.chunks_per_rank, "chunk")))};
     if (target.fixed_shapes) facts.push_back(padding_fact(own.padding));
     facts.push_back(fact("recomputation", name_of(own.recompute)));
     facts.push_back(fact("makespan", fmt::format("{}, {} the plan's{}", human(makespan),
@@ -230,8 +229,7 @@ std::string target_facts(const Plan& plan, const planner::Target& target, const 
                 fact(policy + (target.fixed_shapes ? " with the same padding" : ""),
                      fmt::format("{}, {} this schedule ({}, {} a rank, recompute {})", human(best->makespan),
                                  times(ratio(best->makespan, makespan)), best->partition,
-                                 plural(static_cast<std::size_t>(best->chunks_per_rank), "chunk"),
-                                 name_of(best->recompute))));
+                                 plural(best->chunks_per_rank, "chunk"), name_of(best->recompute))));
     return fact_table(facts);
 }
 

@@ -1,6 +1,7 @@
 // The report's first section: what each step of the ladder gains.
 #include "emit/plan/ladder_text.hpp"
 #include "emit/report/report_parts.hpp"
+#include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/base/text.hpp"
 
 #include <fmt/ranges.h>
@@ -12,9 +13,7 @@ using namespace planner;
 namespace {
 
 std::string memory_text(const Rung& rung) {
-    constexpr double gib = 1024.0 * 1024 * 1024;
-    return fmt::format("{:.1f} of {:.1f} GiB", static_cast<double>(rung.peak.count) / gib,
-                       static_cast<double>(rung.usable.count) / gib);
+    return fmt::format("{:.1f} of {:.1f} GiB", gib(rung.peak), gib(rung.usable));
 }
 
 std::string ladder_row(const Job& job, const Ladder& ladder, const Rung& rung, std::string_view name, bool best) {

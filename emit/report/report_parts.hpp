@@ -1,6 +1,7 @@
 // The parts of report.html. Every function returns HTML in which texts are escaped already.
 #pragma once
 
+#include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/emit/html.hpp"
 #include "pipeweaver/planner/plan.hpp"
 #include "pipeweaver/planner/targets.hpp"
@@ -12,7 +13,7 @@
 
 namespace pipeweaver::emit::report_parts {
 
-using html::axis_units, html::last_label, html::Parts, html::escape, html::percent, html::plural, html::figure;
+using html::axis_units, html::last_label, html::Parts, html::escape, html::figure;
 using html::Colored, html::color_legend;
 using html::fact, html::fact_table, html::heading, html::cell, html::number_cell, html::wide_table, html::folded;
 using html::most_rows_open, html::first_rows, html::LongList, html::first_of, html::row, html::legend_entry;
@@ -21,9 +22,6 @@ inline constexpr double last_narrow_label = 85;  ///< last_label where the page 
 
 /// Fills emit/report/report_template.html.
 [[nodiscard]] std::string filled_page(const Parts& parts);
-
-[[nodiscard]] std::string times(double ratio);  ///< "1.234x"
-[[nodiscard]] double ratio(Duration a, Duration b);
 
 [[nodiscard]] std::string gap_figure(Duration found, Duration bound, std::string_view of);
 

@@ -50,10 +50,8 @@ std::string layers_by_module(const std::vector<ChunkRow>& chunks, const workload
     std::vector<std::string> parts;
     for (std::size_t m = 0; m < sums.size(); ++m)
         if (sums[m] > 0)
-            parts.push_back(fmt::format(
-                "{} of {}",
-                parts.empty() ? plural(static_cast<std::size_t>(sums[m]), "layer") : std::to_string(sums[m]),
-                model.modules[m].name));
+            parts.push_back(fmt::format("{} of {}", parts.empty() ? plural(sums[m], "layer") : std::to_string(sums[m]),
+                                        model.modules[m].name));
     return fmt::format("{}", fmt::join(parts, ", "));
 }
 
@@ -148,8 +146,7 @@ std::string dealt_html(const partition::Partition& partition, const workloads::M
         html += fmt::format(
             "<p>{}, {}: whole on each GPU of a replica, items dealt over them by cost, before the first stage and "
             "after it.</p>\n",
-            escape(model.modules[m].name),
-            plural(static_cast<std::size_t>(model.modules[m].architecture.layers), "layer"));
+            escape(model.modules[m].name), plural(model.modules[m].architecture.layers, "layer"));
     return html;
 }
 

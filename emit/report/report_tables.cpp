@@ -171,8 +171,7 @@ std::string robustness(const Plan& plan) {
     for (const Gain& gain : robust.against) {
         html += fmt::format("<tr><th scope=\"row\">{}</th>",
                             escape(fmt::format("{}, {}, {} a rank{}", gain.partition, gain.policy,
-                                               plural(static_cast<std::size_t>(gain.chunks_per_rank), "chunk"),
-                                               told_apart(robust, gain))));
+                                               plural(gain.chunks_per_rank, "chunk"), told_apart(robust, gain))));
         for (const double percentile : {gain.p10, gain.p50, gain.p90})
             html += fmt::format("<td class=\"n\">{}</td>", times(percentile));
         html += fmt::format("<td class=\"n\">{} of {}</td><td class=\"n\">{}</td></tr>\n", gain.wins, robust.replays,

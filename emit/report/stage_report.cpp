@@ -43,8 +43,7 @@ std::string limits(const StageRequest& request) {
 std::string asked(const StageRequest& request) {
     return escape(fmt::format("{} on {}, {}; {}. Times and sizes are those of {}: none is estimated.",
                               plural(request.table.stages.size(), "stage"), plural(request.table.ranks(), "rank"),
-                              plural(static_cast<std::size_t>(request.options.microbatches), "microbatch"),
-                              limits(request), file_name(request)));
+                              plural(request.options.microbatches, "microbatch"), limits(request), file_name(request)));
 }
 
 struct StageParts {

@@ -1,5 +1,6 @@
 #include "planner/ladder/rungs.hpp"
 
+#include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/emulator/memory.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/launched_way.hpp"
@@ -139,9 +140,9 @@ std::string needs_of_flags(const Job& job, const Way& way) {
     const Launch& launch = target(job.target).launch;
     auto recompute = fmt::format("recompute {} ({})", name_of(*way.recompute), launch.recompute);
     if (way.setup->layout.pp == 1 && chunks == 1) return recompute;
-    return fmt::format("layers {} ({}), {} with {} chunk{} a rank ({}), {}",
+    return fmt::format("layers {} ({}), {} with {} a rank ({}), {}",
                        partition::text_of(partition::said_layers(job.setup->model, way.partition)), launch.cut,
-                       way.policy, chunks, chunks == 1 ? "" : "s", launch.order, recompute);
+                       way.policy, plural(chunks, "chunk"), launch.order, recompute);
 }
 
 }  // namespace pipeweaver::planner

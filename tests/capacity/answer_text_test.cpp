@@ -1,7 +1,7 @@
 // The answer in a terminal, and its picture.
 #include "capacity/show/pareto.hpp"
 #include "capacity/show/scale.hpp"
-#include "capacity/show/text_table.hpp"
+#include "pipeweaver/base/text_table.hpp"
 #include "pipeweaver/capacity/tables.hpp"
 #include "tests/capacity/hand_made_study.hpp"
 #include "tests/support/parts_of_text.hpp"
@@ -200,7 +200,7 @@ TEST_CASE("a scale holds its values with a margin, and its marks are round numbe
 }
 
 TEST_CASE("a table of text is as wide as what it holds, and has no empty column") {
-    capacity::show::TextTable table({{"name", true}, {"none"}, {"count"}});
+    TextTable table({{"name", true}, {"none"}, {"count"}});
     table.add({"a", "", "1,000"});
     table.add({"abcdef", "", "7"});
 

@@ -1,6 +1,7 @@
 // What a plan's ladder says in words, of ladders made by hand.
 #include "emit/plan/ladder_text.hpp"
 
+#include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/emulator/memory.hpp"
 #include "tests/support/small_request.hpp"
 
@@ -68,5 +69,5 @@ TEST_CASE("where items of several sizes leave a GPU fuller than a headroom of 20
 
 TEST_CASE("a rung's pace is its tokens over its step, and a gain what the longer step is over the shorter") {
     CHECK(emit::tokens_per_second(rung("now", std::chrono::milliseconds(2000))) == doctest::Approx(500'000));
-    CHECK(emit::over(std::chrono::seconds(3), std::chrono::seconds(2)) == doctest::Approx(1.5));
+    CHECK(ratio(std::chrono::seconds(3), std::chrono::seconds(2)) == doctest::Approx(1.5));
 }

@@ -28,8 +28,6 @@ using Parts = std::map<std::string, std::string, std::less<>>;
 
 /// Escapes a text for element content and double-quoted attributes.
 [[nodiscard]] std::string escape(std::string_view text);
-[[nodiscard]] std::string percent(double share);
-[[nodiscard]] std::string plural(std::size_t count, std::string_view noun);
 
 /// A figure of a page's head: texts.
 [[nodiscard]] std::string figure(std::string_view name, std::string_view value, std::string_view about);

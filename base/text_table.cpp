@@ -1,17 +1,17 @@
-#include "capacity/show/text_table.hpp"
+#include "pipeweaver/base/text_table.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-namespace pipeweaver::capacity::show {
+namespace pipeweaver {
 
 std::string TextTable::line(const std::vector<std::string>& texts, const std::vector<std::size_t>& widths) const {
     std::string text;
     bool is_first = true;
     for (std::size_t i = 0; i < columns_.size(); ++i) {
         if (widths[i] == 0) continue;
-        if (!is_first) text += "  ";
+        if (!is_first) text.append(gap_, ' ');
         is_first = false;
         text += columns_[i].is_left ? fmt::format("{:<{}}", texts[i], widths[i])
                                     : fmt::format("{:>{}}", texts[i], widths[i]);
@@ -27,11 +27,11 @@ std::string TextTable::text() const {
     for (std::size_t i = 0; i < columns_.size(); ++i) {
         headings.push_back(columns_[i].heading);
         for (const auto& row : rows_) widths[i] = std::max(widths[i], row[i].size());
-        if (widths[i] > 0) widths[i] = std::max(widths[i], headings[i].size());
+        if (widths[i] > 0) widths[i] = std::max({widths[i], headings[i].size(), columns_[i].least});
     }
     std::string text = line(headings, widths);
     for (const auto& row : rows_) text += line(row, widths);
     return text;
 }
 
-}  // namespace pipeweaver::capacity::show
+}  // namespace pipeweaver

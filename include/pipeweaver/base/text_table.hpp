@@ -5,16 +5,18 @@
 #include <string>
 #include <vector>
 
-namespace pipeweaver::capacity::show {
+namespace pipeweaver {
 
 class TextTable {
 public:
     struct Column {
         std::string heading;
-        bool is_left = false;  ///< texts to the left, numbers to the right
+        bool is_left = false;   ///< texts to the left, numbers to the right
+        std::size_t least = 0;  ///< letters that it takes, however short its texts are
     };
 
-    explicit TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {}
+    /// `gap`: blanks between columns.
+    explicit TextTable(std::vector<Column> columns, std::size_t gap = 2) : columns_(std::move(columns)), gap_(gap) {}
 
     /// Pre: a text for each column, in ASCII.
     void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
@@ -26,7 +28,8 @@ private:
     std::string line(const std::vector<std::string>& texts, const std::vector<std::size_t>& widths) const;
 
     std::vector<Column> columns_;
+    std::size_t gap_;
     std::vector<std::vector<std::string>> rows_;
 };
 
-}  // namespace pipeweaver::capacity::show
+}  // namespace pipeweaver
