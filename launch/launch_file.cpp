@@ -105,6 +105,7 @@ public:
                          "modules",
                          "language_letters",
                          "fused_attention",
+                         "bf16",
                          "has_pipeline",
                          "policy",
                          "chunks",
@@ -127,6 +128,7 @@ public:
         launch_.split.ranks = launch_.degrees.pp;
         for (const Json& module : json_.at("modules").elements()) read_module(module);
         launch_.fused_attention = json_.at("fused_attention").boolean();
+        if (const auto bf16 = json_.find("bf16")) launch_.bf16 = bf16->boolean();
         launch_.has_pipeline = json_.at("has_pipeline").boolean();
         check_stages();
         read_letters();
@@ -239,6 +241,7 @@ std::string to_json(const Launch& launch) {
                   {"modules", modules_json(launch)},
                   {"language_letters", fmt::format("{}", fmt::join(launch.letters, " "))},
                   {"fused_attention", launch.fused_attention},
+                  {"bf16", launch.bf16},
                   {"has_pipeline", launch.has_pipeline},
                   {"policy", launch.policy},
                   {"chunks", launch.split.chunks()},

@@ -97,6 +97,13 @@ void add_dispatcher(std::vector<LaunchSetting>& all, const Launch& launch) {
     all.push_back({{"--moe-token-dispatcher-type", name}, "model.moe_token_dispatcher_type", name, std::move(why)});
 }
 
+void add_numbers(std::vector<LaunchSetting>& all, const Launch& launch) {
+    if (launch.bf16) all.push_back(on("--bf16", "model.bf16", "values of 16 bits, as they are priced"));
+    all.push_back(on("--calculate-per-token-loss", "model.calculate_per_token_loss",
+                     "every token that has a loss counts alike, as the assignment's loss_weight has it"));
+    all.push_back({{}, "ddp.average_in_collective", yes(false), "goes with it"});
+}
+
 void add_batch(std::vector<LaunchSetting>& all, const Launch& launch) {
     all.push_back(number("--micro-batch-size", "train.micro_batch_size", 1,
                          "a microbatch of the plan is one packed sequence (assignment.json)"));
@@ -143,6 +150,7 @@ std::optional<std::string> why_no_megatron(const Launch& launch) {
 std::vector<LaunchSetting> megatron_settings(const Launch& launch) {
     std::vector<LaunchSetting> all;
     add_degrees(all, launch);
+    add_numbers(all, launch);
     add_batch(all, launch);
     add_dispatcher(all, launch);
     for (LaunchSetting& one : recompute_words(launch).settings) all.push_back(std::move(one));

@@ -60,6 +60,7 @@ struct Launch {
     std::map<std::string, VisionSizes> vision{};  ///< of modules by name that are vision encoders
     std::vector<std::string> letters{};  ///< of the language model's layers, see hybrid_letters(); none: it has none
     bool fused_attention = true;
+    bool bf16 = true;  ///< weights have 16 bits
 
     bool has_pipeline = true;
     std::string policy{};                           ///< 1f1b, interleaved, gpipe

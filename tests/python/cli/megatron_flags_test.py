@@ -254,9 +254,10 @@ def test_overrides_of_a_recipe_are_the_keys_of_the_configuration_and_construct_t
             section = section if line.startswith(" ") else line.removesuffix(":")
             keys += [f"{section}.{line.strip().replace(': ', '=', 1)}"] if line.startswith(" ") else []
     assert sorted(overrides) == sorted(keys) and len(keys) > 5
+    assert {"model.bf16=true", "model.calculate_per_token_loss=true", "ddp.average_in_collective=false"} < set(keys)
     script = tmp_path / "launch.sh"
     script.write_text(f'source {folder}/megatron/megatron.sh\ntorchrun scripts/training/run_recipe.py --recipe mine '
-                      '"${PIPEWEAVER_BRIDGE[@]}" model.seq_length=8192 model.bf16=true\n')
+                      '"${PIPEWEAVER_BRIDGE[@]}" model.seq_length=8192\n')
     done = pipeweaver.run("check", "--cluster", "h100-sxm:32", "--model", "dip-vlm-m", "--rules-only", script, "--json")
     assert done.returncode == 0, done.stdout + done.stderr
     launch = json.loads((folder / "launch.json").read_text())
@@ -269,7 +270,7 @@ def test_check_constructs_what_was_planned(pipeweaver, planned, tmp_path):
     launch = json.loads((folder / "launch.json").read_text())
     script = tmp_path / "launch.sh"
     script.write_text(f'source {folder}/megatron/megatron.sh\ntorchrun pretrain_gpt.py "${{PIPEWEAVER_FLAGS[@]}}" '
-                      '"${PIPEWEAVER_SPLIT[@]}" --seq-length 8192 --max-position-embeddings 8192 --bf16\n')
+                      '"${PIPEWEAVER_SPLIT[@]}" --seq-length 8192 --max-position-embeddings 8192\n')
     done = pipeweaver.run("check", "--cluster", "h100-sxm:32", "--model", "dip-vlm-m", "--rules-only", script, "--json")
     assert done.returncode == 0, done.stdout + done.stderr
     answer = json.loads(done.stdout)

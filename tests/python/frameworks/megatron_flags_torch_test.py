@@ -139,7 +139,7 @@ def test_configurations_construct_with_the_keys_as_they_are(written):
         keys["num_attention_heads"] = 8
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            of = config(launch, bf16=True, params_dtype=torch.bfloat16,
+            of = config(launch, params_dtype=torch.bfloat16,
                         **{key: value for key, value in keys.items() if key != "num_attention_heads"})
         assert built(of) == expected(launch)
         assert of.microbatch_group_size_per_vp_stage == launch["layout"]["pp"]
