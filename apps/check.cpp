@@ -6,6 +6,7 @@
 #include "apps/console.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/base/text_table.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -82,6 +83,8 @@ nlohmann::ordered_json check_json(const Checked& checked) {
     for (const launch::Hazard& hazard : checked.hazards)
         json["hazards"].push_back(
             {{"hazard", hazard.id}, {"says", hazard.says}, {"why", hazard.why}, {"source", hazard.source}});
+    json["conflict"] =
+        checked.conflict.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(checked.conflict);
     json["assumed"] = checked.assumed;
     json["not_read"] = checked.not_read;
     json["launched_by"] =
@@ -103,15 +106,17 @@ std::string layers_line(const Checked& checked) {
 }
 
 std::string fit_table(const launch::Fit& fit) {
-    std::string text = fmt::format("{:>4} {:>7} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12}\n", "rank", "layers",
-                                   "peak", "weights", "gradients", "optimizer", "buffers", "activations", "transient");
+    std::vector<TextTable::Column> columns{{"rank", false, 4}, {"layers", false, 7}};
+    for (const char* part : {"peak", "weights", "gradients", "optimizer", "buffers", "activations", "transient"})
+        columns.push_back({part, false, 12});
+    TextTable table(std::move(columns), 1);
     for (std::size_t r = 0; r < fit.ranks.size(); ++r) {
         const launch::RankUse& rank = fit.ranks[r];
-        text += fmt::format("{:>4} {:>7} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12}\n", r, rank.layers,
-                            human(rank.peak), human(rank.weights), human(rank.gradients), human(rank.optimizer),
-                            human(rank.buffers), human(rank.activations), human(rank.transient));
+        table.add({std::to_string(r), std::to_string(rank.layers), human(rank.peak), human(rank.weights),
+                   human(rank.gradients), human(rank.optimizer), human(rank.buffers), human(rank.activations),
+                   human(rank.transient)});
     }
-    return text;
+    return table.text();
 }
 
 std::string join_and(const std::vector<std::string>& names) {
@@ -201,6 +206,7 @@ std::string check_text(const Checked& checked, bool verbose) {
     std::string text = verdict_line(checked) + '\n';
     for (const launch::Open& one : checked.open)
         text += fmt::format("  {}: {}{}\n", one.setting, one.why, one.give.empty() ? std::string() : "; " + one.give);
+    if (!checked.conflict.empty()) text += fmt::format("conflict: {}\n", checked.conflict);
     text += layers_line(checked);
     for (const launch::BrokenRule& rule : checked.broken)
         text += fmt::format("  {}: {}: {}\n    ({}: {})\n", rule.id, rule.says, rule.why, launch::name_of(rule.phase),

@@ -14,7 +14,11 @@ Entry bridge() {
     return {.name = "Megatron-Bridge",
             .dialect = bridge_overrides,
             .programs = {},
-            .defaults = {{"model.bf16", "true", "model.fp16"}, {"ddp.use_distributed_optimizer", "true"}},
+            .defaults = {{"model.bf16", "true", "model.fp16"},
+                         {"ddp.use_distributed_optimizer", "true"},
+                         {"model.cross_entropy_loss_fusion", "true"},
+                         {"model.cross_entropy_fusion_impl", "te"},
+                         {"model.hidden_dropout", "0"}},
             .meanings = {},
             .named = {"recipe", "recipe-name", "recipe_name", "config-file", "config_file"},
             .named_by_variables = {},
@@ -43,7 +47,10 @@ Entry swift() {
                          {"freeze-llm", "false"},
                          {"freeze-vit", "true"},
                          {"freeze-aligner", "true"},
-                         {"tuner-type", "full", "train-type"}},
+                         {"tuner-type", "full", "train-type"},
+                         {"hidden-dropout", "0"},
+                         {"cross-entropy-loss-fusion", "true"},
+                         {"cross-entropy-fusion-impl", "te"}},  // as its examples' memory was compared
             .meanings = {{"packing-length", "max-length"}, {"train-type", "tuner-type"}},
             .named = {},
             .named_by_variables = {},
@@ -52,6 +59,7 @@ Entry swift() {
             .model = "model",
             .packs = "packing",
             .refused = {},
+            .sets = {{"CUDA_DEVICE_MAX_CONNECTIONS", "1"}},  // swift/cli/_megatron/sft.py
             .source = "modelscope/ms-swift 3602360: swift/megatron/arguments/megatron_args.py"};
 }
 

@@ -43,18 +43,18 @@ Rows tuning_rows() {
 
 Rows network_rows() {
     return {
-        {megatron_arguments, "vision-model-type", more, tower, {}, true},
-        {megatron_arguments, "vision-num-layers", more, tower, {}, true},
-        {megatron_arguments, "vision-hidden-size", more, tower, {}, true},
-        {megatron_arguments, "vision-projection-type", more, tower, {}, true},
-        {megatron_arguments, "vision-backbone*", more, tower, {}, true},
-        {megatron_arguments, "encoder-num-layers", more, tower, {}, true},
-        {megatron_arguments, "encoder-*-model-parallel-size", more, tower, {}, true},
-        {megatron_arguments, "audio-model-type", more, tower, {}, true},
-        {megatron_arguments, "audio-num-layers", more, tower, {}, true},
-        {megatron_arguments, "sound-model-type", more, tower, {}, true},
+        {megatron_arguments, "vision-model-type", more, tower, {}, true, true},
+        {megatron_arguments, "vision-num-layers", more, tower, {}, true, true},
+        {megatron_arguments, "vision-hidden-size", more, tower, {}, true, true},
+        {megatron_arguments, "vision-projection-type", more, tower, {}, true, true},
+        {megatron_arguments, "vision-backbone*", more, tower, {}, true, true},
+        {megatron_arguments, "encoder-num-layers", more, tower, {}, true, true},
+        {megatron_arguments, "encoder-*-model-parallel-size", more, tower, {}, true, true},
+        {megatron_arguments, "audio-model-type", more, tower, {}, true, true},
+        {megatron_arguments, "audio-num-layers", more, tower, {}, true, true},
+        {megatron_arguments, "sound-model-type", more, tower, {}, true, true},
         {megatron_arguments, "model-provider", either, network},
-        {megatron_arguments, "max-num-tiles", more, images, {}, true},
+        {megatron_arguments, "max-num-tiles", more, images, {}, true, true},
         {megatron_arguments, "vit-gradient-checkpointing", less, "a tower whose blocks are computed again"},
         {megatron_arguments, "decoder-seq-length", either, "a decoder's own sequence length"},
         {megatron_arguments, "decoder-num-layers", either, "a decoder's own layers", {}, true},
@@ -84,9 +84,10 @@ Rows step_rows() {
         {megatron_arguments, "loss-chunk*", less, loss},
         {megatron_arguments, "use-logits-to-keep", less, loss},
         {megatron_arguments, "use-liger-kernel", less, loss},
+        // Adapters are left out of a copy of the same weights (swift/megatron/trainers/rlhf_mixin.py).
         {megatron_arguments, "ref-model", more, copy},
-        {megatron_arguments, "ref-load", more, copy},
-        {megatron_arguments, "rlhf-type", more, copy},
+        {megatron_arguments, "ref-load", more, copy, {}, false, false, "tuner-type", "lora"},
+        {megatron_arguments, "rlhf-type", more, copy, "rm|gkd", false, false, "tuner-type", "lora"},
         {megatron_arguments, "teacher-model", more, copy},
         {megatron_arguments, "teacher-load", more, copy},
         {megatron_arguments, "export-kd-teacher-load", more, copy},
@@ -104,8 +105,8 @@ Rows bridge_rows() {
         {bridge_overrides, "optimizer.optimizer_offload_*", less, host},
         {bridge_overrides, "optimizer.optimizer", either, states, "adam"},
         {bridge_overrides, "model.cpu_offloading", less, host},
-        {bridge_overrides, "model.vision_*", more, tower, {}, true},
-        {bridge_overrides, "model.audio_*", more, tower, {}, true},
+        {bridge_overrides, "model.vision_*", more, tower, {}, true, true},
+        {bridge_overrides, "model.audio_*", more, tower, {}, true, true},
         {bridge_overrides, "model.fp8_param*", less, states},
         {bridge_overrides, "mixed_precision", either, states, "bf16_mixed|fp16_mixed"},
         {bridge_overrides, "mixed_precision.fp8_param*", less, states},
@@ -183,10 +184,11 @@ std::span<const MemorySetting> memory_settings() {
 }
 
 const MemorySetting* memory_setting(Dialect dialect, const std::string& name, const std::vector<std::string>& values,
-                                    bool model_is_named) {
+                                    const NamedModel& model) {
     for (const MemorySetting& row : memory_settings()) {
         if (row.dialect != dialect || !is_like(name, row.name)) continue;
-        const bool harmless = changes_nothing(row, values) || (row.of_sizes && model_is_named);
+        const bool harmless =
+            changes_nothing(row, values) || (row.of_sizes && (row.of_tower ? model.has_encoders : model.is_named));
         return harmless ? nullptr : &row;
     }
     return nullptr;

@@ -64,7 +64,7 @@ void add_misspelled(const SaidLaunch& said, Checked& checked) {
             known.push_back(said.dialect == Dialect::bridge_overrides ? name.field : name.flag);
     }
     for (const std::string& name : checked.not_read) {
-        if (frameworks::memory_setting(said.dialect, name, {}, false) != nullptr) continue;
+        if (frameworks::memory_setting(said.dialect, name, {}, {}) != nullptr) continue;
         const auto like =
             std::find_if(known.begin(), known.end(), [&](const std::string& one) { return is_misspelled(name, one); });
         if (like != known.end())
@@ -91,6 +91,9 @@ MegatronLaunch read_megatron_on(const CheckAsked& asked) {
     require_whole(asked.said, launch);
     const auto found = asked.said.variables.find("CUDA_DEVICE_MAX_CONNECTIONS");
     if (found != asked.said.variables.end()) launch.max_connections = found->second;
+    if (asked.said.entry != nullptr)
+        for (const auto& [variable, value] : asked.said.entry->sets)
+            if (variable == "CUDA_DEVICE_MAX_CONNECTIONS") launch.max_connections = value;
     launch.before_blackwell = is_before_blackwell(device_of(asked));
     return launch;
 }
@@ -103,6 +106,9 @@ Checked begun(const CheckAsked& asked) {
     checked.cluster = asked.cluster;
     const auto cluster = workloads::find_cluster(asked.cluster);
     checked.gpus = cluster.gpus;
+    if (asked.said.gpus > 0 && asked.said.gpus != cluster.gpus)
+        checked.conflict = fmt::format("{} says {} GPUs ({}); judged on the {} of --cluster", asked.said.from,
+                                       asked.said.gpus, asked.said.says_gpus, cluster.gpus);
     checked.assumed = asked.said.notes;
     if (asked.said.entry != nullptr && !asked.said.is_dump) checked.entry = asked.said.entry->name;
     return checked;
@@ -112,7 +118,7 @@ Checked begun(const CheckAsked& asked) {
 void put_not_read(const SaidLaunch& said, std::vector<std::string> names, Checked& checked) {
     checked.not_read = std::move(names);
     for (const std::string& name : checked.not_read)
-        if (frameworks::memory_setting(said.dialect, name, {}, false) == nullptr) checked.quiet.push_back(name);
+        if (frameworks::memory_setting(said.dialect, name, {}, {}) == nullptr) checked.quiet.push_back(name);
 }
 
 void decide(Verdict verdict, std::vector<Open> open, Checked& checked) {
@@ -153,8 +159,8 @@ std::vector<Open> shorter_samples(const CheckAsked& asked) {
 
 void decide_fit(const CheckAsked& asked, const workloads::Model& model, Checked& checked) {
     const Fit& fit = *checked.fit;
-    checked.error = memory_error_of(fit.recipe, checked.entry, model);
-    std::vector<Open> open = not_modelled(asked.said, !asked.model.empty());
+    checked.error = memory_error_of(fit.recipe, checked.entry, model, fit.ranks.size() > 1);
+    std::vector<Open> open = not_modelled(asked.said, {!asked.model.empty(), model.backbone() > 0});
     append(open_of(fit.doubts), open);
     append(shorter_samples(asked), open);
     if (!asked.said.named.empty()) append(memory_set_elsewhere(asked.said), open);
@@ -187,8 +193,8 @@ HazardAsked hazard_asked(const CheckAsked& asked, const Checked& checked, const 
 }
 
 FitAsked fit_asked(const CheckAsked& asked, const Checked& checked, workloads::Model model) {
-    return {asked.cluster, checked.gpus, std::move(model), asked.dataset,
-            asked.recipe,  asked.seed,   asked.batch,      asked.assigned};
+    return {asked.cluster, checked.gpus,   std::move(model),         asked.dataset, asked.recipe, asked.seed,
+            asked.batch,   asked.assigned, !asked.said.named.empty()};
 }
 
 template <class Launch>
@@ -315,15 +321,49 @@ Checked check_titan(const CheckAsked& asked, const Executor& execute) {
     return checked;
 }
 
+// Of models with equal sizes the one that the catalogue has; empty: none is known.
+std::string other_name(const std::string& name) {
+    struct Other {
+        std::string_view name, known;
+    };
+    constexpr std::array others{Other{"llama-2-7b", "llama2-7b"},
+                                Other{"llama-2-13b", "llama2-13b"},
+                                Other{"llama-2-70b", "llama2-70b"},
+                                Other{"meta-llama-3-8b", "llama3-8b"},
+                                Other{"llama-3-8b", "llama3-8b"},
+                                Other{"meta-llama-3.1-8b", "llama3-8b"},
+                                Other{"llama-3.1-8b", "llama3-8b"},
+                                Other{"meta-llama-3-70b", "llama3-70b"},
+                                Other{"llama-3-70b", "llama3-70b"},
+                                Other{"llama-3.1-70b", "llama3-70b"},
+                                Other{"llama-3.3-70b", "llama3-70b"},
+                                Other{"meta-llama-3.1-70b", "llama3-70b"},
+                                Other{"llama-3.1-405b", "llama3.1-405b"},
+                                Other{"meta-llama-3.1-405b", "llama3.1-405b"},
+                                Other{"llama-4-scout-17b-16e", "llama4-scout-109b"},
+                                Other{"llama-4-maverick-17b-128e", "llama4-maverick-400b"},
+                                Other{"mixtral-8x7b-v0.1", "mixtral-8x7b"},
+                                Other{"mixtral-8x22b-v0.1", "mixtral-8x22b"},
+                                Other{"qwen3.5-35b-a3b", "qwen3.6-35b-a3b"},
+                                Other{"deepseek-v3.1", "deepseek-v3"},
+                                Other{"deepseek-r1", "deepseek-v3"}};
+    const auto* const found =
+        std::find_if(others.begin(), others.end(), [&](const Other& one) { return one.name == name; });
+    return found == others.end() ? std::string() : std::string(found->known);
+}
+
 // A model of the catalogue by the name that a launch has: "Qwen/Qwen2.5-7B-Instruct", "qwen3_32b". Empty: none is.
 std::string in_catalogue(const std::string& named) {
-    std::string name = named.substr(named.find_last_of('/') == std::string::npos ? 0 : named.find_last_of('/') + 1);
+    std::string name = named.substr(0, named.find_last_not_of('/') + 1);
+    name = name.substr(name.find_last_of('/') == std::string::npos ? 0 : name.find_last_of('/') + 1);
     for (char& c : name) c = c == '_' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     const auto known = workloads::model_names();
     for (;;) {
         if (std::find(known.begin(), known.end(), name) != known.end()) return name;
-        constexpr std::array<std::string_view, 7> kinds{"-instruct", "-base", "-chat", "-thinking",
-                                                        "-2507",     "-it",   "-hf"};
+        std::string other = other_name(name);
+        if (!other.empty()) return other;
+        constexpr std::array<std::string_view, 11> kinds{"-instruct", "-base", "-chat", "-thinking", "-2507", "-it",
+                                                         "-hf",       "-fp8",  "-bf16", "-0324",     "-0528"};
         const auto* const kind =
             std::find_if(kinds.begin(), kinds.end(), [&](std::string_view one) { return name.ends_with(one); });
         if (kind == kinds.end()) return {};

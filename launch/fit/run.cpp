@@ -105,7 +105,7 @@ std::string layers_text(BuiltLayers built, workloads::Model& model, Run& run) {
     backbone.layers += mtp;
     if (mtp > 0) {
         if (backbone.moe && backbone.moe->every == 1) backbone.moe->moe_layers += mtp;
-        assume(run, {Effect::more, "multi-token prediction without its own logits"},
+        assume(run, {Effect::more, "multi-token prediction without its own embedding and logits", "--mtp-num-layers"},
                fmt::format("multi-token prediction counts as {} layers more; its projection and its own logits are not "
                            "counted",
                            mtp));
@@ -142,7 +142,22 @@ void put_degrees(planner::WorkloadOptions& workload, const FitAsked& asked, cons
     workload.cluster = asked.cluster;
 }
 
-std::int64_t bytes_of(const std::string& dtype) { return dtype == "fp32" ? 4 : dtype == "fp8" ? 1 : 2; }
+// Of a data type by the name of Megatron-LM's arguments, or PyTorch's.
+std::int64_t bytes_of(const std::string& dtype) {
+    struct Type {
+        std::string_view name;
+        std::int64_t bytes;
+    };
+    constexpr std::array types{Type{"fp32", 4},  Type{"float32", 4},       Type{"bf16", 2},       Type{"bfloat16", 2},
+                               Type{"fp16", 2},  Type{"float16", 2},       Type{"half", 2},       Type{"fp8", 1},
+                               Type{"uint8", 1}, Type{"float8_e4m3fn", 1}, Type{"float8_e5m2", 1}};
+    const std::string_view name =
+        dtype.starts_with("torch.") ? std::string_view(dtype).substr(6) : std::string_view(dtype);
+    const auto found = std::find_if(types.begin(), types.end(), [&](const Type& one) { return one.name == name; });
+    if (found == types.end())
+        fail(ErrorKind::input, "a type of the optimizer's states is '{}', allowed are fp32, bf16, fp16, fp8", dtype);
+    return found->bytes;
+}
 
 // Bytes of a parameter's state that stay on the GPU, rounded up.
 std::int64_t left_on_device(std::int64_t state, const std::string& fraction) {
@@ -163,6 +178,15 @@ void put_states(const MegatronLaunch& l, Recipe& recipe) {
     if (!half) recipe.execution.products = costdb::Dtype::fp32;
 }
 
+// What the loss keeps of a logit: of 16 bits alone where Transformer Engine computes it; Megatron Core's own keeps the
+// softmax in 32 besides, and its fused one, as compiled, two copies more.
+void put_kept(const MegatronLaunch& l, Recipe& recipe) {
+    constexpr std::int64_t by_engine = 2, own = 6, own_fused = 11;
+    const bool is_engines = l.fused_loss && l.fused_loss_by != "native";
+    recipe.kept.logit = !l.fused_loss ? own : is_engines ? by_engine : own_fused;
+    if (parse_number("hidden-dropout", l.hidden_dropout, 0, 1) > 0) recipe.kept.masks = 1;
+}
+
 Recipe recipe_of(const MegatronLaunch& l, const std::string& asked, Run& run) {
     Recipe recipe = emulator::find_recipe(asked.empty() ? "megatron-core" : asked);
     recipe.zero = l.distributed_optimizer ? 1 : 0;
@@ -176,6 +200,7 @@ Recipe recipe_of(const MegatronLaunch& l, const std::string& asked, Run& run) {
     recipe.execution.sequence_parallel = l.sequence_parallel || l.tp == 1;
     if (l.experts) recipe.execution.experts.tensor_parallel = *l.etp;
     put_states(l, recipe);
+    if (asked.empty()) put_kept(l, recipe);
     if (l.precision_aware && l.bf16)
         run.doubts.push_back({Effect::less, "main weights of 32 bits, of which remainders of 16 may be kept"});
     if (!l.bf16 && !l.fp16)
@@ -293,6 +318,26 @@ Run run_of(const MegatronLaunch& l, const FitAsked& asked) {
     return run;
 }
 
+namespace {
+
+// What a configuration by name compiles is not known: it is counted as compiled.
+Recipe recipe_of(const TitanLaunch& l, const FitAsked& asked, bool is_named) {
+    constexpr std::int64_t eager_logit = 14;  // 16 bits, their copy in 32, its log-softmax, the gradient
+    const bool is_eager = !l.compiled && !is_named;
+    Recipe recipe = emulator::find_recipe(!asked.recipe.empty() ? asked.recipe
+                                          : is_eager            ? "torch-fsdp2-eager"
+                                                                : "torch-fsdp2");
+    if (is_eager) recipe.kept.logit = eager_logit;
+    const bool keeps = l.reshard == "never" || (l.reshard == "default" && l.pp > 1);
+    recipe.zero = l.shards(asked.gpus) * l.cp == 1 ? 0 : keeps ? 2 : 3;
+    // Between a pipeline's microbatches nothing is reduced: their sum is whole, in 32 bits.
+    if (l.pp > 1 && recipe.zero > 0) recipe.state.whole = 4;
+    recipe.execution.sequence_parallel = l.sequence_parallel || l.tp == 1;
+    return recipe;
+}
+
+}  // namespace
+
 Run run_of(const TitanLaunch& l, const FitAsked& asked) {
     Run run;
     run.target = "torchtitan";
@@ -315,11 +360,7 @@ Run run_of(const TitanLaunch& l, const FitAsked& asked) {
         product_of("training.seq_len", samples,
                    l.pp > 1 ? "parallelism.pipeline_parallel_microbatch_size" : "training.local_batch_size");
     put_samples(asked, l.seq_len, l.pp > 1 ? l.local_batch / l.microbatch : 1, run);
-    Recipe recipe = emulator::find_recipe(asked.recipe.empty() ? "torch-fsdp2" : asked.recipe);
-    const bool keeps = l.reshard == "never" || (l.reshard == "default" && l.pp > 1);
-    recipe.zero = l.shards(asked.gpus) * l.cp == 1 ? 0 : keeps ? 2 : 3;
-    recipe.execution.sequence_parallel = l.sequence_parallel || l.tp == 1;
-    options.workload.recipe = emulator::to_json(recipe);
+    options.workload.recipe = emulator::to_json(recipe_of(l, asked, asked.is_named));
     options.recompute = {.everywhere = titan_recompute_of(l, run)};
     options.policy = l.pp == 1 || !schedule || schedule->policy.empty() ? "1f1b" : std::string(schedule->policy);
     options.any_memory = true;

@@ -14,6 +14,7 @@
 #include <cctype>
 #include <filesystem>
 #include <iterator>
+#include <optional>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -51,6 +52,8 @@ public:
 
     Script read() {
         while (at_ < text_.size()) command();
+        find_names();
+        require_names();
         for (const auto& [variable, value] : variables_)
             if (value.items.size() == 1 && value.items.front().unknown.empty())
                 script_.variables[variable] = value.items.front().text;
@@ -88,6 +91,7 @@ private:
 
     // One command: assignments in front, then words.
     void command() {
+        if (!branches_.empty() && branches_.back().awaits_pattern && read_pattern()) return;
         std::vector<Word> words;
         bool assigns = true, assigned = false, here_string = false;
         for (skip(); at_ < text_.size() && !ends_command(peek()); skip()) {
@@ -104,6 +108,8 @@ private:
             auto more = word();
             if (words.empty() && more.size() == 1) assigns = sets_variables(more.front().text);
             if (words.empty()) follow(more);
+            if (words.size() == 2 && words.front().text == "case" && more.size() == 1 && more.front().text == "in")
+                return open_case(words.back());
             if (words.empty() && more.size() == 1 && begins_arm(more.front())) continue;
             words.insert(words.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
         }
@@ -111,6 +117,7 @@ private:
         if (!words.empty()) choose_arm(words);
         if (!words.empty() || assigned) guard(words);
         if (at_ < text_.size()) separators_ += next();
+        end_arm();
         if (words.empty() || skipped) return;
         take_row(words, here_string);
         const bool is_source = words.front().text == "source" || words.front().text == ".";
@@ -136,10 +143,40 @@ private:
         inner.fixed_ = fixed_;
         inner.nested_ = nested_ + 1;
         while (inner.at_ < inner.text_.size()) inner.command();
+        inner.find_names();
+        has_.merge(inner.has_);
         variables_ = std::move(inner.variables_);
         auto& commands = inner.script_.commands;
         script_.commands.insert(script_.commands.end(), std::make_move_iterator(commands.begin()),
                                 std::make_move_iterator(commands.end()));
+    }
+
+    // Which of the names that are given the text has.
+    void find_names() {
+        for (const std::string& name : fixed_)
+            for (std::size_t at = text_.find(name); at != std::string_view::npos; at = text_.find(name, at + 1)) {
+                const std::size_t end = at + name.size();
+                const bool is_whole =
+                    (at == 0 || !is_name(text_[at - 1])) && (end == text_.size() || !is_name(text_[end]));
+                if (is_whole) has_.insert(name);
+            }
+    }
+
+    // What is not at hand may have them.
+    void require_names() const {
+        for (const std::string& name : fixed_)
+            if (!has_.contains(name) && script_.not_sourced.empty())
+                fail(ErrorKind::input, "--set: {} has no variable '{}'", name_, name);
+    }
+
+    // A script that is run has its own value, whoever says another.
+    void require_same(const std::string& name, const Variable& value, std::size_t line) const {
+        const bool is_plain = !value.array && value.items.size() == 1 && value.items.front().unknown.empty() &&
+                              !value.items.front().uncertain;
+        const std::string& given = variables_.at(name).items.front().text;
+        if (is_plain && !is_uncertain() && value.items.front().text != given)
+            fail(ErrorKind::input, "{}:{}: {} is set to '{}', so that --set {}={} does not reach it: change it there",
+                 name_, line, name, value.items.front().text, name, given);
     }
 
     // Words after which assignments may stand.
@@ -192,7 +229,75 @@ private:
         bool uncertain = true;     // nor is it known that it is taken
         bool decided = false;      // an arm in front of it is always taken
         bool unknown_arm = false;  // of one in front of it that is not known
+
+        bool is_case = false, awaits_pattern = false;
+        Word subject{};
     };
+
+    // "case WORD in": arms follow, of which the first counts whose pattern the word has.
+    void open_case(const Word& subject) {
+        if (branches_.empty()) return;
+        Branch& branch = branches_.back();
+        branch.is_case = branch.awaits_pattern = true;
+        branch.subject = subject;
+        branch.skipped = true;
+    }
+
+    // Behind ";;".
+    void end_arm() {
+        if (branches_.empty() || !branches_.back().is_case || separators_.empty() || separators_.back() != ';') return;
+        if (peek() != ';' && peek() != '&') return;
+        while (peek() == ';' || peek() == '&') next();
+        branches_.back().awaits_pattern = true;
+    }
+
+    // "a | b*)"; false: the arms are over.
+    bool read_pattern() {
+        for (skip(); peek() == '\n' || peek() == '('; skip()) next();
+        Branch& branch = branches_.back();
+        branch.awaits_pattern = false;
+        constexpr std::string_view end = "esac";
+        if (at_ >= text_.size() || (text_.substr(at_).starts_with(end) && !is_name(peek(end.size())))) return false;
+        std::optional<bool> matches = false;
+        while (at_ < text_.size() && peek() != ')' && peek() != '\n') {
+            const std::size_t begin = at_;
+            for (const Word& pattern : word()) {
+                const auto one = has_pattern(branch.subject, pattern);
+                if (matches != true) matches = one == true ? one : !one || !matches ? std::nullopt : matches;
+            }
+            for (skip(); peek() == '|'; skip()) next();
+            if (at_ == begin) next();
+        }
+        if (at_ < text_.size()) next();
+        branch.skipped = branch.decided || matches == false;
+        branch.unknown_arm = branch.unknown_arm || !matches;
+        branch.uncertain = branch.unknown_arm;
+        branch.decided = branch.decided || (matches == true && !branch.unknown_arm);
+        return true;
+    }
+
+    // None: not known, or a form of patterns that is not read.
+    static std::optional<bool> has_pattern(const Word& subject, const Word& pattern) {
+        if (!subject.unknown.empty() || subject.uncertain || !pattern.unknown.empty() || pattern.uncertain)
+            return std::nullopt;
+        if (pattern.quoted) return subject.text == pattern.text;
+        constexpr std::ptrdiff_t most_stars = 3;
+        const bool is_plain = pattern.text.find_first_of("[]()+@!") == std::string::npos;
+        if (!is_plain || std::count(pattern.text.begin(), pattern.text.end(), '*') > most_stars) return std::nullopt;
+        return is_like(subject.text, pattern.text);
+    }
+
+    // '*' stands for any letters, '?' for one.
+    static bool is_like(std::string_view text, std::string_view pattern) {
+        if (pattern.empty()) return text.empty();
+        if (pattern.front() == '*') {
+            for (std::size_t at = 0; at <= text.size(); ++at)
+                if (is_like(text.substr(at), pattern.substr(1))) return true;
+            return false;
+        }
+        return !text.empty() && (pattern.front() == '?' || pattern.front() == text.front()) &&
+               is_like(text.substr(1), pattern.substr(1));
+    }
 
     // In which branches and loops the script is.
     void follow(const std::vector<Word>& words) {
@@ -262,9 +367,21 @@ private:
                 is_blank(peek()) || ends_command(peek()) || at_ >= text_.size() ? std::vector<Word>{} : word();
             whole_ = false;
             if (value.items.empty()) value.items = {{std::string(), line, {}, true}};
+            if (value.items.size() > 1) value.items = {joined(value.items)};
         }
         assign(name, std::move(value), more, line);
         return true;
+    }
+
+    // "${ARRAY[@]}" of a plain variable: its items apart by blanks.
+    static Word joined(const std::vector<Word>& items) {
+        Word all = items.front();
+        for (std::size_t i = 1; i < items.size(); ++i) {
+            all.text += " " + items[i].text;
+            if (all.unknown.empty()) all.unknown = items[i].unknown;
+            all.uncertain = all.uncertain || items[i].uncertain;
+        }
+        return all;
     }
 
     std::vector<Word> list() {
@@ -284,7 +401,8 @@ private:
     }
 
     void assign(const std::string& name, Variable value, bool more, std::size_t line) {
-        if (fixed_.contains(name) || is_skipped()) return;
+        if (is_skipped()) return;
+        if (fixed_.contains(name)) return require_same(name, value, line);
         if (is_uncertain())
             script_.in_branches[name] = line;
         else if (!more)
@@ -451,8 +569,8 @@ private:
                 if (!found->second.array) break;
                 fields_.push_back(Word{{}, line_, {}, false});
             }
-            put_text(items[i].text, quoted || (each && items[i].quoted), !items[i].unknown.empty());
-            if (found->second.array && items[i].quoted) fields_.back().quoted = true;
+            put_text(items[i].text, quoted, !items[i].unknown.empty());
+            if (quoted && found->second.array && items[i].quoted) fields_.back().quoted = true;
         }
     }
 
@@ -542,7 +660,7 @@ private:
     bool whole_ = false;
     bool empty_list_ = false;  // within these quotes an array without items was put in
     std::map<std::string, Variable> variables_;
-    std::set<std::string> fixed_;
+    std::set<std::string> fixed_, has_;  // given by the caller, and those of them that the script has
     std::vector<Word> fields_;
     Script script_;
 };

@@ -27,13 +27,25 @@ bool is_section(const Json& value, std::string_view name) {
 
 std::string text_of_scalar(const Json& value) { return value.is_string() ? value.text() : value.raw().dump(); }
 
-// None: an object, such as a function with what it is called with.
+// None: an object, such as a function with what it is called with; a name alone is its text ("torch.float32").
 std::optional<std::string> text_of_value(const Json& value) {
-    if (value.is_object()) return std::nullopt;
+    if (value.is_object()) {
+        const auto target = value.find("_target_"), call = value.find("_call_");
+        const bool is_name = target && target->is_string() && call && call->raw() == false;
+        return is_name ? std::optional(target->text()) : std::nullopt;
+    }
     if (!value.is_array()) return text_of_scalar(value);
     std::vector<std::string> parts;
     for (const Json& one : value.elements()) parts.push_back(text_of_scalar(one));
     return fmt::format("[{}]", fmt::join(parts, ", "));
+}
+
+// Whether a framework wrote it, with all that it has; else it goes into a recipe.
+bool is_whole(const Json& root) {
+    const auto has = [](const Json& value, std::string_view name) { return value.find(name).has_value(); };
+    const auto model = root.find("model");
+    return has(root, "_target_") || has(root, "num_layers") ||
+           (model && model->is_object() && (has(*model, "_target_") || has(*model, "num_layers")));
 }
 
 // Of a field beside a model's: "train.micro_batch_size" of "micro_batch_size".
@@ -60,7 +72,9 @@ SaidLaunch read_configuration(const std::filesystem::path& path) {
     const Json root = document.root();
     if (!root.is_object()) root.fail("is no object with a model's fields or sections of a configuration");
     SaidLaunch said{Dialect::bridge_overrides, path.string(), {}, {}, {}};
-    said.is_dump = true;
+    said.is_dump = is_whole(root);
+    said.entry = frameworks::entry_of(Dialect::bridge_overrides);
+    if (!said.is_dump) said.named = fmt::format("the recipe that {} goes into", path.filename().string());
     bool has_sections = false;
     for (const auto& [name, value] : root.members()) {
         if (!is_section(value, name)) continue;

@@ -1,6 +1,8 @@
 #include "launch/read/entry.hpp"
 
+#include "launch/read/arithmetic.hpp"
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/frameworks/launcher.hpp"
 
 #include <fmt/format.h>
 
@@ -41,6 +43,50 @@ std::string what_is_named(const frameworks::Entry& entry, const std::vector<Word
     return program == words.end() ? std::string() : fmt::format("the {} of {}", entry.names, program->text);
 }
 
+// None: it is no whole number.
+std::optional<std::int64_t> number_of(const std::string& text) {
+    return worked_out(text, [](const std::string& word) { return word; });
+}
+
+// A name of a launcher as it is said.
+struct SaidCount {
+    std::string text;  // "--nnodes 4"
+    std::optional<std::int64_t> number;
+};
+
+// None: it is not said.
+std::optional<SaidCount> said_to(const frameworks::Launcher& launcher, std::string_view name,
+                                 const std::vector<Word>& words, const Variables& variables) {
+    if (name.empty()) return std::nullopt;
+    const std::string as_name(name);
+    if (launcher.by_variables) {
+        const auto found = variables.find(as_name);
+        if (found == variables.end()) return std::nullopt;
+        return SaidCount{as_name + "=" + found->second, number_of(found->second)};
+    }
+    std::string dashed = as_name;
+    std::replace(dashed.begin(), dashed.end(), '_', '-');
+    for (const std::string& spelling : {as_name, dashed})
+        if (const auto value = value_of(words, spelling))
+            return SaidCount{"--" + spelling + " " + *value, number_of(*value)};
+    return std::nullopt;
+}
+
+// Of the first launcher whose names are said.
+void put_gpus(const std::vector<Word>& words, SaidLaunch& said) {
+    for (const frameworks::Launcher& launcher : frameworks::launchers()) {
+        const auto all = said_to(launcher, launcher.all, words, said.variables);
+        const auto a_node = said_to(launcher, launcher.a_node, words, said.variables);
+        if (!all && !a_node) continue;
+        const SaidCount& first = all ? *all : *a_node;
+        const auto nodes = said_to(launcher, launcher.nodes, words, said.variables);
+        if (!first.number || (nodes && !nodes->number)) return;
+        said.gpus = *first.number * (nodes ? *nodes->number : 1);
+        said.says_gpus = first.text + (nodes ? ", " + nodes->text : std::string());
+        return;
+    }
+}
+
 const frameworks::Entry* entry_of(const std::vector<Word>& words) {
     std::vector<std::string> texts;
     texts.reserve(words.size());
@@ -58,6 +104,7 @@ void refuse_entry(const std::vector<Word>& words, const std::string& from) {
 
 void put_entry(const std::vector<Word>& words, SaidLaunch& said) {
     const frameworks::Entry* found = entry_of(words);
+    put_gpus(words, said);
     said.entry = found != nullptr && found->dialect == said.dialect ? found : frameworks::entry_of(said.dialect);
     if (said.entry == nullptr) return;
     said.named = what_is_named(*said.entry, words, said.variables);

@@ -49,9 +49,10 @@ SaidLaunch read_script(std::string_view text, const std::string& name, std::opti
              "{}: has no command with flags of Megatron-LM, overrides of Megatron-Bridge or settings of torchtitan; "
              "of a file of arrays alone name the script that sources it",
              name);
-    SaidLaunch said{best.dialect, name, settings_of(best.dialect, *chosen, name), {}, std::move(script.variables)};
+    SaidLaunch said{best.dialect, name, {}, {}, std::move(script.variables)};
+    said.settings = settings_of(best.dialect, *chosen, name, said.notes);
     put_entry(*chosen, said);
-    said.notes = notes_of_repeated(best.dialect, said.settings);
+    for (std::string& note : notes_of_repeated(best.dialect, said.settings)) said.notes.push_back(std::move(note));
     if (others > 1)
         said.notes.push_back(fmt::format("{} commands of {} launch something: the one at line {} is read", others, name,
                                          chosen->front().line));

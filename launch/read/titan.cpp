@@ -34,6 +34,8 @@ constexpr std::array rows_of_titan{
     TitanRow{"training.disable_cuda_graphs", &TitanLaunch::cuda_graphs, {}, false},
     TitanRow{"training.no_disable_cuda_graphs", &TitanLaunch::cuda_graphs},
     TitanRow{"debug.spmd_typechecking", &TitanLaunch::typechecking},
+    TitanRow{"compile.enable", &TitanLaunch::compiled},
+    TitanRow{"compile.no_enable", &TitanLaunch::compiled, {}, false},
     TitanRow{"activation_checkpoint", &TitanLaunch::checkpoint, "none|selective|full|memory-budget"},
 };
 

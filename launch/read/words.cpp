@@ -1,5 +1,6 @@
 #include "launch/read/words.hpp"
 
+#include "launch/read/megatron_table.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/launch/megatron.hpp"
 #include "pipeweaver/launch/titan.hpp"
@@ -11,6 +12,7 @@
 #include <array>
 #include <cctype>
 #include <map>
+#include <variant>
 
 namespace pipeweaver::launch {
 
@@ -67,6 +69,16 @@ std::string where_of(const Word& word, const std::string& from) {
     return word.line == 0 ? from : fmt::format("{}:{}", from, word.line);
 }
 
+// Whether a word is a variable alone, behind a setting that has its value or takes none.
+bool is_left_out(Dialect dialect, const Word& word, const Setting& setting) {
+    if (word.unknown.empty() || word.quoted || word.text != word.unknown) return false;
+    if (!setting.values.empty()) return true;
+    const auto rows = megatron_rows();
+    return dialect == Dialect::megatron_arguments && std::any_of(rows.begin(), rows.end(), [&](const MegatronRow& row) {
+               return row.flag == setting.name && std::holds_alternative<bool MegatronLaunch::*>(row.member);
+           });
+}
+
 void require_known(const Word& word, const std::string& name, const std::string& where) {
     if (!word.unknown.empty())
         fail(ErrorKind::input, "{}: {}: '{}' is set to no plain text in the script; say it with --set NAME=VALUE",
@@ -85,7 +97,8 @@ bool is_known(Dialect dialect, const std::string& name) {
     return dialect == Dialect::titan_settings ? is_titan_setting(name) : is_megatron_setting(dialect, name);
 }
 
-std::vector<Setting> settings_of(Dialect dialect, const std::vector<Word>& words, const std::string& from) {
+std::vector<Setting> settings_of(Dialect dialect, const std::vector<Word>& words, const std::string& from,
+                                 std::vector<std::string>& notes) {
     std::vector<Setting> settings;
     bool open = false;  // values of the last flag may follow
     for (const Word& word : words) {
@@ -101,6 +114,9 @@ std::vector<Setting> settings_of(Dialect dialect, const std::vector<Word>& words
             settings.push_back(flag_of(dialect, word, where));
             open = settings.back().values.empty();
             if (is_known(dialect, settings.back().name)) require_known(word, settings.back().name, where);
+        } else if (open && is_left_out(dialect, word, settings.back())) {
+            notes.push_back(fmt::format("{}: '{}' is set to no plain text in the script: it is taken as empty", where,
+                                        word.unknown));
         } else if (open) {
             if (is_known(dialect, settings.back().name)) require_known(word, settings.back().name, where);
             settings.back().values.push_back(word.text);
@@ -171,9 +187,10 @@ SaidLaunch read_words(Dialect dialect, std::string_view text, const std::string&
     }
     if (quote != 0) fail(ErrorKind::input, "{}: a quote {} is not closed", from, quote);
     if (inside) words.push_back(word);
-    SaidLaunch said{dialect, from, settings_of(dialect, words, from), {}, {}};
+    SaidLaunch said{dialect, from, {}, {}, {}};
+    said.settings = settings_of(dialect, words, from, said.notes);
     said.entry = frameworks::entry_of(dialect);
-    said.notes = notes_of_repeated(dialect, said.settings);
+    for (std::string& note : notes_of_repeated(dialect, said.settings)) said.notes.push_back(std::move(note));
     return said;
 }
 

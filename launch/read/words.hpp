@@ -20,10 +20,11 @@ struct Word {
     bool uncertain = false;  ///< a variable in it is set in a branch that may not be taken
 };
 
-/// The settings that words say in a dialect. Throws Error{input} "WHERE: NAME: ..." for a known name's value that has
-/// an unknown variable in it.
-[[nodiscard]] std::vector<Setting> settings_of(Dialect dialect, const std::vector<Word>& words,
-                                               const std::string& from);
+/// The settings that words say in a dialect; a variable that the script leaves out ("... --bf16 $EXTRA_ARGS") is taken
+/// as empty, with a sentence in `notes`. Throws Error{input} "WHERE: NAME: ..." for a known name's value that has an
+/// unknown variable in it.
+[[nodiscard]] std::vector<Setting> settings_of(Dialect dialect, const std::vector<Word>& words, const std::string& from,
+                                               std::vector<std::string>& notes);
 
 /// Sentences of settings that a dialect knows and that are given several times with different values.
 [[nodiscard]] std::vector<std::string> notes_of_repeated(Dialect dialect, const std::vector<Setting>& settings);

@@ -45,12 +45,18 @@ constexpr std::array set_by_others{
 
 }  // namespace
 
-std::vector<Open> not_modelled(const SaidLaunch& said, bool model_is_named) {
+std::vector<Open> not_modelled(const SaidLaunch& said, const frameworks::NamedModel& model) {
     std::vector<Open> open;
-    for (const Setting& one : with_defaults(said)) {
+    const auto all = with_defaults(said);
+    const auto is = [&](std::string_view name, std::string_view value) {
+        return std::any_of(all.begin(), all.end(), [&](const Setting& one) {
+            return one.name == name && !one.values.empty() && one.values.front() == value;
+        });
+    };
+    for (const Setting& one : all) {
         if (is_known(said.dialect, one.name)) continue;
-        const auto* const row = frameworks::memory_setting(said.dialect, one.name, one.values, model_is_named);
-        if (row != nullptr)
+        const auto* const row = frameworks::memory_setting(said.dialect, one.name, one.values, model);
+        if (row != nullptr && (row->unless.empty() || !is(row->unless, row->unless_is)))
             open.push_back({as_written(said.dialect, one.name), std::string(row->what), {}, row->effect});
     }
     return open;

@@ -116,8 +116,16 @@ TEST_CASE("what a script leaves to its caller is said beside it, or is an error 
     const auto l = script(text, {{"1", "8"}, {"SEQ", "4096"}});
     CHECK(l.layers == 8);
     CHECK(l.seq_length == 4096);
-    // What is given is not changed by the script.
-    CHECK(script("N=2\npython train.py --num-layers $N\n", {{"N", "3"}}).layers == 3);
+    CHECK(script("N=${N:-2}\npython train.py --num-layers $N\n", {{"N", "3"}}).layers == 3);
+    CHECK(script("N=$(nvidia-smi -L | wc -l)\npython train.py --num-layers $N\n", {{"N", "3"}}).layers == 3);
+}
+
+TEST_CASE("what a script sets itself, or does not have, is not said beside it") {
+    const std::string text = "N=2\npython train.py --num-layers $N\n";
+    CHECK(script(text, {{"N", "2"}}).layers == 2);
+    CHECK_THROWS_WITH_AS(script(text, {{"N", "3"}}),
+                         "train.sh:1: N is set to '2', so that --set N=3 does not reach it: change it there", Error);
+    CHECK_THROWS_WITH_AS(script(text, {{"NUM", "3"}}), "--set: train.sh has no variable 'NUM'", Error);
 }
 
 TEST_CASE(

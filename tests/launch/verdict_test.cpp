@@ -76,8 +76,10 @@ TEST_CASE("a way in is known by its words, not by parts of them") {
 }
 
 TEST_CASE("a setting that turns nothing on changes nothing") {
-    const auto is = [](const std::string& name, const std::vector<std::string>& values, bool named = false) {
-        return frameworks::memory_setting(launch::Dialect::megatron_arguments, name, values, named) != nullptr;
+    const auto is = [](const std::string& name, const std::vector<std::string>& values, bool named = false,
+                       bool encoders = false) {
+        return frameworks::memory_setting(launch::Dialect::megatron_arguments, name, values, {named, encoders}) !=
+               nullptr;
     };
     CHECK(is("freeze-parameters", {"visual"}));
     CHECK_FALSE(is("freeze-parameters", {"false"}));

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace pipeweaver::frameworks {
@@ -44,7 +45,8 @@ struct Entry {
     std::string_view model{};    ///< the setting that names the model, whose sizes are not at hand
     std::string_view packs{};    ///< the setting that fills microbatches; without it they hold what samples have
     std::string_view refused{};  ///< not empty: why such a launch is not read
-    std::string_view source{};   ///< where all this is from
+    std::vector<std::pair<std::string_view, std::string_view>> sets{};  ///< variables of the environment
+    std::string_view source{};                                          ///< where all this is from
 };
 
 [[nodiscard]] std::span<const Entry> entries();

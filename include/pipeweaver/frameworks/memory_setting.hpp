@@ -24,13 +24,22 @@ struct MemorySetting {
     Effect effect = Effect::either;
     std::string_view what;        ///< "a vision tower that is not counted"
     std::string_view harmless{};  ///< "a|b": values with which it changes nothing, beside those that turn it off
-    bool of_sizes = false;        ///< says sizes of a model: harmless where a model is named beside the launch
+    bool of_sizes = false;        ///< says sizes of a model: harmless where a model with such parts is named beside it
+    bool of_tower = false;        ///< these sizes are of an encoder
+    std::string_view unless{};    ///< harmless where this setting has the value `unless_is`
+    std::string_view unless_is{};
+};
+
+/// What is known of the model beside a launch.
+struct NamedModel {
+    bool is_named = false;
+    bool has_encoders = false;
 };
 
 [[nodiscard]] std::span<const MemorySetting> memory_settings();
 
 /// The row of a setting with these values; null: it changes nothing, as far as known.
 [[nodiscard]] const MemorySetting* memory_setting(Dialect dialect, const std::string& name,
-                                                  const std::vector<std::string>& values, bool model_is_named);
+                                                  const std::vector<std::string>& values, const NamedModel& model);
 
 }  // namespace pipeweaver::frameworks

@@ -39,6 +39,7 @@ struct Checked {
     Dialect dialect = Dialect::megatron_arguments;
     std::string from, cluster;
     std::int64_t gpus = 0;
+    std::string conflict;  ///< the launch is for another number of GPUs, which it says; empty: it says none or these
     std::vector<std::pair<std::string, std::int64_t>> degrees;  ///< "tp" 4, ..., "microbatches" 16
     std::vector<std::int64_t> layers;                           ///< of the language model, by stage; empty: not known
     std::vector<BrokenRule> broken;                             ///< where it is undecided, by the framework's defaults

@@ -28,6 +28,7 @@ struct FitAsked {
     std::int64_t seed = 1;
     std::string batch{};     ///< a file of samples, in place of a data set
     std::string assigned{};  ///< a plan's assignment of these samples; empty: packed and handed out as they come
+    bool is_named = false;   ///< a recipe or configuration by name sets what the launch does not say
 };
 
 /// A launch as the planner emulates it.

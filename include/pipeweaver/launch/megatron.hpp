@@ -94,6 +94,9 @@ struct MegatronLaunch {
     bool distributed_optimizer = false, overlap_grads = false, overlap_params = false;
     bool grads_in_bf16 = false;  ///< --grad-reduce-in-bf16
     bool precision_aware = false;
+    bool fused_loss = false;               ///< --cross-entropy-loss-fusion
+    std::string fused_loss_by = "native";  ///< native, te, linear
+    std::string hidden_dropout = "0.1";
     std::string main_grads = "fp32", main_params = "fp32", first_moment = "fp32", second_moment = "fp32";
     bool megatron_fsdp = false, torch_fsdp2 = false;
     std::string sharding = "no_shard";

@@ -46,6 +46,8 @@ struct SaidLaunch {
     const frameworks::Entry* entry = nullptr;  ///< what the command starts; null: a program without a row
     std::string named{};        ///< what sets all that is not said: "recipe 'x'"; empty: nothing, defaults count
     std::string named_model{};  ///< the model that the launch names, as it does; empty: none
+    std::int64_t gpus = 0;      ///< that its launcher starts processes on; 0: not said in plain numbers
+    std::string says_gpus{};    ///< "--nproc_per_node 8, --nnodes 4"
 };
 
 /// Reads words as a shell parts them: blanks part, quotes join, a backslash takes the next letter as it is. Throws

@@ -33,6 +33,7 @@ struct TitanLaunch {
     std::int64_t seq_len = 2048;
     bool cuda_graphs = true;  ///< training.disable_cuda_graphs turns them off
     bool typechecking = false;
+    bool compiled = false;                 ///< compile.enable
     std::string checkpoint = "selective";  ///< activation-checkpoint:KIND
 
     // The model, which torchtitan has by name: filled in by who knows it.

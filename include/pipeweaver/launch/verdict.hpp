@@ -41,14 +41,15 @@ struct Open {
 struct MemoryError {
     std::string_view recipe{};  ///< of the recipes that ship; empty: any
     std::string_view entry{};   ///< of frameworks::entries(); empty: any
-    std::string_view kind{};    ///< of the model: "experts", "several modules", "dense"; empty: any
-    double more = 0;            ///< it was more by that part of what we say
+    std::string_view
+        kind{};       ///< of the model: "experts", "several modules", "dense"; "pipeline": of more ranks; empty: any
+    double more = 0;  ///< it was more by that part of what we say
     double less = 0;
     std::string_view runs{};  ///< that say it
 };
 [[nodiscard]] const std::vector<MemoryError>& memory_errors();
 [[nodiscard]] const MemoryError& memory_error_of(std::string_view recipe, std::string_view entry,
-                                                 const workloads::Model& model);
+                                                 const workloads::Model& model, bool has_pipeline);
 
 /// What is beyond its usable part, but on the device and not kept free for headroom, is close, too. Pre: no rule is
 /// broken.
@@ -58,7 +59,7 @@ struct MemoryError {
 [[nodiscard]] std::vector<Open> turning(const Fit& fit, const MemoryError& error, const std::vector<Open>& open);
 
 /// Settings that the launch says, that change what is held and that no emulation follows.
-[[nodiscard]] std::vector<Open> not_modelled(const SaidLaunch& said, bool model_is_named);
+[[nodiscard]] std::vector<Open> not_modelled(const SaidLaunch& said, const frameworks::NamedModel& model);
 
 /// Of the doubts of a fit those whose setting is said.
 [[nodiscard]] std::vector<Open> open_of(const std::vector<Doubt>& doubts);

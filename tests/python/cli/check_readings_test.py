@@ -82,7 +82,7 @@ def test_torchtitan_is_read_as_its_command_line_is(check, tmp_path):
 
 def test_torchtitans_checkpointing_changes_the_memory_and_is_the_change_that_is_named(check):
     on = ("--cluster", "h100-sxm:8", "--model", "llama3-8b", "--torchtitan-args")
-    text = PP2 + ("--parallelism.pipeline_parallel_microbatch_size 4 --training.seq_len 8192 "
+    text = PP2 + ("--compile.enable --parallelism.pipeline_parallel_microbatch_size 4 --training.seq_len 8192 "
                   "--training.local_batch_size 16")
     status, answer = check(*on, text)
     assert status == 4 and answer["changes"][0]["change"] == "activation-checkpoint:full"

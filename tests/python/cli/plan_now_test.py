@@ -83,7 +83,8 @@ def test_selective_of_megatron_is_core_attention_with_a_remark(pipeweaver, tmp_p
 SIZES = ("--num-layers 64 --hidden-size 5120 --ffn-hidden-size 27648 --num-attention-heads 40 --swiglu "
          "--group-query-attention --num-query-groups 8 --kv-channels 128 "
          "--seq-length 8192 --max-position-embeddings 8192 --untie-embeddings-and-output-weights "
-         "--disable-bias-linear --bf16 --use-distributed-optimizer --micro-batch-size 1")
+         "--disable-bias-linear --bf16 --use-distributed-optimizer --micro-batch-size 1 "
+         "--cross-entropy-loss-fusion --cross-entropy-fusion-impl te --hidden-dropout 0")
 
 
 def script(folder, spread, rest=""):
