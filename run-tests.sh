@@ -230,7 +230,7 @@ python_package() {
 # Without PyTorch the part of the package that runs on it cannot be checked.
 typed() {
   local left_out=()
-  [ $core = no ] || left_out=(--exclude 'pipeweaver/(torch/|profil)')
+  [ $core = no ] || left_out=(--exclude 'pipeweaver/(torch/|profil|selfcheck/)')
   .venv/bin/python -m mypy --strict python/pipeweaver "${left_out[@]}"
 }
 

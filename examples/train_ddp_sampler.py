@@ -7,6 +7,7 @@ With --checkpoint it may be killed at any time, and goes on from the last step t
 """
 
 import argparse
+import multiprocessing
 import os
 import pathlib
 
@@ -73,6 +74,7 @@ def main():
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--checkpoint", type=pathlib.Path)
     options = parser.parse_args()
+    multiprocessing.set_forkserver_preload(["torch", "pipeweaver.torch.sampler"])  # once, not in every worker
     dist.init_process_group("gloo")
     replica, replicas = dist.get_rank(), dist.get_world_size()
     texts = Texts()

@@ -19,6 +19,15 @@ void check_refused(std::string_view text, const char* message) {
     CHECK_THROWS_WITH_AS(as_json(text), message, Error);
 }
 
+std::string refusal_of(std::string_view text) {
+    try {
+        static_cast<void>(as_json(text));
+    } catch (const Error& error) {
+        return error.what();
+    }
+    return {};
+}
+
 std::string repeated(std::string_view text, int times) {
     std::string all;
     for (int i = 0; i < times; ++i) all += text;
@@ -95,7 +104,9 @@ TEST_CASE("keys must be texts") {
 TEST_CASE("an alias is what its anchor was, and no bomb") {
     CHECK(as_json("a: &x [1, 2]\nb: *x\nc: &y 5\nd: [*y, *x]") == R"({"a":[1,2],"b":[1,2],"c":5,"d":[5,[1,2]]})");
     check_refused("a: &x [1, *x]", "c.yaml:1: an alias stands inside its own anchor");
-    check_refused("a: *x", "c.yaml:1: is not YAML: the referenced anchor is not defined (column 4)");
+    const std::string refused = refusal_of("a: *x");
+    CHECK(refused.starts_with("c.yaml:1: is not YAML: the referenced anchor is not defined"));
+    CHECK(refused.ends_with("(column 4)"));  // yaml-cpp 0.8 says the anchor's name in front of it
     check_refused("a: &x {b: 1}\nc:\n  <<: *x", "c.yaml:3: merge keys ('<<') are not read");
 
     std::string wide = "- &a0 [" + repeated("x,", 9) + "x]\n", deep = "- &a0 [x]\n";

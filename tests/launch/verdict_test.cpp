@@ -84,7 +84,8 @@ TEST_CASE("a setting that turns nothing on changes nothing") {
     CHECK(is("freeze-parameters", {"visual"}));
     CHECK_FALSE(is("freeze-parameters", {"false"}));
     CHECK(is("vision-model-type", {"internvit"}));
-    CHECK_FALSE(is("vision-model-type", {"internvit"}, true));
+    CHECK(is("vision-model-type", {"internvit"}, true));
+    CHECK_FALSE(is("vision-model-type", {"internvit"}, true, true));
     CHECK(is("encoder-tensor-model-parallel-size", {"2"}));
     CHECK_FALSE(is("optimizer", {"adam"}));
     CHECK(is("optimizer", {"muon"}));

@@ -67,7 +67,7 @@ def test_a_plan_by_policy_is_there_within_milliseconds(begin):
 def test_plan_server_writes_what_the_server_has(begin, pipeweaver, tmp_path):
     server = begin()
     asked = ["plan", "--server", server.url, "--model", "dip-vlm-s", "--cluster", "h100-sxm:16", "--dataset", "vlm-mix",
-             "--microbatches", "4", "--max-rounds", "5", "--budget", "2s"]
+             "--microbatches", "4", "--max-rounds", "5", "--budget", "60s"]
     assert "found by search" in pipeweaver(*asked, "--out", tmp_path / "first")
     pipeweaver(*asked, "--out", tmp_path / "second")
     files = sorted(path.relative_to(tmp_path / "first") for path in (tmp_path / "first").rglob("*") if path.is_file())
