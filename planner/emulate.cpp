@@ -39,6 +39,11 @@ std::size_t most_tasks_of(const std::string& policy) {
     return search::policy(policy).fixed_order ? sizes.tasks_in_order : sizes.tasks;
 }
 
+Emulation emulation_in(MadeEmulation made) {
+    if (made.why_not) throw Error(*made.why_not);
+    return std::move(*made.emulation);
+}
+
 // Of a rank, with whatever it holds.
 constexpr Bytes boundless{std::int64_t{1} << 60};
 
@@ -75,13 +80,13 @@ public:
         }
     }
 
-    Emulation run() {
+    MadeEmulation run() {
         drop_menus_that_fit_no_replica();
         for (;; menus_.erase(menus_.begin())) {
             std::string why_not;
-            if (auto all = emulate_all(why_not)) return std::move(*all);
+            if (auto all = emulate_all(why_not)) return {std::move(all), {}};
             // With more recomputation it may fit.
-            if (menus_.size() == 1) fail(ErrorKind::limit, "{}", why_not);
+            if (menus_.size() == 1) return {{}, Error(ErrorKind::limit, why_not)};
         }
     }
 
@@ -96,7 +101,7 @@ public:
     }
 
     std::vector<TracedKernel> kernels(std::size_t replica, RankId rank) {
-        static_cast<void>(run());
+        static_cast<void>(emulation_in(run()));
         const ReplicaSchedule scheduled = scheduled_replica(replica);
         return kernels_of(scheduled.input, scheduled.step, scheduled.schedule, rank);
     }
@@ -268,7 +273,16 @@ private:
 
 }  // namespace
 
-Emulation emulate(const EmulationRequest& request, const Executor& execute) { return Emulator(request, execute).run(); }
+MadeEmulation try_emulate(const EmulationRequest& request, const Executor& execute) {
+    static_cast<void>(search::policy(request.policy, "--policy: "));
+    if (const auto why = why_not_sensible(request.job, request.batch, most_tasks_of(request.policy)))
+        return {{}, Error(ErrorKind::input, *why)};
+    return Emulator(request, execute).run();
+}
+
+Emulation emulate(const EmulationRequest& request, const Executor& execute) {
+    return emulation_in(try_emulate(request, execute));
+}
 
 ScheduledTimes scheduled_times(const EmulationRequest& request, std::size_t replica, const Executor& execute) {
     return Emulator(request, execute).times(replica);

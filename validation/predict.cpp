@@ -36,6 +36,19 @@ void predict_memory(const planner::Emulation& emulation, std::int64_t gpus, Pred
     prediction.compared_gib = gib(compared);
 }
 
+// Constant lengths: nothing is drawn. What a row says refuses the row alone: sizes, too, for which the cost database
+// has no answer.
+planner::MadeEmulation emulate_row(const planner::EmulateOptions& options) {
+    constexpr std::uint64_t seed = 1;
+    try {
+        auto [request, why_not] = options.try_request(seed, in_order);
+        if (!request) return {{}, std::move(why_not)};
+        return planner::try_emulate(*request, in_order);
+    } catch (const Error& error) {
+        return {{}, error};
+    }
+}
+
 }  // namespace
 
 Bytes of_kind(MemoryKind kind, const emulator::RankMemory& rank, std::int64_t gpus) {
@@ -69,24 +82,23 @@ Prediction predict(const PublishedRun& row, const CostsOf& costs, std::span<cons
     auto options = emulated_run(run);
     prediction.command = command_of(options);
     options.workload.known_costs = costs(run.device);
-    try {
-        constexpr std::uint64_t seed = 1;  // constant lengths: nothing is drawn
-        const auto emulation = planner::emulate(options.request(seed, in_order), in_order);
-        prediction.model_flops = emulation.model_flops;
-        prediction.flops = step_flops(run, emulation.model_flops);
-        prediction.gpus = run.layout.gpus();
-        prediction.peak_flops = workloads::device(run.device).bf16_flops * static_cast<double>(prediction.gpus);
-        prediction.tokens = emulation.tokens;
-        prediction.step_time_s = 1e-9 * static_cast<double>(emulation.step.count());
-        const auto unknown = unknown_memory(run);
-        if (unknown.empty())
-            predict_memory(emulation, run.layout.gpus(), prediction);
-        else
-            run.assumed.emplace_back(unknown);
-    } catch (const Error& error) {  // an operator larger than the cost database answers for
-        prediction.reason = error.what();
+    const auto made = emulate_row(options);
+    if (!made.emulation) {
+        prediction.reason = made.why_not->what();
         return prediction;
     }
+    const planner::Emulation& emulation = *made.emulation;
+    prediction.model_flops = emulation.model_flops;
+    prediction.flops = step_flops(run, emulation.model_flops);
+    prediction.gpus = run.layout.gpus();
+    prediction.peak_flops = workloads::device(run.device).bf16_flops * static_cast<double>(prediction.gpus);
+    prediction.tokens = emulation.tokens;
+    prediction.step_time_s = 1e-9 * static_cast<double>(emulation.step.count());
+    const auto unknown = unknown_memory(run);
+    if (unknown.empty())
+        predict_memory(emulation, run.layout.gpus(), prediction);
+    else
+        run.assumed.emplace_back(unknown);
     prediction.reason = fmt::format("{}", fmt::join(run.assumed, "; "));
     return prediction;
 }

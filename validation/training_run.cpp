@@ -1,6 +1,5 @@
 #include "validation/training_run.hpp"
 
-#include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emulator/in_situ.hpp"
 #include "pipeweaver/workloads/cluster.hpp"
@@ -84,14 +83,12 @@ Refusal device_of(const PublishedRun& row, TrainingRun& run) {
     if (row.gpu.empty()) return "unknown: gpu";
     const bool known_kinds = stack_of(row).known_kinds;
     const auto part = known_kinds ? std::nullopt : part_named(row.gpu, row.note);
-    try {
-        if (part)
-            take_part(*part, run);
-        else
-            run.part = run.device = workloads::device(row.gpu).name;
-    } catch (const Error&) {
+    if (part)
+        take_part(*part, run);
+    else if (const workloads::Device* const device = workloads::known_device(row.gpu))
+        run.part = run.device = device->name;
+    else
         return fmt::format("nothing is known of the device '{}'", row.gpu);
-    }
     run.how = recipe_of(row, run.device, run.own);
     if (part) {
         slow_down(run.how.recipe.kernels, part->slower);

@@ -176,11 +176,7 @@ void read_samples(const std::string& name, Next next, const Model& model, std::s
         if (line.find_first_not_of(" \t") == std::string::npos) fail(ErrorKind::input, "{}: the line is empty", place);
         const JsonDocument document(place, line);
         samples.push_back(parse_sample(document.root(), rules));
-        try {
-            require_fit(samples.back(), model);
-        } catch (const Error& error) {
-            throw error.in(place);
-        }
+        if (const auto why = why_not_fit(samples.back(), model)) fail(ErrorKind::input, "{}: {}", place, *why);
     }
     if (samples.empty()) fail(ErrorKind::input, "{}: holds no sample", name);
     check_ids(name, samples);

@@ -136,15 +136,20 @@ std::span<const Device> devices() { return known().devices; }
 
 std::span<const Cluster> clusters() { return known().clusters; }
 
+const Device* known_device(std::string_view name) {
+    const auto is_called = [&](std::string_view one) { return folded(one) == folded(name); };
+    for (const Device& device : devices())
+        if (is_called(device.name) || std::any_of(device.aliases.begin(), device.aliases.end(), is_called))
+            return &device;
+    return nullptr;
+}
+
 const Device& device(std::string_view name) {
+    if (const Device* const known = known_device(name)) return *known;
     std::vector<std::string> names;
-    for (const auto& device : devices()) {
-        if (folded(device.name) == folded(name)) return device;
+    for (const Device& device : devices()) {
         names.push_back(device.name);
-        for (const auto& alias : device.aliases) {
-            if (folded(alias) == folded(name)) return device;
-            names.push_back(alias);
-        }
+        names.insert(names.end(), device.aliases.begin(), device.aliases.end());
     }
     fail(ErrorKind::input, "{}", unknown_name("device", name, names));
 }

@@ -1,4 +1,5 @@
 // Samples drawn from published size distributions.
+#include "pipeweaver/base/assert.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/json.hpp"
 #include "pipeweaver/base/random.hpp"
@@ -87,27 +88,48 @@ const std::vector<Dataset>& known_datasets() {
     return embedded;
 }
 
-const Dataset& find_dataset(std::string_view name) {
+// Null: there is none.
+const Dataset* known_dataset(std::string_view name) {
+    const auto& known = known_datasets();
+    const auto found =
+        std::find_if(known.begin(), known.end(), [&](const Dataset& one) { return one.info.name == name; });
+    return found == known.end() ? nullptr : &*found;
+}
+
+std::string unknown_dataset(std::string_view name) {
     std::vector<std::string> names;
-    for (const auto& dataset : known_datasets()) {
-        if (dataset.info.name == name) return dataset;
-        names.push_back(dataset.info.name);
-    }
-    fail(ErrorKind::input, "{}", unknown("data set", name, names));
+    for (const Dataset& dataset : known_datasets()) names.push_back(dataset.info.name);
+    return unknown("data set", name, names);
 }
 
 // Items are read where the model reads them, else made.
 bool as_target(const ItemRules& rules, Modality modality) { return !rules.takes(modality, false); }
 
-void check_readable(const Dataset& dataset, const Model& model, const ItemRules& rules) {
+// Why the model takes no items of that modality; none: it does.
+std::optional<std::string> why_not_taken(std::string_view dataset, Modality modality, const Model& model,
+                                         const ItemRules& rules) {
+    if (rules.takes(modality, false) || rules.takes(modality, true)) return std::nullopt;
+    return fmt::format("data set '{}' has {} items, which the model '{}' neither reads nor makes", dataset,
+                       name_of(modality), model.name);
+}
+
+// Pre: it is known.
+const Dataset& part_called(const std::string& name) {
+    const Dataset* const part = known_dataset(name);
+    PIPEWEAVER_ASSERT(part != nullptr);
+    return *part;
+}
+
+std::optional<std::string> why_not_readable(const Dataset& dataset, const Model& model, const ItemRules& rules) {
     const std::pair<Modality, const std::optional<Quantiles>*> kinds[] = {{Modality::image, &dataset.images},
                                                                           {Modality::video, &dataset.video_seconds},
                                                                           {Modality::audio, &dataset.audio_seconds}};
     for (const auto& [modality, quantiles] : kinds)
-        if (*quantiles && !rules.takes(modality, false) && !rules.takes(modality, true))
-            fail(ErrorKind::input, "data set '{}' has {} items, which the model '{}' neither reads nor makes",
-                 dataset.info.name, name_of(modality), model.name);
-    for (const auto& part : dataset.mixture) check_readable(find_dataset(part.first), model, rules);
+        if (*quantiles)
+            if (auto why = why_not_taken(dataset.info.name, modality, model, rules)) return why;
+    for (const auto& part : dataset.mixture)
+        if (auto why = why_not_readable(part_called(part.first), model, rules)) return why;
+    return std::nullopt;
 }
 
 const Dataset& choose(const Dataset& dataset, Random& random) {
@@ -115,10 +137,10 @@ const Dataset& choose(const Dataset& dataset, Random& random) {
     for (const auto& part : dataset.mixture) sum += part.second;
     double left = random.uniform() * sum;
     for (const auto& [name, weight] : dataset.mixture) {
-        if (left < weight) return find_dataset(name);
+        if (left < weight) return part_called(name);
         left -= weight;
     }
-    return find_dataset(dataset.mixture.back().first);
+    return part_called(dataset.mixture.back().first);
 }
 
 Sample sample_of(const Dataset& dataset, const ItemRules& rules, Random& random) {
@@ -267,50 +289,60 @@ std::optional<SaidSizes> sizes_in(std::string_view text, bool ranges) {
     return text.empty() && something && possible ? std::optional(sizes) : std::nullopt;
 }
 
-SaidSizes said_sizes(std::string_view name) {
+bool says_sizes(std::string_view name) { return name.starts_with(constant) || name.starts_with(uniform); }
+
+std::optional<SaidSizes> said_sizes(std::string_view name) {
     const bool ranges = name.starts_with(uniform);
-    const auto sizes = sizes_in(name.substr(ranges ? uniform.size() : constant.size()), ranges);
-    if (!sizes)
-        fail(
-            ErrorKind::input,
-            "data set '{}': allowed are constant-4096 (tokens of text), constant-40+1x336px (and images of so many "
-            "pixels a side), constant-0+5.8s or constant-0+5.8s@2fps (and a clip of so many seconds, of so many frames "
-            "a second), constant-40+12s-audio (and audio), uniform-100..400+1x448..1000px or uniform-0+2..8s (any "
-            "number "
-            "from the first to the last)",
-            name);
-    return *sizes;
+    return sizes_in(name.substr(ranges ? uniform.size() : constant.size()), ranges);
 }
 
-std::optional<Sample> said_sample(std::string_view name, const Model& model, std::uint64_t seed, std::uint64_t number) {
-    if (!name.starts_with(constant) && !name.starts_with(uniform)) return std::nullopt;
-    const SaidSizes sizes = said_sizes(name);
+std::string wrong_sizes(std::string_view name) {
+    return fmt::format(
+        "data set '{}': allowed are constant-4096 (tokens of text), constant-40+1x336px (and images of so many "
+        "pixels a side), constant-0+5.8s or constant-0+5.8s@2fps (and a clip of so many seconds, of so many frames "
+        "a second), constant-40+12s-audio (and audio), uniform-100..400+1x448..1000px or uniform-0+2..8s (any number "
+        "from the first to the last)",
+        name);
+}
+
+// Why the model does not take what the sizes say; none: it does.
+std::optional<std::string> why_not_taken(std::string_view name, const SaidSizes& sizes, const Model& model,
+                                         const ItemRules& rules) {
+    const std::pair<Modality, bool> said[] = {{Modality::image, sizes.images > 0},
+                                              {Modality::video, sizes.seconds > 0},
+                                              {Modality::audio, sizes.audio_seconds > 0}};
+    for (const auto& [modality, any] : said)
+        if (any)
+            if (auto why = why_not_taken(name, modality, model, rules)) return why;
+    return std::nullopt;
+}
+
+DrawnSample said_sample(std::string_view name, const Model& model, std::uint64_t seed, std::uint64_t number) {
+    const auto said = said_sizes(name);
+    if (!said) return {{}, wrong_sizes(name)};
+    const SaidSizes& sizes = *said;
     const ItemRules rules(model);
-    const auto check_taken = [&](Modality modality) {
-        if (!rules.takes(modality, false) && !rules.takes(modality, true))
-            fail(ErrorKind::input, "data set '{}' has {} items, which the model '{}' neither reads nor makes", name,
-                 name_of(modality), model.name);
-        return as_target(rules, modality);
-    };
+    if (auto why = why_not_taken(name, sizes, model, rules)) return {{}, std::move(*why)};
     Sample sample;
     Random random(seed ^ hash(name), number);
     sample.text_tokens = sample.loss_tokens = sizes.text.drawn(random);
     sample.items.reserve(static_cast<std::size_t>(sizes.images) + 2);
     for (std::int64_t i = 0; i < sizes.images; ++i) {
         const std::int64_t side = sizes.side.drawn(random);
-        sample.items.push_back(rules.image(side, side, check_taken(Modality::image)));
+        sample.items.push_back(rules.image(side, side, as_target(rules, Modality::image)));
     }
     if (sizes.seconds > 0) {
         const double more = sizes.most_seconds - sizes.seconds;  // one alone takes no random number
         const double seconds = sizes.seconds + (more > 0 ? more * random.uniform() : 0);
-        sample.items.push_back(rules.video({seconds, sizes.fps}, check_taken(Modality::video)));
+        sample.items.push_back(rules.video({seconds, sizes.fps}, as_target(rules, Modality::video)));
     }
-    if (sizes.audio_seconds > 0) sample.items.push_back(rules.audio(sizes.audio_seconds, check_taken(Modality::audio)));
+    if (sizes.audio_seconds > 0)
+        sample.items.push_back(rules.audio(sizes.audio_seconds, as_target(rules, Modality::audio)));
     if (model.too_long == TooLong::usual && sample.tokens() > model.microbatch_tokens)
-        fail(ErrorKind::input,
-             "data set '{}': a sample has {} tokens, allowed are at most {}: a microbatch of '{}' ({})", name,
-             sample.tokens(), model.microbatch_tokens, model.name, who_says_tokens(model));
-    return sample;
+        return {{},
+                fmt::format("data set '{}': a sample has {} tokens, allowed are at most {}: a microbatch of '{}' ({})",
+                            name, sample.tokens(), model.microbatch_tokens, model.name, who_says_tokens(model))};
+    return {std::move(sample), {}};
 }
 
 // What becomes of the width and height of its clips.
@@ -325,7 +357,7 @@ std::string clip_sizes(std::string_view dataset, const VideoRule& rule) {
 
 // Whether the data set only counts images that the model reads in their own size.
 bool counts_images(std::string_view name, const Model& model) {
-    if (model.image.fixed_pixels > 0 || name.starts_with(constant) || name.starts_with(uniform)) return false;
+    if (model.image.fixed_pixels > 0 || says_sizes(name)) return false;
     return !name.empty();
 }
 
@@ -371,23 +403,37 @@ std::vector<DatasetInfo> datasets() {
     return all;
 }
 
-Sample draw(std::string_view name, const Model& model, std::uint64_t seed, std::uint64_t number) {
-    if (auto sample = said_sample(name, model, seed, number)) {
-        sample->id = fmt::format("{}-{}", name, number);
-        require_fit(*sample, model);
-        return *sample;
-    }
+namespace {
+
+// As it is drawn, with no id yet.
+DrawnSample sample_from(std::string_view name, const Model& model, std::uint64_t seed, std::uint64_t number) {
+    if (says_sizes(name)) return said_sample(name, model, seed, number);
     const ItemRules rules(model);
-    const Dataset* dataset = &find_dataset(name);
-    check_readable(*dataset, model, rules);
+    const Dataset* dataset = known_dataset(name);
+    if (dataset == nullptr) return {{}, unknown_dataset(name)};
+    if (auto why = why_not_readable(*dataset, model, rules)) return {{}, std::move(*why)};
     Random random(seed ^ hash(name), number);
     while (!dataset->mixture.empty()) dataset = &choose(*dataset, random);
     Sample sample = sample_of(*dataset, rules, random);
-    sample.id = fmt::format("{}-{}", name, number);
     if (model.too_long == TooLong::usual) cut(sample, model);
     sample.loss_tokens = sample.text_tokens;
-    require_fit(sample, model);
-    return sample;
+    return {std::move(sample), {}};
+}
+
+}  // namespace
+
+DrawnSample try_draw(std::string_view name, const Model& model, std::uint64_t seed, std::uint64_t number) {
+    DrawnSample drawn = sample_from(name, model, seed, number);
+    if (!drawn.why_not.empty()) return drawn;
+    drawn.sample.id = fmt::format("{}-{}", name, number);
+    if (auto why = why_not_fit(drawn.sample, model)) return {{}, std::move(*why)};
+    return drawn;
+}
+
+Sample draw(std::string_view name, const Model& model, std::uint64_t seed, std::uint64_t number) {
+    DrawnSample drawn = try_draw(name, model, seed, number);
+    if (!drawn.why_not.empty()) fail(ErrorKind::input, "{}", drawn.why_not);
+    return std::move(drawn.sample);
 }
 
 }  // namespace pipeweaver::workloads

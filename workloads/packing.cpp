@@ -18,28 +18,29 @@ constexpr std::size_t room_percent = 10;   // balanced microbatches over the few
 constexpr std::size_t most_percent = 150;  // of the fewest, for the sake of a pipeline's ranks
 
 // An item of its own that is too large says more than the sample's sum.
-void require_items_fit(const Sample& sample, const Model& model) {
+std::optional<std::string> too_large_item(const Sample& sample, const Model& model) {
     for (std::size_t i = 0; i < sample.items.size(); ++i)
         if (sample.items[i].tokens > model.microbatch_tokens)
-            fail(ErrorKind::input,
-                 "sample '{}' has an item ({}, number {}) of {} tokens, a microbatch of '{}' holds {} ({})", sample.id,
-                 name_of(sample.items[i].modality), i, sample.items[i].tokens, model.name, model.microbatch_tokens,
-                 who_says_tokens(model));
+            return fmt::format(
+                "sample '{}' has an item ({}, number {}) of {} tokens, a microbatch of '{}' holds {} ({})", sample.id,
+                name_of(sample.items[i].modality), i, sample.items[i].tokens, model.name, model.microbatch_tokens,
+                who_says_tokens(model));
+    return std::nullopt;
 }
 
-void require_fit(const Sample& sample, const Load& load, const Model& model) {
-    if (fits(load, limit_of(model))) return;
-    require_items_fit(sample, model);
+std::optional<std::string> why_not_fit(const Sample& sample, const Load& load, const Model& model) {
+    if (fits(load, limit_of(model))) return std::nullopt;
+    if (auto item = too_large_item(sample, model)) return item;
     if (load.tokens > model.microbatch_tokens)
-        fail(ErrorKind::input, "sample '{}' has {} tokens, a microbatch of '{}' holds {} ({})", sample.id, load.tokens,
-             model.name, model.microbatch_tokens, who_says_tokens(model));
+        return fmt::format("sample '{}' has {} tokens, a microbatch of '{}' holds {} ({})", sample.id, load.tokens,
+                           model.name, model.microbatch_tokens, who_says_tokens(model));
     if (model.most_items > 0 && load.items > model.most_items)
-        fail(ErrorKind::input, "sample '{}' has {} items, a microbatch of '{}' holds {} (most_items of its model file)",
-             sample.id, load.items, model.name, model.most_items);
-    fail(ErrorKind::input,
-         "sample '{}' has {:.6g} s of video, a microbatch of '{}' holds {:.6g} s (most_video_seconds of its model "
-         "file)",
-         sample.id, static_cast<double>(load.video_us) / 1e6, model.name, model.most_video_seconds);
+        return fmt::format("sample '{}' has {} items, a microbatch of '{}' holds {} (most_items of its model file)",
+                           sample.id, load.items, model.name, model.most_items);
+    return fmt::format(
+        "sample '{}' has {:.6g} s of video, a microbatch of '{}' holds {:.6g} s (most_video_seconds of its model "
+        "file)",
+        sample.id, static_cast<double>(load.video_us) / 1e6, model.name, model.most_video_seconds);
 }
 
 // Tokens, patches and the squares of attention, and with them what is kept for the backward.
@@ -149,8 +150,9 @@ std::int64_t positions_of(const Microbatch& microbatch) {
 
 bool holds(const Model& model, const Sample& sample) { return fits(load_of(sample), limit_of(model)); }
 
-void require_fit(const Sample& sample, const Model& model) {
-    if (model.too_long != TooLong::own && model.too_long != TooLong::drop) require_fit(sample, load_of(sample), model);
+std::optional<std::string> why_not_fit(const Sample& sample, const Model& model) {
+    if (model.too_long == TooLong::own || model.too_long == TooLong::drop) return std::nullopt;
+    return why_not_fit(sample, load_of(sample), model);
 }
 
 Kept without_too_long(std::vector<Sample> samples, const Model& model) {
@@ -225,7 +227,8 @@ std::vector<Microbatch> pack_as(const Wanted& wanted, const std::vector<Sample>&
     std::vector<Load> loads;
     for (const auto& sample : samples) {
         loads.push_back(load_of(sample));
-        if (model.too_long != TooLong::own) require_fit(sample, loads.back(), model);
+        if (model.too_long == TooLong::own) continue;
+        if (const auto why = why_not_fit(sample, loads.back(), model)) fail(ErrorKind::input, "{}", *why);
     }
     Bins bins = bins_by(wanted, samples, loads, model);
     if (wanted.pipelines.equal)
@@ -260,17 +263,21 @@ std::vector<std::string> draw_until(std::string_view dataset, const Model& model
 
 }  // namespace
 
-Microbatch microbatch_of(const std::vector<std::size_t>& members, const std::vector<Sample>& samples,
-                         const Model& model) {
+std::optional<std::string> why_no_microbatch(const std::vector<std::size_t>& members,
+                                             const std::vector<Sample>& samples, const Model& model) {
     Load load;
     for (const std::size_t i : members) load = load + load_of(samples[i]);
     const bool own = model.too_long == TooLong::own && members.size() == 1;
-    if (!own && !fits(load, limit_of(model)))
-        fail(ErrorKind::input,
-             "has {} tokens, {} items and {:.6g} s of video, a microbatch of '{}' holds {} tokens{}{}", load.tokens,
-             load.items, static_cast<double>(load.video_us) / 1e6, model.name, model.microbatch_tokens,
-             model.most_items > 0 ? fmt::format(", {} items", model.most_items) : "",
-             model.most_video_seconds > 0 ? fmt::format(", {:.6g} s", model.most_video_seconds) : "");
+    if (own || fits(load, limit_of(model))) return std::nullopt;
+    return fmt::format("has {} tokens, {} items and {:.6g} s of video, a microbatch of '{}' holds {} tokens{}{}",
+                       load.tokens, load.items, static_cast<double>(load.video_us) / 1e6, model.name,
+                       model.microbatch_tokens, model.most_items > 0 ? fmt::format(", {} items", model.most_items) : "",
+                       model.most_video_seconds > 0 ? fmt::format(", {:.6g} s", model.most_video_seconds) : "");
+}
+
+Microbatch microbatch_of(const std::vector<std::size_t>& members, const std::vector<Sample>& samples,
+                         const Model& model) {
+    PIPEWEAVER_ASSERT(!why_no_microbatch(members, samples, model));
     return microbatch_of(members, samples, attends_by_item(model));
 }
 

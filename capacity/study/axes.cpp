@@ -288,7 +288,7 @@ planner::PlanConfiguration configuration_of(const Cell& cell) {
 }
 
 void require_names(const Study& study) {
-    std::map<std::string, std::optional<Error>> wrong;  // by data set; none: some model of the study reads it
+    std::map<std::string, std::string> wrong;  // by data set; empty: some model of the study reads it
     std::set<std::string> seen;
     for (const Cell& cell : study.cells) {
         const auto of = configuration_of(cell).plan.workload;
@@ -299,15 +299,14 @@ void require_names(const Study& study) {
         const auto model = of.found_model();
         if (!of.recipe.empty()) (void)emulator::find_recipe(of.recipe);
         if (of.dataset.empty()) continue;
-        try {
-            (void)workloads::draw(of.dataset, model, 1, 0);
-            wrong[of.dataset].reset();
-        } catch (const Error& error) {
-            wrong.try_emplace(of.dataset, error);
-        }
+        std::string why_not = workloads::try_draw(of.dataset, model, 1, 0).why_not;
+        if (why_not.empty())
+            wrong[of.dataset].clear();
+        else
+            wrong.try_emplace(of.dataset, std::move(why_not));
     }
-    for (const auto& [dataset, error] : wrong)
-        if (error) throw Error(*error);
+    for (const auto& [dataset, why_not] : wrong)
+        if (!why_not.empty()) fail(ErrorKind::input, "{}", why_not);
 }
 
 void require_points(const Json& root, const Study& study) {

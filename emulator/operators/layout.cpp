@@ -176,10 +176,16 @@ std::optional<LayoutConflict> conflict(const Layout& layout, const Model& model,
     return unshared(layout, model, gpus_of_expert);
 }
 
-void check(const Layout& layout, const workloads::Cluster& cluster, const Model& model, std::int64_t gpus_of_expert) {
+std::optional<std::string> why_not(const Layout& layout, const workloads::Cluster& cluster, const Model& model,
+                                   std::int64_t gpus_of_expert) {
     if (layout.gpus() != cluster.gpus)
-        fail(ErrorKind::input, "{} GPUs, the cluster '{}' has {}", product_of(layout), cluster.name, cluster.gpus);
-    if (const auto found = conflict(layout, model, gpus_of_expert)) throw Error(ErrorKind::input, found->message);
+        return fmt::format("{} GPUs, the cluster '{}' has {}", product_of(layout), cluster.name, cluster.gpus);
+    if (auto found = conflict(layout, model, gpus_of_expert)) return std::move(found->message);
+    return std::nullopt;
+}
+
+void check(const Layout& layout, const workloads::Cluster& cluster, const Model& model, std::int64_t gpus_of_expert) {
+    if (const auto why = why_not(layout, cluster, model, gpus_of_expert)) fail(ErrorKind::input, "{}", *why);
 }
 
 }  // namespace pipeweaver::emulator

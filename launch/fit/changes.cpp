@@ -1,5 +1,4 @@
 // What would make a launch fit, one kind of change after the other.
-#include "pipeweaver/base/error.hpp"
 #include "pipeweaver/launch/fit.hpp"
 #include "pipeweaver/launch/rules.hpp"
 #include "pipeweaver/launch/spellings.hpp"
@@ -30,14 +29,11 @@ public:
 
     std::optional<Fit> fit(const Launch& launch) const {
         if (!broken_rules(launch, asked_.gpus, framework_).empty()) return std::nullopt;
-        try {
-            const FitAsked& asked = launch.dp(asked_.gpus) == dp_ ? asked_ : unassigned_;
-            return fit_of(run_of(as_run(launch), asked), asked.seed, execute_);
-        } catch (const Error& error) {
-            // A layout that our emulation has no cut or order for.
-            if (error.kind() == ErrorKind::io) throw;
-            return std::nullopt;
-        }
+        const FitAsked& asked = launch.dp(asked_.gpus) == dp_ ? asked_ : unassigned_;
+        const Launch run = as_run(launch);
+        if (why_not_emulated(run, asked.model)) return std::nullopt;
+        // None, too, of a layout that our emulation has no cut or order for.
+        return try_fit(run_of(run, asked), asked.seed, execute_).fit;
     }
 
     // Adds the change if the launch with it constructs and fits.

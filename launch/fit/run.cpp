@@ -70,16 +70,17 @@ std::string product_of(const std::string& sequence, std::int64_t samples, std::s
     return samples > 1 ? fmt::format("{} times {}", sequence, count) : sequence;
 }
 
-// A microbatch holds what the launch says, not what a model file or option does.
-void require_held(const Run& run, const planner::EmulationRequest& of) {
+// The sample that is longer than a microbatch, which holds what the launch says, not what a model file or option does.
+std::optional<std::string> why_not_held(const Run& run, const planner::EmulationRequest& of) {
     workloads::Model model = of.job.setup->model;
     model.too_long = workloads::TooLong::usual;
     for (const workloads::Sample& sample : of.batch.samples) {
         if (sample.tokens() > model.microbatch_tokens)
-            fail(ErrorKind::input, "{}: sample '{}' has {} tokens, a microbatch of the launch holds {} ({})",
-                 of.batch.name, sample.id, sample.tokens(), model.microbatch_tokens, run.says_tokens);
-        workloads::require_fit(sample, model);
+            return fmt::format("{}: sample '{}' has {} tokens, a microbatch of the launch holds {} ({})", of.batch.name,
+                               sample.id, sample.tokens(), model.microbatch_tokens, run.says_tokens);
+        if (auto why = workloads::why_not_fit(sample, model)) return why;
     }
+    return std::nullopt;
 }
 
 // How samples became microbatches; empty: each is one.
@@ -97,8 +98,30 @@ std::string packing_of(const Run& run, const planner::EmulationRequest& of) {
         run.options.workload.batch.empty() ? "" : "; --assigned takes a plan's assignment of them");
 }
 
+// Encoders lie on the first stage, generators on the last.
+std::optional<std::string> empty_stage(const BuiltLayers& built, const workloads::Model& model) {
+    const std::size_t last = built.layers.size() - 1;
+    for (std::size_t s = 0; s <= last; ++s) {
+        const bool module_beside =
+            (s == 0 && model.backbone() > 0) || (s == last && model.backbone() + 1 < model.modules.size());
+        if (built.layers[s] + built.mtp[s] == 0 && !module_beside)
+            return fmt::format(
+                "what fits cannot be answered: stage {} has no layer, and stages of the embedding or the loss alone "
+                "are not "
+                "emulated",
+                s);
+    }
+    return std::nullopt;
+}
+
+// Without a pipeline all are on one.
+BuiltLayers built_of(const TitanLaunch& l, const workloads::Model& model) {
+    return l.pp > 1 ? built_layers(l) : BuiltLayers{{model.modules[model.backbone()].architecture.layers}, {0}, {}};
+}
+
 // Layers of the backbone by stage as --layers takes them; multi-token prediction counts as layers where it is.
 std::string layers_text(BuiltLayers built, workloads::Model& model, Run& run) {
+    if (const auto why = empty_stage(built, model)) fail(ErrorKind::limit, "{}", *why);
     const std::int64_t mtp = std::accumulate(built.mtp.begin(), built.mtp.end(), std::int64_t{0});
     for (std::size_t s = 0; s < built.layers.size(); ++s) built.layers[s] += built.mtp[s];
     auto& backbone = model.modules[model.backbone()].architecture;
@@ -109,17 +132,6 @@ std::string layers_text(BuiltLayers built, workloads::Model& model, Run& run) {
                fmt::format("multi-token prediction counts as {} layers more; its projection and its own logits are not "
                            "counted",
                            mtp));
-    }
-    const std::size_t last = built.layers.size() - 1;
-    for (std::size_t s = 0; s <= last; ++s) {
-        const bool module_beside =
-            (s == 0 && model.backbone() > 0) || (s == last && model.backbone() + 1 < model.modules.size());
-        if (built.layers[s] == 0 && !module_beside)
-            fail(ErrorKind::limit,
-                 "what fits cannot be answered: stage {} has no layer, and stages of the embedding or the loss alone "
-                 "are not "
-                 "emulated",
-                 s);
     }
     return partition::text_of({{"", built.layers}});
 }
@@ -282,6 +294,14 @@ Recompute titan_recompute_of(const TitanLaunch& l, Run& run) {
 
 }  // namespace
 
+std::optional<std::string> why_not_emulated(const MegatronLaunch& l, const workloads::Model& model) {
+    return empty_stage(built_layers(l), model);
+}
+
+std::optional<std::string> why_not_emulated(const TitanLaunch& l, const workloads::Model& model) {
+    return empty_stage(built_of(l, model), model);
+}
+
 Run run_without_batch(const MegatronLaunch& l, const FitAsked& asked) {
     if (!l.hybrid_pattern.empty())
         fail(ErrorKind::limit, "what fits is not answered for {}: emulate the model, with --layers",
@@ -346,9 +366,7 @@ Run run_of(const TitanLaunch& l, const FitAsked& asked) {
     workloads::Model model = asked.model;
     const std::int64_t samples = l.pp > 1 ? l.microbatch : l.local_batch;
     model.microbatch_tokens = l.seq_len * samples;
-    BuiltLayers built{{model.modules[model.backbone()].architecture.layers}, {0}, {}};
-    if (l.pp > 1) built = built_layers(l);
-    options.layers = layers_text(built, model, run);
+    options.layers = layers_text(built_of(l, model), model, run);
     put_degrees(options.workload, asked, model);
     options.workload.tp = degree(l.tp);
     options.workload.pp = degree(l.pp);
@@ -383,12 +401,7 @@ const emulator::ReplicaEmulation& fullest_replica(const planner::Emulation& emul
                              [&](const auto& a, const auto& b) { return peak(a) < peak(b); });
 }
 
-}  // namespace
-
-Fit fit_of(const Run& run, std::int64_t seed, const Executor& execute) {
-    const auto request = run.options.request(static_cast<std::uint64_t>(seed), execute);
-    require_held(run, request);
-    const auto emulation = planner::emulate(request, execute);
+Fit fit_from(const Run& run, const planner::EmulationRequest& request, const planner::Emulation& emulation) {
     const emulator::Setup& setup = *request.job.setup;
     Fit fit;
     fit.usable = emulator::capacity_of(setup);
@@ -411,6 +424,23 @@ Fit fit_of(const Run& run, std::int64_t seed, const Executor& execute) {
     for (std::size_t r = 0; r < fit.ranks.size(); ++r)
         if (fit.ranks[r].peak > fit.ranks[fit.fullest].peak) fit.fullest = r;
     return fit;
+}
+
+}  // namespace
+
+MadeFit try_fit(const Run& run, std::int64_t seed, const Executor& execute) {
+    auto [request, why_not] = run.options.try_request(static_cast<std::uint64_t>(seed), execute);
+    if (!request) return {{}, std::move(why_not)};
+    if (const auto why = why_not_held(run, *request)) return {{}, Error(ErrorKind::input, *why)};
+    auto made = planner::try_emulate(*request, execute);
+    if (!made.emulation) return {{}, std::move(made.why_not)};
+    return {fit_from(run, *request, *made.emulation), {}};
+}
+
+Fit fit_of(const Run& run, std::int64_t seed, const Executor& execute) {
+    MadeFit made = try_fit(run, seed, execute);
+    if (made.why_not) throw Error(*made.why_not);
+    return std::move(*made.fit);
 }
 
 }  // namespace pipeweaver::launch

@@ -36,12 +36,16 @@ StepInput as_wanted(StepInput input, const StepWanted& wanted) {
     return input;
 }
 
+std::optional<std::string> why_not_plannable(std::size_t microbatches, std::size_t tasks, std::size_t most) {
+    if (tasks <= most) return std::nullopt;
+    return fmt::format(
+        "a replica has {} microbatches of {} tasks or more, allowed are {} tasks: take a smaller batch, or more "
+        "replicas (--dp)",
+        microbatches, tasks, most);
+}
+
 void require_plannable(std::size_t microbatches, std::size_t tasks, std::size_t most) {
-    if (tasks <= most) return;
-    fail(ErrorKind::input,
-         "a replica has {} microbatches of {} tasks or more, allowed are {} tasks: take a smaller batch, or more "
-         "replicas (--dp)",
-         microbatches, tasks, most);
+    if (const auto why = why_not_plannable(microbatches, tasks, most)) fail(ErrorKind::input, "{}", *why);
 }
 
 std::size_t count_tasks(const Partition& partition, const Units& units) {

@@ -53,7 +53,11 @@ using Units = std::vector<std::vector<std::vector<emulator::Unit>>>;  ///< per m
 /// `input` with all that is wanted of its step.
 [[nodiscard]] emulator::StepInput as_wanted(emulator::StepInput input, const StepWanted& wanted);
 
-/// Throws Error{input} where a replica of so many microbatches has more tasks than can be planned in minutes.
+/// Why a replica of so many microbatches cannot be planned in minutes: its tasks. None: it can.
+[[nodiscard]] std::optional<std::string> why_not_plannable(std::size_t microbatches, std::size_t tasks,
+                                                           std::size_t most = sizes.tasks);
+
+/// Throws Error{input} with that.
 void require_plannable(std::size_t microbatches, std::size_t tasks, std::size_t most = sizes.tasks);
 
 /// Forwards and backwards of all units, counted before anything of that size is built.

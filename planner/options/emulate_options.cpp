@@ -172,4 +172,13 @@ EmulationRequest EmulateOptions::request(std::uint64_t seed, const Executor& exe
     return request;
 }
 
+MadeRequest EmulateOptions::try_request(std::uint64_t seed, const Executor& execute) const {
+    try {
+        return {request(seed, execute), {}};
+    } catch (const Error& error) {
+        if (error.kind() == ErrorKind::io) throw;
+        return {{}, error};
+    }
+}
+
 }  // namespace pipeweaver::planner

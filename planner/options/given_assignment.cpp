@@ -42,11 +42,8 @@ workloads::Microbatch read_microbatch(const Json& given, Samples& samples, const
     std::vector<std::size_t> members;
     for (const Json& sample : given.at("samples").elements()) members.push_back(samples.take(sample.at("id")));
     if (members.empty()) given.fail("has no samples, allowed are one or more");
-    try {
-        return workloads::microbatch_of(members, batch.samples, job.setup->model);
-    } catch (const Error& error) {
-        given.fail(error.what());
-    }
+    if (const auto why = workloads::why_no_microbatch(members, batch.samples, job.setup->model)) given.fail(*why);
+    return workloads::microbatch_of(members, batch.samples, job.setup->model);
 }
 
 }  // namespace

@@ -9,16 +9,21 @@ namespace pipeweaver::planner {
 
 using namespace emulator;
 
-void require_sensible(const Job& job, const Batch& batch, std::size_t most) {
+std::optional<std::string> why_not_sensible(const Job& job, const Batch& batch, std::size_t most) {
     const Setup& setup = *job.setup;
-    check(setup.layout, setup.cluster, setup.model, setup.recipe.execution.experts.tensor_parallel);
+    if (auto why = why_not(setup.layout, setup.cluster, setup.model, setup.recipe.execution.experts.tensor_parallel))
+        return why;
     const auto replicas = static_cast<std::size_t>(setup.layout.dp);
     if (batch.microbatches.size() < replicas)
-        fail(ErrorKind::input, "--dp: {} replicas are more than the batch's {} microbatches, and each needs one",
-             replicas, batch.microbatches.size());
+        return fmt::format("--dp: {} replicas are more than the batch's {} microbatches, and each needs one", replicas,
+                           batch.microbatches.size());
     // Every microbatch passes each rank at least once.
     const std::size_t most_of_one = (batch.microbatches.size() + replicas - 1) / replicas;
-    require_plannable(most_of_one, 2 * most_of_one * static_cast<std::size_t>(setup.layout.pp), most);
+    return why_not_plannable(most_of_one, 2 * most_of_one * static_cast<std::size_t>(setup.layout.pp), most);
+}
+
+void require_sensible(const Job& job, const Batch& batch, std::size_t most) {
+    if (const auto why = why_not_sensible(job, batch, most)) fail(ErrorKind::input, "{}", *why);
 }
 
 namespace {

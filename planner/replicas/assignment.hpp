@@ -22,8 +22,12 @@ struct Assignment {
 /// Of each replica the first that has microbatches of the same sizes in the same order: their steps are the same.
 [[nodiscard]] std::vector<std::size_t> first_alike(const std::vector<Microbatches>& replicas);
 
-/// Throws Error{input} where the layout does not suit model and cluster, or a replica has none of the microbatches, or
-/// more tasks than `most` whatever the partition: before anything of that size is built.
+/// Why the batch cannot be shared out: the layout does not suit model and cluster, or a replica has none of the
+/// microbatches, or more tasks than `most` whatever the partition. None: it can. Builds nothing of that size.
+[[nodiscard]] std::optional<std::string> why_not_sensible(const Job& job, const Batch& batch,
+                                                          std::size_t most = sizes.tasks);
+
+/// Throws Error{input} with that.
 void require_sensible(const Job& job, const Batch& batch, std::size_t most = sizes.tasks);
 
 /// Gives the batch's microbatches to the replicas, as the batch says, else by cost or in turn as the job says. Throws

@@ -2,6 +2,7 @@
 #include "pipeweaver/planner/emulate.hpp"
 
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/planner/emulate_options.hpp"
 #include "tests/support/small_request.hpp"
 #include "tests/support/temporary.hpp"
@@ -25,10 +26,25 @@ TEST_CASE("what does not fit is named by its replica and rank, and fits with mor
     request.recompute = no_recompute;
     for (const char* part : {"replica 0", "rank 0"})
         CHECK_THROWS_WITH_AS(static_cast<void>(emulate(request, in_order)), doctest::Contains(part), Error);
+    const auto made = try_emulate(request, in_order);
+    CHECK_FALSE(made.emulation);
+    CHECK(made.why_not->kind() == ErrorKind::limit);
     request.recompute = {};
     CHECK(emulate(request, in_order).recompute != no_recompute);
     request.recompute = recompute_by_rank;
     CHECK(emulate(request, in_order).by_rank.size() == 2);
+}
+
+TEST_CASE("fewer microbatches than replicas are why there is no emulation") {
+    EmulationRequest request;
+    const Request small = testing::small_request(2);
+    request.job = small.job;
+    request.batch = small.batch;
+    request.batch.microbatches.clear();
+    const auto made = try_emulate(request, in_order);
+    CHECK_FALSE(made.emulation);
+    CHECK(made.why_not->kind() == ErrorKind::input);
+    CHECK(contains(made.why_not->what(), "more than the batch's 0 microbatches"));
 }
 
 TEST_CASE("the plan folder of a schedule is one of this format") {
@@ -46,5 +62,6 @@ TEST_CASE("the plan folder of a schedule is one of this format") {
     for (const auto& [start, said] : refused) {
         std::ofstream(temporary.path() / "plan.json") << start << rest;
         CHECK_THROWS_WITH_AS(static_cast<void>(options.request(1, in_order)), doctest::Contains(said.c_str()), Error);
+        CHECK(contains(options.try_request(1, in_order).why_not->what(), said));
     }
 }

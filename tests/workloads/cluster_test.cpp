@@ -22,6 +22,8 @@ TEST_CASE("a device is found under its name and all spellings of it") {
     CHECK(device("B200").name == "b200");
     CHECK(device("b200_sxm").name == "b200");
     CHECK_THROWS_WITH_AS(device("h10"), "unknown device 'h10'; did you mean 'h100'?", Error);
+    CHECK(known_device("h10") == nullptr);
+    CHECK(known_device("H100") == &device("h100_sxm"));
 }
 
 TEST_CASE("no two devices share a spelling, and each figure has its source") {

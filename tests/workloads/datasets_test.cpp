@@ -164,6 +164,9 @@ TEST_CASE("audio is drawn for models that hear, by an encoder or as tokens") {
 TEST_CASE("an unknown data set is refused with the nearest name, one the model cannot read by its items") {
     CHECK_THROWS_WITH_AS(draw("vlm-mux", model("dip-vlm-s"), 1, 0),
                          "unknown data set 'vlm-mux'; did you mean 'vlm-mix'?", Error);
+    CHECK(try_draw("vlm-mux", model("dip-vlm-s"), 1, 0).why_not ==
+          "unknown data set 'vlm-mux'; did you mean 'vlm-mix'?");
+    CHECK(try_draw("vlm-mix", model("dip-vlm-s"), 1, 0).why_not.empty());
     CHECK_THROWS_WITH_AS(draw("vlm-mix", model("llama3-8b"), 1, 0),
                          "data set 'obelics' has image items, which the model 'llama3-8b' neither reads nor makes",
                          Error);

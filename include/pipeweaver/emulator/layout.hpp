@@ -81,8 +81,12 @@ struct LayoutConflict {
 [[nodiscard]] std::optional<LayoutConflict> conflict(const Layout& layout, const workloads::Model& model,
                                                      std::int64_t gpus_of_expert = 1);
 
-/// Requires that the layout uses exactly the cluster's GPUs and that it divides the model, see `conflict`.
-/// Throws Error{input} naming the module and what would fit.
+/// Why the layout does not use exactly the cluster's GPUs or does not divide the model, see `conflict`: the module and
+/// what would fit. None: it does.
+[[nodiscard]] std::optional<std::string> why_not(const Layout& layout, const workloads::Cluster& cluster,
+                                                 const workloads::Model& model, std::int64_t gpus_of_expert = 1);
+
+/// Throws Error{input} with that.
 void check(const Layout& layout, const workloads::Cluster& cluster, const workloads::Model& model,
            std::int64_t gpus_of_expert = 1);
 

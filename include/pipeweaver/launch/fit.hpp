@@ -13,6 +13,7 @@
 #include "pipeweaver/planner/emulate_options.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,8 +41,12 @@ struct Run {
     std::vector<Doubt> doubts{};         ///< the same in short, where memory may be other than is said
 };
 
-/// Throws Error{limit} where the launch cannot be emulated: a stage without anything but the embedding or the loss.
+/// Why the launch of this model is not emulated: a stage without anything but the embedding or the loss. None: it is.
 /// Pre: no rule is broken; `launch` is settled().
+[[nodiscard]] std::optional<std::string> why_not_emulated(const MegatronLaunch& launch, const workloads::Model& model);
+[[nodiscard]] std::optional<std::string> why_not_emulated(const TitanLaunch& launch, const workloads::Model& model);
+
+/// Throws Error{limit} with that. Pre: as above.
 [[nodiscard]] Run run_of(const MegatronLaunch& launch, const FitAsked& asked);
 
 /// The same without samples and microbatches. Of `asked` data set and seed do not matter.
@@ -70,7 +75,16 @@ struct Fit {
     Bytes short_by() const { return ranks[fullest].peak - usable; }
 };
 
-/// Emulates the run. Throws Error{input}, Error{io}, Error{limit} as planner::emulate().
+/// What the run holds; or why it is not emulated.
+struct MadeFit {
+    std::optional<Fit> fit{};
+    std::optional<Error> why_not{};
+};
+
+/// Emulates the run. Throws Error{io}, and as planner::try_emulate().
+[[nodiscard]] MadeFit try_fit(const Run& run, std::int64_t seed, const Executor& execute);
+
+/// The fit where one is needed. Throws why there is none, and as try_fit().
 [[nodiscard]] Fit fit_of(const Run& run, std::int64_t seed, const Executor& execute);
 
 /// A change of a launch with which it constructs and fits.

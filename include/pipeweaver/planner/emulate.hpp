@@ -4,6 +4,7 @@
 //              alone depend on threads and history.
 #pragma once
 
+#include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emulator/emulation.hpp"
 #include "pipeweaver/emulator/time_shares.hpp"
 #include "pipeweaver/planner/job.hpp"
@@ -58,8 +59,19 @@ struct Emulation {
     emulator::StoreStatistics reuse;  ///< measured
 };
 
-/// Throws Error{limit} where it does not fit (rank, bytes short) or the policy does not apply (why), Error{input} for a
-/// schedule that was made for something else, for unknown policies and partitions, and what the modules below throw.
+/// An emulation; or why there is none.
+struct MadeEmulation {
+    std::optional<Emulation> emulation{};
+    /// limit: it does not fit (rank, bytes short), or the policy does not apply; input: the batch cannot be shared out
+    /// so, or is too large.
+    std::optional<Error> why_not{};
+};
+
+/// The emulation where to have none is an answer. Throws Error{input} for a schedule that was made for something else,
+/// for unknown policies and partitions, and what the modules below throw.
+[[nodiscard]] MadeEmulation try_emulate(const EmulationRequest& request, const Executor& execute);
+
+/// The emulation where one is needed. Throws why there is none, and as try_emulate().
 [[nodiscard]] Emulation emulate(const EmulationRequest& request, const Executor& execute);
 
 /// A replica's given schedule under the request's costs and factors.

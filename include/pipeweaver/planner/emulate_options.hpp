@@ -11,6 +11,12 @@
 
 namespace pipeweaver::planner {
 
+/// A request; or why options, or the files that they name, make none.
+struct MadeRequest {
+    std::optional<EmulationRequest> request{};
+    std::optional<Error> why_not{};
+};
+
 struct EmulateOptions {
     WorkloadOptions workload;
     BatchOptions batch;
@@ -26,6 +32,9 @@ struct EmulateOptions {
     /// Throws Error{input} for options that exclude each other, and as WorkloadOptions::request() and
     /// emulator::read_what_if().
     EmulationRequest request(std::uint64_t seed, const Executor& execute) const;
+
+    /// The request where to have none is an answer, for who tries one setting after the other. Throws Error{io}.
+    MadeRequest try_request(std::uint64_t seed, const Executor& execute) const;
 
 private:
     void check() const;

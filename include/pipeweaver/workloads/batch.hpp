@@ -91,8 +91,18 @@ struct DatasetInfo {
 /// clip, "constant-0+5.8s@2fps" one of two frames a second, "constant-40+12s-audio" a piece of audio; such a sample is
 /// not cut, and refused where it is larger than a microbatch. With a `too_long` of the job no sample is cut: `error`
 /// refuses it, `drop` and `own` give it whole. Throws Error{input} for an unknown data set, naming the nearest, or one
-/// whose items the model cannot read.
+/// whose items the model cannot read: with try_draw()'s `why_not`.
 [[nodiscard]] Sample draw(std::string_view dataset, const Model& model, std::uint64_t seed, std::uint64_t number);
+
+/// A sample; or why the data set has none for the model.
+struct DrawnSample {
+    Sample sample{};
+    std::string why_not{};  ///< not empty: it is unknown, not read by the model, or too large for a microbatch
+};
+
+/// The sample where to have none is an answer.
+[[nodiscard]] DrawnSample try_draw(std::string_view dataset, const Model& model, std::uint64_t seed,
+                                   std::uint64_t number);
 
 /// What is assumed of the sizes of these samples, sentences: how clips and audio become tokens where they are given by
 /// seconds, and the size of images that a data set only counts. `dataset` is the one they were drawn from, or empty.
@@ -126,9 +136,9 @@ struct Microbatch {
 /// Whether a microbatch of the model can hold it.
 [[nodiscard]] bool holds(const Model& model, const Sample& sample);
 
-/// Throws Error{input} naming the sample, and the item if one alone is too large, unless a microbatch can hold it, or
-/// the job drops such samples or gives them microbatches of their own.
-void require_fit(const Sample& sample, const Model& model);
+/// Why no microbatch can hold it: names the sample, and the item if one alone is too large. None: one can, or the job
+/// drops such samples or gives them microbatches of their own.
+[[nodiscard]] std::optional<std::string> why_not_fit(const Sample& sample, const Model& model);
 
 /// How samples become microbatches. The order of a step's samples is free where its loss is normalised by the step's
 /// tokens: assignment.json carries the weights.
@@ -164,8 +174,12 @@ struct Pipelines {
                                            Packing packing = Packing::given, const Pipelines& pipelines = {},
                                            std::optional<std::size_t> drawn = {});
 
-/// The microbatch of these samples, in that order. Throws Error{input} where it is larger than one of the model may be,
-/// and is not one sample's own.
+/// Why these samples are no microbatch: they are more than one of the model may have, and not one sample on its own.
+/// None: they are one.
+[[nodiscard]] std::optional<std::string> why_no_microbatch(const std::vector<std::size_t>& members,
+                                                           const std::vector<Sample>& samples, const Model& model);
+
+/// The microbatch of these samples, in that order. Pre: they are one.
 [[nodiscard]] Microbatch microbatch_of(const std::vector<std::size_t>& members, const std::vector<Sample>& samples,
                                        const Model& model);
 

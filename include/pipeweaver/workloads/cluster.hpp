@@ -43,6 +43,9 @@ struct Cluster {
 [[nodiscard]] std::span<const Device> devices();
 [[nodiscard]] std::span<const Cluster> clusters();
 
+/// The device of that name or alias; null: none is known by it.
+[[nodiscard]] const Device* known_device(std::string_view name);
+
 /// The device of that name or alias. Throws Error{input} naming the nearest.
 [[nodiscard]] const Device& device(std::string_view name);
 
