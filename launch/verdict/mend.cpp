@@ -1,7 +1,6 @@
 // Which settings that nobody says would make a launch construct: each is tried.
 #include "launch/read/megatron_table.hpp"
 #include "launch/read/titan_table.hpp"
-#include "pipeweaver/base/error.hpp"
 #include "pipeweaver/launch/spellings.hpp"
 #include "pipeweaver/launch/verdict.hpp"
 
@@ -16,7 +15,7 @@ namespace {
 
 constexpr std::size_t most_named = 3;
 
-// Values to try, by the kind of member; none where only the framework knows any.
+// Values to try, by the kind of member: each is read where it is said. None where only the framework knows any.
 template <class Launch>
 struct Values {
     using Texts = std::vector<std::string>;
@@ -84,15 +83,10 @@ public:
 
     // Whether the rule is met with these, and holds.
     bool holds(const std::vector<Setting>& more) const {
-        try {
-            const auto broken = broken_with_(more);
-            if (broken.empty()) return true;
-            return broken.front().phase >= rule_.phase &&
-                   std::none_of(broken.begin(), broken.end(),
-                                [&](const BrokenRule& one) { return one.id == rule_.id; });
-        } catch (const Error&) {
-            return false;
-        }
+        const auto broken = broken_with_(more);
+        if (broken.empty()) return true;
+        return broken.front().phase >= rule_.phase &&
+               std::none_of(broken.begin(), broken.end(), [&](const BrokenRule& one) { return one.id == rule_.id; });
     }
 
     bool any_holds(const std::vector<Setting>& values) const {

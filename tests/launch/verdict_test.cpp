@@ -2,6 +2,9 @@
 #include "pipeweaver/launch/verdict.hpp"
 
 #include "pipeweaver/launch/check.hpp"
+#include "pipeweaver/launch/megatron.hpp"
+#include "pipeweaver/launch/said.hpp"
+#include "pipeweaver/launch/titan.hpp"
 
 #include <doctest/doctest.h>
 
@@ -54,6 +57,33 @@ TEST_CASE("a verdict is undecided where what is not known could turn it, and onl
     CHECK(launch::verdict_of(taking(90), tenth, moved_by(Effect::less)) == Verdict::undecided);
     for (const double gib : {50.0, 66.0, 90.0})
         CHECK(launch::verdict_of(taking(gib), tenth, moved_by(Effect::either)) == Verdict::undecided);
+}
+
+TEST_CASE("all that is tried to mend a rule is read, by each framework's table") {
+    const std::string arguments = "--num-layers 32 --pipeline-model-parallel-size 2",
+                      overrides = "model.num_layers=32 model.pipeline_model_parallel_size=2";
+    const launch::BrokenRule never{"never", {}, {}, launch::Phase::arguments, {}};
+    for (const auto& [dialect, text] : {std::pair(launch::Dialect::megatron_arguments, arguments),
+                                        std::pair(launch::Dialect::bridge_overrides, overrides),
+                                        std::pair(launch::Dialect::titan_settings, std::string())}) {
+        launch::SaidLaunch said;
+        if (!text.empty()) said = launch::read_words(dialect, text, "words");
+        std::size_t tried = 0;
+        const launch::BrokenWith read = [&, dialect = dialect](const std::vector<launch::Setting>& more) {
+            ++tried;
+            launch::SaidLaunch all = said;
+            all.settings.insert(all.settings.end(), more.begin(), more.end());
+            if (dialect == launch::Dialect::titan_settings)
+                static_cast<void>(launch::read_titan(all));
+            else
+                static_cast<void>(launch::read_megatron(all));
+            return std::vector{never};
+        };
+        const launch::MegatronLaunch launch = launch::read_megatron(said);
+        const bool titan = dialect == launch::Dialect::titan_settings;
+        CHECK(launch::settings_that_mend(said, titan ? nullptr : &launch, {never}, read).empty());
+        CHECK(tried > 100);
+    }
 }
 
 TEST_CASE("every verdict has a name and an exit status of its own kind") {

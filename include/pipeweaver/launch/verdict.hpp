@@ -70,7 +70,7 @@ struct MemoryError {
 /// Settings of memory that nobody says and that `said.named` may set: of each kind the first. Pre: as above.
 [[nodiscard]] std::vector<Open> memory_set_elsewhere(const SaidLaunch& said);
 
-/// The rules that a launch breaks with these settings more; what throws Error is no launch.
+/// The rules that a launch breaks with these settings more, none of which is said or a size of the model.
 using BrokenWith = std::function<std::vector<BrokenRule>(const std::vector<Setting>& more)>;
 
 /// Settings of the dialect that are not said and with which the broken rules hold, a few of each, tried one by one and
