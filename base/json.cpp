@@ -173,14 +173,18 @@ std::string Json::path() const {
     return path;
 }
 
-void Json::fail(std::string_view message) const { fail(message, path()); }
-
-void Json::fail(std::string_view message, const std::string& path_with_line) const {
+std::string Json::where(const std::string& path_with_line) const {
     std::string place = document_->name();
     if (const auto line = document_->lines_.find(path_with_line); line != document_->lines_.end())
         place += fmt::format(":{}", line->second);
     if (const auto here = path(); !here.empty()) place += ": " + here;
-    pipeweaver::fail(ErrorKind::input, "{}: {}", place, message);
+    return place;
+}
+
+void Json::fail(std::string_view message) const { fail_as(ErrorKind::input, message); }
+
+void Json::fail_as(ErrorKind kind, std::string_view message) const {
+    pipeweaver::fail(kind, "{}: {}", where(path()), message);
 }
 
 bool Json::is_null() const { return value_->is_null(); }
@@ -197,7 +201,8 @@ void Json::only_keys(std::initializer_list<std::string_view> known) const {
 
 void Json::only_keys(std::span<const std::string> known) const {
     for (const auto& [key, member] : members())
-        if (std::find(known.begin(), known.end(), key) == known.end()) fail(unknown("key", key, known), member.path());
+        if (std::find(known.begin(), known.end(), key) == known.end())
+            pipeweaver::fail(ErrorKind::input, "{}: {}", where(member.path()), unknown("key", key, known));
 }
 
 Json Json::at(std::string_view key) const {

@@ -10,6 +10,8 @@
 - lines of C++ and Python with more than 120 characters
 - functions of C++ and Python with more than 50 lines, of tests, tools and studies with more than 60; a function that is
   one table of data has "Table:" in the comment above it, and any number
+- places that catch an Error: what cannot be is a value. Commands, services, bindings and what is no product may, and
+  the READERS
 - links of a page (*.md) to a file or a heading that is not there
 
 Prints what it finds, a line each, and of this repository the longest chain of includes. Exits with 1 unless all that
@@ -60,6 +62,29 @@ USERS = {
     "studies": {"apps", "bench", "tests"},
 }
 NOT_PRODUCTION = {"tests", "studies"}
+
+# Where an Error may be caught whatever it is of: it is told there, or is of tests.
+CATCHERS = {"apps", "service", "python", "bench", "tests", "studies"}
+# Readers of files and options. They say where an error is, or that what is damaged or contradicts itself is left out.
+READERS = {
+    "base/files.cpp",  # the file whose gzip data is damaged
+    "base/options.cpp",  # file and key of an option in a configuration
+    "capacity/jobs/jobs.cpp",  # file and key of a number of tokens
+    "capacity/study/cell.cpp",  # a cell of a study whose options contradict each other is left out, with the reason
+    "capacity/study/row_options.cpp",  # the same of a row
+    "capacity/study/run.cpp",  # a cell's file that is damaged is judged again
+    "capacity/study/study.cpp",  # file and key of a number of tokens
+    "costdb/query.cpp",  # row and column of a question
+    "costdb/store/store.cpp",  # the database that is damaged
+    "emit/plan/finish_plan.cpp",  # of an older plan whose files are damaged nothing is kept
+    "emulator/recipe/recipe_file.cpp",  # file and key of the recipe that is extended
+    "launch/check.cpp",  # of a launch the file that is not at hand and may say what is missing
+    "planner/options/emulate_options.cpp",  # options that contradict each other, for who tries several
+    "schedule/problem_json.cpp",  # the file of a problem
+    "validation/predict.cpp",  # a row of published runs that cannot be emulated is left out, with the reason
+    "validation/read_runs.cpp",  # the same of a row that cannot be read
+    "workloads/model_file.cpp",  # file and key of an architecture
+}
 
 # Finding -> reason. Of a circle the rooms, sorted, one blank between them; a part of it is tolerated too. Of chains,
 # lines and functions the rule with a module or a top folder: "chain: planner", "lines: planner", "functions: planner".
@@ -331,6 +356,23 @@ def find_long_functions(tree, tolerated):
             for first, last in long_functions(tree.root / path, most_lines(path))]
 
 
+CATCH = re.compile(r"\bcatch\s*\(\s*(?:const\s+)?(?:::\s*)?(?:pipeweaver\s*::\s*)?Error\b")
+
+
+def find_catches(tree, tolerated):
+    found = []
+    for path in tree.files:
+        if module_of(path) in CATCHERS or str(path) in tolerated:
+            continue
+        code = NO_CODE.sub(lambda comment: "\n" * comment[0].count("\n"), text_of(tree.root / path))
+        lines = [code.count("\n", 0, one.start()) + 1 for one in CATCH.finditer(code)]
+        if str(path) not in READERS:
+            found += [f"catches an Error, and is no reader: {path}:{line}" for line in lines]
+        elif not lines:
+            found.append(f"a reader that catches no Error any more: {path}")
+    return found
+
+
 def prose(path):
     """A page without its blocks of code."""
     return re.sub(r"^( *)(```+).*?^\1\2", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
@@ -363,7 +405,7 @@ def find_broken_links(tree, tolerated):
 
 
 CHECKS = [find_circles, find_edges, find_unused_headers, find_lonely_headers, find_long_chains, find_wide_folders,
-          find_long_lines, find_long_functions, find_broken_links]
+          find_long_lines, find_long_functions, find_catches, find_broken_links]
 
 
 def find_stale(tree, tolerated):

@@ -88,14 +88,6 @@ SpeedOf all_speeds(const Json& job, const std::filesystem::path& folder) {
 
 }  // namespace
 
-void throw_limit(const Json& place, const std::string& message) {
-    try {
-        place.fail(message);
-    } catch (const Error& error) {
-        throw Error(ErrorKind::limit, error.what());
-    }
-}
-
 std::vector<Speed> speeds_of(const Json& entry, std::int64_t tokens, const std::filesystem::path& folder) {
     const SpeedOf all = all_speeds(entry, folder);
     const auto bound = [&](std::string_view key, std::int64_t otherwise) {
@@ -117,8 +109,8 @@ std::vector<Speed> speeds_of(const Json& entry, std::int64_t tokens, const std::
         entry.fail(fmt::format("has {} GPU counts, allowed are {}", speeds.size(), most_speeds));
     for (const Speed& speed : speeds)
         if (Wide{tokens} * 1000 > Wide{speed.tokens_per_ks} * (most_years * seconds_of_year))
-            throw_limit(entry,
-                        fmt::format("takes over {} years on {} GPUs, allowed is up to that", most_years, speed.gpus));
+            entry.fail_as(ErrorKind::limit,
+                          fmt::format("takes over {} years on {} GPUs, allowed is up to that", most_years, speed.gpus));
     return speeds;
 }
 

@@ -16,7 +16,4 @@ constexpr std::int64_t most_gpus = 1'000'000;
 /// so many `tokens`. Throws Error{input} with file and key, Error{limit} for a job that would take over 10 years.
 [[nodiscard]] std::vector<Speed> speeds_of(const Json& entry, std::int64_t tokens, const std::filesystem::path& folder);
 
-/// Throws Error{limit}: file, path, message.
-[[noreturn]] void throw_limit(const Json& place, const std::string& message);
-
 }  // namespace pipeweaver::capacity

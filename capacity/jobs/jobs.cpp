@@ -123,8 +123,8 @@ TrainingJob read_job(const Json& entry, std::int64_t cluster_gpus, const std::fi
         job.arrives = Duration(std::llround(arrives->number(0, most_hours) * 3600e9));
     job.speeds = speeds_of(entry, job.tokens, folder);
     if (job.speeds.front().gpus > cluster_gpus)
-        throw_limit(entry, fmt::format("its smallest GPU count is {}, the cluster has {}", job.speeds.front().gpus,
-                                       cluster_gpus));
+        entry.fail_as(ErrorKind::limit, fmt::format("its smallest GPU count is {}, the cluster has {}",
+                                                    job.speeds.front().gpus, cluster_gpus));
     job.asked = asked_by(entry, job.speeds, cluster_gpus);
     return job;
 }

@@ -22,6 +22,7 @@
 
 namespace pipeweaver {
 
+enum class ErrorKind;
 class JsonDocument;
 
 /// A value inside a document. Every accessor throws Error{input} naming file and path where the value is not as asked.
@@ -56,6 +57,8 @@ public:
 
     /// Throws Error{input}: file, path, message.
     [[noreturn]] void fail(std::string_view message) const;
+    /// The same with an error of another kind.
+    [[noreturn]] void fail_as(ErrorKind kind, std::string_view message) const;
 
     /// The value as nlohmann's, for what this view does not offer.
     const nlohmann::json& raw() const { return *value_; }
@@ -65,7 +68,8 @@ private:
     Json(const JsonDocument* document, const nlohmann::json* value) : document_(document), value_(value) {}
 
     std::string path() const;
-    [[noreturn]] void fail(std::string_view message, const std::string& path_with_line) const;
+    /// The file, the line that the path has there, and this value's own path.
+    std::string where(const std::string& path_with_line) const;
 
     const JsonDocument* document_;
     const nlohmann::json* value_;

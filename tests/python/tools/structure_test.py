@@ -153,6 +153,25 @@ def test_benches_use_the_command_line_and_it_does_not_use_them(tree, tmp_path):
     assert check(tmp_path) == (1, ["edge apps -> bench: apps/b.cpp includes bench/b.hpp"])
 
 
+@pytest.mark.parametrize("caught", ["const Error& error", "const pipeweaver::Error&", "Error &", "Error const& e",
+                                    "const ::pipeweaver::Error& e"])
+def test_an_error_is_caught_by_commands_and_readers_alone(tmp_path, caught):
+    def write(name, text):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+
+    text = f"int f() {{\n    try {{\n    }} catch ({caught}) {{}}\n}}\n"
+    for name in ("apps/a.cpp", "service/http/a.cpp", "tests/search/a_test.cpp", "base/files.cpp"):
+        write(name, text)
+    write("search/other.cpp", "int f() {\n    try {\n    } catch (const std::exception&) {\n"
+                              "    } catch (const ErrorOfOthers&) {}\n}\n// catch (const Error& error)\n")
+    assert check(tmp_path) == (0, [])
+    write("search/a.cpp", "\n" + text)
+    write("base/files.cpp", "")
+    assert check(tmp_path) == (1, ["a reader that catches no Error any more: base/files.cpp",
+                                   "catches an Error, and is no reader: search/a.cpp:4"])
+
+
 def test_a_link_of_a_page_leads_to_a_file_and_a_heading(tmp_path):
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs/other.md").write_text("# A `code`, and [a link](../page.md)!\n\n## Twice\n\n## Twice\n\n"
