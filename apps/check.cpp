@@ -256,8 +256,10 @@ struct Check {
 
     void run() {
         options.apply();
-        if (asked.cluster.empty())
-            fail(ErrorKind::input, "--cluster: is missing; `pipeweaver list clusters` names the known ones");
+        const bool has_words = !megatron.empty() || !bridge.empty() || !titan.empty();
+        require_given({{!file.empty() || has_words, "FILE",
+                        "a launch, in its place --megatron-args, --bridge-overrides or --torchtitan-args"},
+                       planner::needed_cluster(asked.cluster)});
         if (!asked.batch.empty() && !asked.dataset.empty())
             fail(ErrorKind::input, "--batch, --dataset: allowed is one of the two");
         if (!asked.assigned.empty() && asked.batch.empty())

@@ -306,7 +306,7 @@ void require_values(int argc, char** argv) {
 void require_utf8(int argc, char** argv) {
     for (int k = 1; k < argc; ++k)
         if (!is_utf8(argv[k]))
-            fail(ErrorKind::input, "argument {}: is '{}', allowed is text in UTF-8", k, std::string_view(argv[k]));
+            fail(ErrorKind::input, "argument {}: {}", k, must_be(std::string_view(argv[k]), "text in UTF-8"));
 }
 
 void run_program(const Program& program, int argc, char** argv) {

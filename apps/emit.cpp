@@ -2,7 +2,6 @@
 #include "apps/command_line.hpp"
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
-#include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/plan_folder.hpp"
@@ -23,8 +22,9 @@ struct Emit {
 
     void run() const {
         options.apply();
-        for (const auto& [name, value] : {std::pair{"--plan", &plan}, {"--target", &target}, {"--out", &out}})
-            if (value->empty()) fail(ErrorKind::input, "{}: is missing", name);
+        require_given({{!plan.empty(), "--plan DIR", "the folder of a plan"},
+                       {!target.empty(), "--target TARGET", "`pipeweaver list targets` names the known ones"},
+                       {!out.empty(), "--out DIR", "a folder for the files"}});
         const auto files = emit::emit(plan, target, out);
         write_files(files);
         for (const auto& file : files) print_text("{}\n", file.path.string());

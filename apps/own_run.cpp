@@ -146,11 +146,11 @@ void OwnRunOptions::add_to(OptionTable& options) {
     options.group("A run of your own, in place of RUNS.csv");
     options.parsed("measured", "TIME", "the step as it was measured, like 4.5s", [this](const std::string& text) {
         measured = parse_duration(text);
-        if (*measured <= Duration{}) fail(ErrorKind::input, "is {}, allowed are times above 0", text);
+        if (*measured <= Duration{}) fail(ErrorKind::input, "{}", must_be(text, "a time above 0"));
     });
     options.parsed("memory", "SIZE", "the peak of the fullest GPU, like 61GiB", [this](const std::string& text) {
         memory = parse_bytes(text);
-        if (*memory <= Bytes{}) fail(ErrorKind::input, "is {}, allowed are sizes above 0", text);
+        if (*memory <= Bytes{}) fail(ErrorKind::input, "{}", must_be(text, "a size above 0"));
     });
     options.choice("memory-kind", memory_kind, memory_kinds(),
                    "what that peak is: of tensors, of PyTorch's allocator, or as nvidia-smi shows it (default: "

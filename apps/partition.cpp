@@ -3,7 +3,6 @@
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
 #include "apps/interrupt.hpp"
-#include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/partition_table.hpp"
@@ -36,7 +35,9 @@ struct PartitionCommand {
 
     void run() {
         options.apply();
-        if (out.empty()) fail(ErrorKind::input, "--out: is missing, a file for the partition is needed");
+        auto needed = workload.needed();
+        needed.push_back({!out.empty(), "--out FILE", "a file for the partition"});
+        require_given(needed);
         const Interrupt interrupt(console.quiet);
         const OutputFolder folder(std::filesystem::path(out).parent_path());
         const auto time = time_of(budget, Stopwatch());

@@ -58,7 +58,10 @@ struct Plan {
     void run() {
         const Stopwatch start;
         options.apply();
-        if (asked.out.empty()) fail(ErrorKind::input, "--out: is missing, a folder for the plan is needed");
+        // What a script says is taken from it, what a record says from there.
+        auto needed = served.empty() && !launch::is_script(asked.now) ? asked.workload.needed() : std::vector<Needed>();
+        needed.push_back({!asked.out.empty(), "--out DIR", "a folder for the plan"});
+        require_given(needed);
         require_apart_from_folder();
         if (served.empty() && server.url.empty()) {
             take_script();

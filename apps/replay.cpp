@@ -70,7 +70,7 @@ struct ReplaySchedule {
                 fail(ErrorKind::input, "SOLUTION: goes with a problem file, not with a plan's folder");
             return schedule::read_solved(solution_file());
         }
-        if (solution.empty()) fail(ErrorKind::input, "SOLUTION: is missing, a solution file is needed");
+        if (solution.empty()) fail_missing("SOLUTION", "a solution file");
         auto file = schedule::read_problem(problem);
         auto schedule = schedule::read_schedule(solution, file);
         return {std::move(file), std::move(schedule)};

@@ -63,8 +63,8 @@ struct Solve {
                  "them");
         stages.check(problem);
         if (stages.given()) return solve_stages();
-        if (problem.empty()) fail(ErrorKind::input, "PROBLEM: is missing, a problem file or --stages is needed");
-        if (out.empty()) fail(ErrorKind::input, "--out: is missing, a file for the solution is needed");
+        require_given({{!problem.empty(), "PROBLEM", "a problem file, or --stages FILE"},
+                       {!out.empty(), "--out FILE", "a file for the solution"}});
         check_options();
         const Interrupt interrupt(console.quiet);
         const OutputFolder folder(std::filesystem::path(out).parent_path());
@@ -124,7 +124,8 @@ struct Solve {
     }
 
     void solve_stages() const {
-        if (out.empty()) fail(ErrorKind::input, "--out: is missing, a folder for the answer is needed");
+        require_given({{stages.microbatches.has_value(), "--microbatches N", "of a step of these stages"},
+                       {!out.empty(), "--out DIR", "a folder for the answer"}});
         if (!policy.empty() || !warm.empty() || !warm_problem.empty())
             fail(ErrorKind::input, "{}: does not go with --stages, which compares all policies",
                  policy.empty() ? for_a_start() : "--policy");

@@ -45,7 +45,6 @@ void StageOptions::add_to(Options& options) {
 void StageOptions::check(const std::string& problem) const {
     if (given()) {
         if (!problem.empty()) fail(ErrorKind::input, "--stages: takes the place of the problem file '{}'", problem);
-        if (!microbatches) fail(ErrorKind::input, "--microbatches: is missing, --stages needs their number");
         return;
     }
     const char* alone = microbatches ? "microbatches" : capacity ? "capacity" : link ? "link" : nullptr;

@@ -32,7 +32,7 @@ struct StageOptions {
     /// Throws Error{input} where they contradict each other or a problem file.
     void check(const std::string& problem) const;
 
-    /// Plans, writes the folder and prints the answer. Pre: given(), check() passed.
+    /// Plans, writes the folder and prints the answer. Pre: given(), check() passed, microbatches.
     void solve(const StagesWanted& wanted, const Limits& limits, const Console& console) const;
 };
 

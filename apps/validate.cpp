@@ -195,9 +195,9 @@ struct Validate {
 
     void run() const {
         options.apply();
-        if (own.given() != runs_file.empty())
-            fail(ErrorKind::input, "RUNS.csv: {}, allowed is one of a file of runs and --measured",
-                 own.given() ? "goes without --measured" : "is missing");
+        require_given(
+            {{own.given() || !runs_file.empty(), "RUNS.csv", "a file of runs, or --measured TIME of your own"}});
+        if (own.given() && !runs_file.empty()) fail(ErrorKind::input, "RUNS.csv: goes without --measured");
         if (own.given()) return validate_own();
         own.require_none();
         validate_published();

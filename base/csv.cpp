@@ -131,7 +131,7 @@ std::int64_t CsvTable::integer(std::size_t row, std::size_t column, std::int64_t
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
     if (error != std::errc{} || end != cell.data() + cell.size() || value < low || value > high)
-        fail_at(row, column, fmt::format("is '{}', allowed are whole numbers from {} to {}", cell, low, high));
+        fail_at(row, column, must_be(cell, a_whole_number(low, high)));
     return value;
 }
 
@@ -141,7 +141,7 @@ double CsvTable::number(std::size_t row, std::size_t column, double above, doubl
     const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
     if (error != std::errc{} || end != cell.data() + cell.size() || !std::isfinite(value) || value <= above ||
         value > high)
-        fail_at(row, column, fmt::format("is '{}', allowed are numbers above {} and up to {}", cell, above, high));
+        fail_at(row, column, must_be(cell, fmt::format("a number above {} and up to {}", above, high)));
     return value;
 }
 

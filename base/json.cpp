@@ -243,7 +243,7 @@ std::int64_t Json::integer(std::int64_t low, std::int64_t high) const {
         (!value_->is_number_unsigned() || value_->get<std::uint64_t>() <= static_cast<std::uint64_t>(largest));
     if (fits && value_->get<std::int64_t>() >= low && value_->get<std::int64_t>() <= high)
         return value_->get<std::int64_t>();
-    fail(fmt::format("is {}, allowed are whole numbers from {} to {}", shown(*value_), low, high));
+    fail(shown_must_be(shown(*value_), a_whole_number(low, high)));
 }
 
 double Json::number(double low, double high) const {
@@ -251,11 +251,11 @@ double Json::number(double low, double high) const {
         const auto value = value_->get<double>();
         if (std::isfinite(value) && value >= low && value <= high) return value;
     }
-    fail(fmt::format("is {}, allowed are numbers from {} to {}", shown(*value_), low, high));
+    fail(shown_must_be(shown(*value_), a_number(low, high)));
 }
 
 bool Json::boolean() const {
-    if (!value_->is_boolean()) fail(fmt::format("is {}, allowed are true and false", shown(*value_)));
+    if (!value_->is_boolean()) fail(shown_must_be(shown(*value_), "true or false"));
     return value_->get<bool>();
 }
 
@@ -269,8 +269,7 @@ std::string Json::one_of(std::initializer_list<std::string_view> allowed) const 
     if (std::find(allowed.begin(), allowed.end(), value) != allowed.end()) return value;
     const std::vector<std::string> names(allowed.begin(), allowed.end());
     const auto near = nearest(value, names);
-    fail(fmt::format("is '{}', allowed are {}{}", value, fmt::join(names, ", "),
-                     near ? fmt::format(" (did you mean '{}'?)", *near) : ""));
+    fail(must_be(value, pipeweaver::one_of(names)) + (near ? fmt::format(" (did you mean '{}'?)", *near) : ""));
 }
 
 }  // namespace pipeweaver

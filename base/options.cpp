@@ -1,6 +1,7 @@
 #include "pipeweaver/base/options.hpp"
 
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/text.hpp"
 
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -34,7 +35,7 @@ std::optional<double> number_in(std::string_view text, double low, double high) 
 
 std::int64_t parse_integer(std::string_view name, std::string_view text, std::int64_t low, std::int64_t high) {
     if (const auto value = integer_in(text, low, high)) return *value;
-    fail(ErrorKind::input, "{}: is '{}', allowed are whole numbers from {} to {}", name, text, low, high);
+    fail(ErrorKind::input, "{}: {}", name, must_be(text, a_whole_number(low, high)));
 }
 
 std::vector<std::string> parts_of(std::string_view text) {
@@ -65,13 +66,24 @@ std::vector<std::int64_t> parse_integers(std::string_view name, std::string_view
 
 double parse_number(std::string_view name, std::string_view text, double low, double high) {
     if (const auto value = number_in(text, low, high)) return *value;
-    fail(ErrorKind::input, "{}: is '{}', allowed are numbers from {} to {}", name, text, low, high);
+    fail(ErrorKind::input, "{}: {}", name, must_be(text, a_number(low, high)));
 }
 
 std::string text_of(double value) {
     std::array<char, 400> text{};
     const auto end = std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed).ptr;
     return {text.data(), end};
+}
+
+void require_given(const std::vector<Needed>& all) {
+    std::string missing;
+    for (const Needed& one : all)
+        if (!one.given) missing += fmt::format("{}{}: {}", missing.empty() ? "" : "; ", one.option, one.what);
+    if (!missing.empty()) fail(ErrorKind::input, "missing {}", missing);
+}
+
+void fail_missing(std::string_view option, std::string_view what) {
+    fail(ErrorKind::input, "missing {}: {}", option, what);
 }
 
 void OptionTable::add(Entry entry) {
@@ -107,8 +119,7 @@ void OptionTable::choice(const std::string& name, std::string& value, const std:
         name, fmt::format("{}", fmt::join(allowed, "|")), about,
         [=, &value](const std::string& given) {
             if (std::find(allowed.begin(), allowed.end(), given) == allowed.end())
-                fail(ErrorKind::input, "--{}: is '{}', allowed {} {}", name, given, allowed.size() == 1 ? "is" : "are",
-                     fmt::join(allowed, ", "));
+                fail(ErrorKind::input, "--{}: {}", name, must_be(given, one_of(allowed)));
             value = given;
         },
         unless_as_now(value));

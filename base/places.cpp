@@ -99,7 +99,7 @@ Place place_of(const fs::path& asked) {
     }
     if (S_ISDIR(is.st_mode)) fail(ErrorKind::io, "{}: is a folder, a file is needed", asked.string());
     if (S_ISSOCK(is.st_mode) || S_ISBLK(is.st_mode))
-        fail(ErrorKind::io, "{}: is a {}, allowed are files, pipes and terminals", asked.string(),
+        fail(ErrorKind::io, "{}: is a {}, must be a file, a pipe or a terminal", asked.string(),
              S_ISSOCK(is.st_mode) ? "socket" : "disk");
     if (!may_write(asked, is.st_mode)) fail_writing(asked, "it is read-only");
     place.open = descriptor(place.path);

@@ -132,4 +132,24 @@ std::string unknown(std::string_view what, std::string_view name, std::span<cons
     return fmt::format("unknown {} '{}'; known are {}", what, name, fmt::join(candidates, ", "));
 }
 
+std::string must_be(std::string_view is, std::string_view allowed) {
+    return shown_must_be(fmt::format("'{}'", is), allowed);
+}
+
+std::string must_be(std::int64_t is, std::string_view allowed) { return shown_must_be(std::to_string(is), allowed); }
+
+std::string shown_must_be(std::string_view shown, std::string_view allowed) {
+    return fmt::format("is {}, must be {}", shown, allowed);
+}
+
+std::string one_of(std::span<const std::string> names) {
+    return fmt::format("{}{}", names.size() == 1 ? "" : "one of ", fmt::join(names, ", "));
+}
+
+std::string a_whole_number(std::int64_t low, std::int64_t high) {
+    return fmt::format("a whole number from {} to {}", low, high);
+}
+
+std::string a_number(double low, double high) { return fmt::format("a number from {} to {}", low, high); }
+
 }  // namespace pipeweaver

@@ -54,7 +54,7 @@ struct BenchAccuracy {
 
     void run() {
         options.apply();
-        if (files.empty()) fail(ErrorKind::input, "RUNS.csv: is missing, tables of measured runs are needed");
+        if (files.empty()) fail_missing("RUNS.csv", "tables of measured runs");
         read();
         const auto predictions = validation::predict_all(rows.runs);
         const Accuracy accuracy = accuracy_of(rows.runs, predictions, rows.before);

@@ -6,7 +6,6 @@
 #include "bench/benches.hpp"
 #include "bench/measure.hpp"
 #include "pipeweaver/base/deadline.hpp"
-#include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/planner/plan.hpp"
 #include "pipeweaver/planner/session.hpp"
@@ -55,7 +54,7 @@ struct BenchDraft {
 
     void run() {
         options.apply();
-        if (workload.dataset.empty()) fail(ErrorKind::input, "--dataset: is missing, batches are drawn from it");
+        if (workload.dataset.empty()) fail_missing("--dataset DATASET", "batches are drawn from it");
         const auto execute = limits.executor();
         const auto first = workload.request(1, execute);
         const planner::Session session(first.job, first_plan(first, execute));

@@ -88,7 +88,7 @@ struct BenchPlan {
     void run() {
         const Stopwatch start;
         options.apply();
-        if (workload.dataset.empty()) fail(ErrorKind::input, "--dataset: is missing, batches are drawn from it");
+        if (workload.dataset.empty()) fail_missing("--dataset DATASET", "batches are drawn from it");
         for (std::int64_t seed = 1; seed <= batches; ++seed) add(static_cast<std::uint64_t>(seed));
         console.clear();
         std::sort(gaps.begin(), gaps.end());

@@ -168,7 +168,7 @@ struct BenchReplay {
     }
 
     void run() {
-        if (operands.empty()) fail(ErrorKind::input, "PROBLEMS: are missing, problem files or folders are needed");
+        if (operands.empty()) fail_missing("PROBLEMS", "problem files or folders of them");
         for (const std::string& operand : operands) {
             if (!std::filesystem::is_directory(operand)) add(operand);
             if (std::filesystem::is_directory(operand))

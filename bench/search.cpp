@@ -5,7 +5,6 @@
 #include "bench/benches.hpp"
 #include "bench/measure.hpp"
 #include "bench/search_tables.hpp"
-#include "pipeweaver/base/error.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -25,8 +24,7 @@ struct BenchSearch {
     void run() {
         const Stopwatch start;
         options.apply();
-        if (folder.empty())
-            fail(ErrorKind::input, "FOLDER: is missing, a folder with problem files (pipeweaver-problem/1) is needed");
+        if (folder.empty()) fail_missing("FOLDER", "a folder with problem files (pipeweaver-problem/1)");
         const auto known = references(folder);
         std::vector<SearchedProblem> problems;
         for (const auto& path : problem_files(folder))

@@ -3,6 +3,7 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/option_values.hpp"
+#include "pipeweaver/base/text.hpp"
 
 #include <algorithm>
 #include <string_view>
@@ -17,7 +18,7 @@ void check_path(std::string_view what, std::string_view path) {
     if (std::any_of(path.begin(), path.end(), is_control))
         fail(ErrorKind::input, "--emit-slurm: the path of {} has a line break or another control character", what);
     if (!path.starts_with('/'))
-        fail(ErrorKind::input, "--emit-slurm: the path of {} is '{}', allowed are absolute paths", what, path);
+        fail(ErrorKind::input, "--emit-slurm: the path of {} {}", what, must_be(path, "absolute"));
 }
 
 void check(const SlurmJob& job) {
@@ -25,8 +26,8 @@ void check(const SlurmJob& job) {
     check_path("the working folder", job.folder);
     check_path("the study", job.study);
     check_path("the results", job.results);
-    if (job.shards < 1) fail(ErrorKind::input, "--shards: is 0, allowed are numbers from 1");
-    if (job.threads < 1) fail(ErrorKind::input, "--threads: is {}, allowed are numbers from 1", job.threads);
+    if (job.shards < 1) fail(ErrorKind::input, "--shards: {}", must_be(0, "1 or more"));
+    if (job.threads < 1) fail(ErrorKind::input, "--threads: {}", must_be(job.threads, "1 or more"));
 }
 
 std::string array_script(const SlurmJob& job) {

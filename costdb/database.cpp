@@ -13,6 +13,7 @@
 #include "costdb/transfer/transferred_gemms.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
+#include "pipeweaver/base/text.hpp"
 
 #include <fmt/ranges.h>
 
@@ -174,8 +175,8 @@ Cost CostDatabase::cost(const Attention& query) const {
     require("kv_heads", query.kv_heads);
     require("head_dim", query.head_dim);
     if (query.q_heads % query.kv_heads != 0)
-        fail(ErrorKind::input, "kv_heads: is {}, allowed are divisors of q_heads, which is {}", query.kv_heads,
-             query.q_heads);
+        fail(ErrorKind::input, "kv_heads: {}",
+             must_be(query.kv_heads, fmt::format("a divisor of q_heads, which is {}", query.q_heads)));
     if (query.pass != Pass::forward && query.pass != Pass::backward)
         fail(ErrorKind::input, "pass: attention has no {}, allowed are forward and backward", name_of(query.pass));
     return rounded(tables_->attention.cost(tables_->device, query));
@@ -202,9 +203,11 @@ Cost CostDatabase::cost(const MixtureOfExperts& query) const {
           std::pair{"moe_ep", query.moe_ep}})
         require(name, value);
     if (query.top_k > query.experts)
-        fail(ErrorKind::input, "top_k: is {}, allowed is at most experts, which is {}", query.top_k, query.experts);
+        fail(ErrorKind::input, "top_k: {}",
+             must_be(query.top_k, fmt::format("at most experts, which is {}", query.experts)));
     if (query.moe_ep > query.experts)
-        fail(ErrorKind::input, "moe_ep: is {}, allowed is at most experts, which is {}", query.moe_ep, query.experts);
+        fail(ErrorKind::input, "moe_ep: {}",
+             must_be(query.moe_ep, fmt::format("at most experts, which is {}", query.experts)));
     static_cast<void>(index_of("routing", query.routing, tables_->routings));
     return rounded(tables_->moe.cost(tables_->device, query));
 }

@@ -1,6 +1,7 @@
 #include "pipeweaver/launch/check.hpp"
 
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/options.hpp"
 #include "pipeweaver/launch/model.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
 #include "pipeweaver/workloads/cluster.hpp"
@@ -285,8 +286,8 @@ Checked check_megatron(const CheckAsked& asked, const Executor& execute) {
 // torchtitan's settings say no sizes.
 void require_model(const CheckAsked& asked) {
     if (asked.model.empty())
-        fail(ErrorKind::input,
-             "--model: is missing: torchtitan's settings say no sizes; `pipeweaver list models` names known ones");
+        fail_missing("--model MODEL",
+                     "torchtitan's settings say no sizes; `pipeweaver list models` names the known ones");
 }
 
 Checked check_titan(const CheckAsked& asked, const Executor& execute) {

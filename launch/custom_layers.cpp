@@ -1,5 +1,6 @@
 // LoongForge's --custom-pipeline-layers and --custom-virtual-pipeline-layers.
 #include "pipeweaver/base/options.hpp"
+#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/launch/spellings.hpp"
 
 #include <fmt/format.h>
@@ -23,9 +24,7 @@ Numbers numbers(std::string_view name, const std::string& text) {
     std::vector<std::int64_t> all;
     for (const std::string& part : parts_of(text)) {
         const auto number = integer_in(part, 0, most_custom_layers);
-        if (!number)
-            return {{},
-                    fmt::format("{}: is '{}', allowed are whole numbers from 0 to {}", name, part, most_custom_layers)};
+        if (!number) return {{}, fmt::format("{}: {}", name, must_be(part, a_whole_number(0, most_custom_layers)))};
         all.push_back(*number);
     }
     if (all.size() < 2) return {{}, fmt::format("{}: '{}' is of one rank, allowed are two and more", name, text)};

@@ -1,4 +1,5 @@
 // "pipeweaver-launch/1", written and read back strictly.
+#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emulator/stages.hpp"
 #include "pipeweaver/launch/launch.hpp"
 #include "pipeweaver/planner/targets.hpp"
@@ -200,8 +201,7 @@ private:
 
     static void check_setting(const Json& json) {
         if (!emulator::recompute_named(json.text()))
-            json.fail(fmt::format("is '{}', allowed are {} and by-rank", json.text(),
-                                  fmt::join(emulator::recompute_names(), ", ")));
+            json.fail(must_be(json.text(), one_of(emulator::recompute_names()) + ", by-rank"));
     }
 
     void read_figures() {

@@ -166,8 +166,7 @@ TakenScript take_script(planner::PlanOptions& plan) {
     const std::string file = std::exchange(plan.now, {});
     WorkloadOptions& workload = plan.workload;
     if (!plan.layers.empty()) fail(ErrorKind::input, "--layers: goes without --now {}, which says them", file);
-    if (workload.cluster.empty())
-        fail(ErrorKind::input, "--cluster: is missing; `pipeweaver list clusters` names the known ones");
+    require_given({planner::needed_cluster(workload.cluster)});
     const std::int64_t gpus = workloads::find_cluster(workload.cluster).gpus;
     const SaidLaunch said = read_launch(file, std::nullopt, parse_variables(plan.set));
     MegatronLaunch launch = launch_in(said, file);

@@ -39,10 +39,8 @@ std::optional<ModuleLayout> parse_layout(const std::string& degree, std::size_t 
     const std::int64_t gpus = setup.layout.gpus_of_rank();
     const auto number = integer_in(tp, 1, gpus);
     if (!number)
-        fail(ErrorKind::input,
-             "--module-tp {}: is '{}', allowed are auto and whole numbers from 1 to {}, the GPUs of "
-             "a rank",
-             part, tp, gpus);
+        fail(ErrorKind::input, "--module-tp {}: {}", part,
+             must_be(tp, fmt::format("auto or {}, the GPUs of a rank", a_whole_number(1, gpus))));
     ModuleLayout layout{*number, 1};
     if (*number != setup.layout.tp || setup.layout.cp > 1) layout = usual_sharing(setup, module, *number);
     if (colon != std::string::npos) {
@@ -93,8 +91,7 @@ AskedLayouts parse_module_tp(const std::string& text, const Setup& setup) {
     for (const std::string& part : parts_of(text)) {
         const std::size_t equals = part.find('=');
         if (equals == std::string::npos)
-            fail(ErrorKind::input, "--module-tp: is '{}', allowed is auto or MODULE=TP, like vit=1,audio=2:split",
-                 part);
+            fail(ErrorKind::input, "--module-tp: {}", must_be(part, "auto or MODULE=TP, like vit=1,audio=2:split"));
         const std::size_t module = module_called(part.substr(0, equals), setup.model);
         if (std::exchange(seen[module], 1) != 0)
             fail(ErrorKind::input, "--module-tp: names '{}' twice", setup.model.modules[module].name);

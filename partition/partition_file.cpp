@@ -111,8 +111,8 @@ private:
             if (names.back() != name) continue;
             if (!seen_.emplace(m, true).second) json.fail(fmt::format("'{}' is there twice", name));
             if (m + 1 != seen_.size())
-                json.fail(fmt::format("is '{}', allowed is '{}': all modules in the order of the model", name,
-                                      model_.modules[seen_.size() - 1].name));
+                json.fail(must_be(name, fmt::format("'{}': all modules in the order of the model",
+                                                    model_.modules[seen_.size() - 1].name)));
             return m;
         }
         json.fail(unknown("module", name, names));
@@ -173,8 +173,8 @@ private:
             const std::int64_t first = stage.at("first_layer").integer();
             if (first != next)
                 stage.at("first_layer")
-                    .fail(fmt::format("is {}, allowed is {}: every layer of '{}' is needed once, in order", first, next,
-                                      model_.modules[m].name));
+                    .fail(must_be(first, fmt::format("{}: every layer of '{}' is needed once, in order", next,
+                                                     model_.modules[m].name)));
             if (next == layers)
                 stage.fail(fmt::format("is one more than the {} layers of '{}' fill", layers, model_.modules[m].name));
             const std::int64_t count = stage.at("layers").integer(1, layers - next);
@@ -197,7 +197,7 @@ private:
         }
         if (number != stages_)
             json.at("stage").fail(
-                fmt::format("is {}, allowed is {}: stages are numbered in order, chain after chain", number, stages_));
+                must_be(number, fmt::format("{}: stages are numbered in order, chain after chain", stages_)));
         ++stages_;
         chain.stages.push_back({rank, {part}});
     }
@@ -225,8 +225,7 @@ std::vector<Recompute> read_modes(const Json& json) {
     for (const Json& mode : json.elements()) {
         const auto known = recompute_named(mode.text());
         if (!known || !is_for_plans(*known))
-            mode.fail(fmt::format("is '{}', allowed are none, selective, half, full and blocks:N with N of 1 or more",
-                                  mode.text()));
+            mode.fail(must_be(mode.text(), "one of none, selective, half, full, blocks:N with N of 1 or more"));
         if (std::find(modes.begin(), modes.end(), *known) != modes.end())
             mode.fail(fmt::format("'{}' is there twice", mode.text()));
         modes.push_back(*known);

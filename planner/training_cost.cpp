@@ -2,6 +2,7 @@
 
 #include "pipeweaver/base/assert.hpp"
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/text.hpp"
 
 #include <fmt/format.h>
 
@@ -53,7 +54,7 @@ std::int64_t parse_tokens(const std::string& text) {
         if (after + 1 == end && std::toupper(static_cast<unsigned char>(*after)) == unit.letter) factor = unit.tokens;
     const double tokens = number * factor;
     if (error != std::errc{} || !(tokens >= 1 && tokens <= most_tokens))
-        fail(ErrorKind::input, "is '{}', allowed are numbers of tokens up to 10000T, like 300B", text);
+        fail(ErrorKind::input, "{}", must_be(text, "a number of tokens up to 10000T, like 300B"));
     return std::llround(tokens);
 }
 

@@ -89,7 +89,7 @@ struct Study {
 
     nb::bytes judge(std::size_t number, int threads) {
         if (number >= study.cells.size())
-            fail(ErrorKind::input, "cell: is {}, allowed are 0 to {}", number, study.cells.size() - 1);
+            fail(ErrorKind::input, "cell: is {}, must be 0 to {}", number, study.cells.size() - 1);
         std::string text;
         {
             const nb::gil_scoped_release unlock;

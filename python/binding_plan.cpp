@@ -87,7 +87,7 @@ struct Plan {
     std::string rank_actions(std::size_t r, std::size_t rank) const {
         const auto all = emit::actions_of(job, batch, replica(r), emit::loss_totals(job, batch, plan.partition()));
         if (rank >= all.ranks.size())
-            fail(ErrorKind::input, "rank: is {}, allowed are 0 to {}", rank, all.ranks.size() - 1);
+            fail(ErrorKind::input, "rank: is {}, must be 0 to {}", rank, all.ranks.size() - 1);
         return emit::RankLists(all).to_json(rank);
     }
 

@@ -44,7 +44,7 @@ std::shared_ptr<Problem> from_stages(const std::string& name, const std::optiona
     table.parsed("link", {}, {}, [&](const std::string& text) { asked.link = parse_bandwidth(text); });
     const JsonDocument document("from_stages", options);
     table.configure(document.root());
-    if (!microbatches) fail(ErrorKind::input, "from_stages: microbatches: is missing, their number is needed");
+    if (!microbatches) fail(ErrorKind::input, "from_stages: missing microbatches: their number");
     asked.microbatches = *microbatches;
     if (for_torch) asked = planner::stage_options(asked, planner::target("torch-csv"));
     const auto stages = csv ? schedule::parse_stage_table(name, *csv) : schedule::read_stage_table(name);

@@ -49,7 +49,7 @@ void require_task(const Problem& problem, TaskId task, const std::string& where)
 }
 
 void require_not_negative(std::int64_t value, const std::string& where) {
-    if (value < 0) fail(ErrorKind::input, "{}: is {}, allowed are whole numbers from 0", where, value);
+    if (value < 0) fail(ErrorKind::input, "{}: {}", where, must_be(value, "a whole number from 0"));
 }
 
 void validate_ranks(const Problem& problem) {
@@ -74,8 +74,8 @@ void validate_tasks(const Problem& problem) {
             fail(ErrorKind::input, "tasks[{}].rank: there is no rank {}, the last is {}", i, index(task.rank),
                  problem.ranks.size() - 1);
         if (task.duration < Duration{1})
-            fail(ErrorKind::input, "tasks[{}].duration_ns: is {}, allowed are whole numbers from 1", i,
-                 task.duration.count());
+            fail(ErrorKind::input, "tasks[{}].duration_ns: {}", i,
+                 must_be(task.duration.count(), "a whole number from 1"));
         require_not_negative(task.acquire.count, fmt::format("tasks[{}].acquire_bytes", i));
         require_not_negative(task.release.count, fmt::format("tasks[{}].release_bytes", i));
     }

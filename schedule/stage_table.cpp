@@ -61,9 +61,8 @@ private:
 StageTimes read_row(const Cells& cells, std::size_t row) {
     const std::int64_t number = cells.integer(row, stage, most_stage_tasks);
     if (number != static_cast<std::int64_t>(row))
-        cells.fail_at(
-            row, stage,
-            fmt::format("is {}, allowed is {}: stages are numbered from 0, in order, without holes", number, row));
+        cells.fail_at(row, stage,
+                      must_be(number, fmt::format("{}: stages are numbered from 0, in order, without holes", row)));
     StageTimes times;
     times.rank = RankId{static_cast<std::uint32_t>(cells.integer(row, rank, most_ranks - 1))};
     times.forward = cells.time(row, forward_us);

@@ -4,6 +4,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/json.hpp"
+#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/planner/record.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
 
@@ -79,8 +80,8 @@ void require_in_limits(const planner::WorkloadOptions& workload, const OpenLimit
     const std::int64_t drawn =
         std::max(workload.microbatches.value_or(0), workload.global_batch ? workload.global_batch->number : 0);
     if (drawn > static_cast<std::int64_t>(limits.most_samples))
-        fail(ErrorKind::limit, "config: {}: is {}, allowed are {}",
-             workload.global_batch ? "global-batch" : "microbatches", drawn, limits.most_samples);
+        fail(ErrorKind::limit, "config: {}: {}", workload.global_batch ? "global-batch" : "microbatches",
+             must_be(drawn, fmt::format("at most {}", limits.most_samples)));
 }
 
 planner::Wanted wanted_of(const planner::SessionOptions& options, const planner::Job& job, const OpenLimits& limits) {
@@ -110,7 +111,7 @@ std::string open_session(std::string_view asked, const OpenLimits& limits, const
     require_in_limits(options.asked.plan.workload, limits);
     const auto budget = options.asked.limits.budget;
     if (budget.value_or(limits.most_budget) > limits.most_budget)
-        fail(ErrorKind::input, "config: budget: is {} s, allowed are times up to {} s",
+        fail(ErrorKind::input, "config: budget: is {} s, must be at most {} s",
              static_cast<double>(budget->count()) / 1e9, static_cast<double>(limits.most_budget.count()) / 1e9);
     const auto request = options.request(execute);
     const auto wanted = wanted_of(options, request.job, limits);

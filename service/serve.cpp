@@ -3,6 +3,7 @@
 #include "pipeweaver/base/deadline.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/options.hpp"
+#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/service/client.hpp"
 #include "service/http/http.hpp"
 #include "service/http/routes.hpp"
@@ -35,7 +36,7 @@ struct Address {
 Address address_of(const std::string& text) {
     const std::size_t colon = text.rfind(':');
     if (colon == std::string::npos || colon == 0)
-        fail(ErrorKind::input, "--http: is '{}', allowed is ADDRESS:PORT, like 127.0.0.1:8080 or [::1]:8080", text);
+        fail(ErrorKind::input, "--http: {}", must_be(text, "ADDRESS:PORT, like 127.0.0.1:8080 or [::1]:8080"));
     Address address;
     address.host = text.substr(0, colon);
     if (address.host.starts_with('[') && address.host.ends_with(']'))

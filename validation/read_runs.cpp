@@ -1,4 +1,5 @@
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/validation/published_run.hpp"
 
 #include <fmt/ranges.h>
@@ -80,9 +81,8 @@ PublishedRun::Count count(const CsvTable& table, std::size_t row, std::size_t co
     if (table.text(row, column).empty()) return std::nullopt;
     const double value = table.number(row, column, 0, limit);
     if (value != std::floor(value))
-        table.fail_at(
-            row, column,
-            fmt::format("is '{}', allowed are whole numbers from 1 to {:.0f}", table.text(row, column), limit));
+        table.fail_at(row, column,
+                      must_be(table.text(row, column), fmt::format("a whole number from 1 to {:.0f}", limit)));
     return static_cast<std::int64_t>(value);
 }
 
@@ -129,9 +129,7 @@ void read_flops(const CsvTable& table, std::vector<PublishedRun>& runs) {
         read_cell(runs[row], [&](PublishedRun& run) {
             const std::string_view text = table.text(row, *column);
             run.flops = flops_called(text);
-            if (!run.flops && !text.empty())
-                table.fail_at(row, *column,
-                              fmt::format("is '{}', allowed are {}", text, fmt::join(flops_names(), ", ")));
+            if (!run.flops && !text.empty()) table.fail_at(row, *column, must_be(text, one_of(flops_names())));
         });
 }
 

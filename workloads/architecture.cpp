@@ -1,6 +1,7 @@
 #include "workloads/architecture.hpp"
 
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/text.hpp"
 #include "workloads/fields.hpp"
 
 #include <nlohmann/json.hpp>
@@ -102,7 +103,7 @@ LinearAttention parse_linear(const Json& json) {
     linear.key_heads = json.at("key_heads").integer(1, linear.value_heads);
     if (linear.value_heads % linear.key_heads != 0)
         json.at("key_heads")
-            .fail(fmt::format("is {}, allowed are divisors of value_heads ({})", linear.key_heads, linear.value_heads));
+            .fail(must_be(linear.key_heads, fmt::format("a divisor of value_heads ({})", linear.value_heads)));
     linear.key_dim = json.at("key_dim").integer(1, 10'000);
     linear.value_dim = json.at("value_dim").integer(1, 10'000);
     linear.convolution = integer_or(json, "convolution", 4, 1, 1'000);
@@ -157,7 +158,7 @@ void parse_heads(const Json& json, Architecture& a) {
     a.heads = json.at("heads").integer(1, most_heads);
     a.kv_heads = integer_or(json, "kv_heads", a.heads, 1, a.heads);
     if (a.heads % a.kv_heads != 0)
-        json.at("kv_heads").fail(fmt::format("is {}, allowed are divisors of heads ({})", a.kv_heads, a.heads));
+        json.at("kv_heads").fail(must_be(a.kv_heads, fmt::format("a divisor of heads ({})", a.heads)));
     if (!json.find("head_dim") && a.hidden % a.heads != 0)
         json.fail(fmt::format("hidden ({}) is no multiple of heads ({}): head_dim is needed", a.hidden, a.heads));
     a.head_dim = integer_or(json, "head_dim", a.hidden / a.heads, 1, 10'000);

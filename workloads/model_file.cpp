@@ -261,8 +261,8 @@ void check_widths(const Json& json, const Model& model, const ModelEdge& edge) {
     const std::int64_t widest = from.hidden * edge.token_reduction;
     if (edge.projector_in < from.hidden || edge.projector_in > widest)
         json.at("edges").fail(fmt::format(
-            "{}: in of the projector is {}, allowed are {} (hidden of '{}') to {} (that of token_reduction patches)",
-            joins, edge.projector_in, from.hidden, model.modules[edge.from].name, widest));
+            "{}: in of the projector is {}, must be {} (hidden of '{}') to {} (that of token_reduction patches)", joins,
+            edge.projector_in, from.hidden, model.modules[edge.from].name, widest));
     if (edge.projector_out != to.hidden)
         json.at("edges").fail(fmt::format("{}: out of the projector is {}, needed is {} (hidden of '{}')", joins,
                                           edge.projector_out, to.hidden, model.modules[edge.to].name));

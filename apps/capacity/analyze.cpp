@@ -32,7 +32,7 @@ std::int64_t parse_context(const std::string& text) {
     const bool thousands = after + 1 == end && (*after == 'k' || *after == 'K');
     if (error == std::errc{} && (after == end || thousands) && tokens > 0 && tokens <= most / thousand)
         return thousands ? tokens * thousand : tokens;
-    fail(ErrorKind::input, "--context: is '{}', allowed are numbers of tokens, like 8192 or 8k", text);
+    fail(ErrorKind::input, "--context: {}", must_be(text, "a number of tokens, like 8192 or 8k"));
 }
 
 // The language model of a model.

@@ -71,9 +71,9 @@ struct Capacity {
 
 private:
     void require() const {
-        if (operands.empty()) fail(ErrorKind::input, "STUDY: is missing, a study file is needed");
+        require_given({{!operands.empty(), "STUDY", "a study file"},
+                       {!out.empty() || !jobs.empty(), "--out DIR", "a folder for the study"}});
         if (jobs.empty() && shards) fail(ErrorKind::input, "--shards: goes with --emit-slurm alone");
-        if (out.empty() && jobs.empty()) fail(ErrorKind::input, "--out: is missing, a folder for the study is needed");
         const bool merges = operands.front() == "merge";
         if (!merges && operands.size() > 1)
             fail(ErrorKind::input, "{}: is one operand too many, allowed is one study", operands[1]);

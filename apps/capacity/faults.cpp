@@ -28,14 +28,12 @@ using workloads::NetworkKind;
 
 // "2%" as 0.02; the option's name is put in front of what is wrong.
 double parse_share(const std::string& text, double low_percent, double high_percent) {
-    try {
-        if (text == "0" && low_percent == 0) return 0;
-        if (text.ends_with('%'))
-            return parse_number("", text.substr(0, text.size() - 1), low_percent, high_percent) / 100;
-    } catch (const Error&) {  // said below, with the sign
-    }
-    fail(ErrorKind::input, "is '{}', allowed are percentages from {}% to {}%, like 2%", text, low_percent,
-         high_percent);
+    if (text == "0" && low_percent == 0) return 0;
+    if (text.ends_with('%'))
+        if (const auto percent = number_in(text.substr(0, text.size() - 1), low_percent, high_percent))
+            return *percent / 100;
+    fail(ErrorKind::input, "{}",
+         must_be(text, fmt::format("a percentage from {}% to {}%, like 2%", low_percent, high_percent)));
 }
 
 // A line of the table.

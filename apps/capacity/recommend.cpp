@@ -98,8 +98,10 @@ private:
         const auto set = [&](std::string_view name, const std::string& text) {
             if (!text.empty()) asked.plan.set(name, text);
         };
-        if (model.empty()) fail(ErrorKind::input, "--model: is missing; `pipeweaver list models` names the known ones");
-        if (asked.tokens.empty()) fail(ErrorKind::input, "--tokens: is missing, of the whole training run, like 300B");
+        require_given(
+            {planner::needed_model(model),
+             {!asked.tokens.empty(), "--tokens TOKENS", "of the whole training run, like 300B"},
+             {!batch.empty() || !dataset.empty(), "--batch FILE or --dataset DATASET", "the samples of a step"}});
         set("model", model);
         set("dataset", dataset);
         set("batch", batch);
@@ -110,7 +112,7 @@ private:
         set("too-long", too_long);
         set("headroom", headroom);
         set("target", target);
-        if (dataset.empty() == batch.empty())
+        if (!dataset.empty() && !batch.empty())
             fail(ErrorKind::input, "--batch, --dataset: exactly one of the two is needed");
         if (!batch.empty() && !global_batch.empty())
             fail(ErrorKind::input,

@@ -57,7 +57,7 @@ private:
     static Duration restart_of(const std::string& text) {
         const Duration time = parse_duration(text);
         if (time <= std::chrono::hours(24)) return time;
-        fail(ErrorKind::input, "is '{}', allowed is up to 24h", text);
+        fail(ErrorKind::input, "{}", must_be(text, "at most 24h"));
     }
 
     static void add_policy(std::vector<QueuePolicy>& asked, const std::string& name) {

@@ -4,10 +4,10 @@
 #include "apps/command_line.hpp"
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
-#include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/base/text_table.hpp"
+#include "pipeweaver/planner/workload_options.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -39,10 +39,7 @@ struct SupportCommand {
 
     void run() {
         options.apply();
-        if (asked.model.empty())
-            fail(ErrorKind::input, "--model: is missing; `pipeweaver list models` names the known ones");
-        if (asked.cluster.empty())
-            fail(ErrorKind::input, "--cluster: is missing; `pipeweaver list clusters` names the known ones");
+        require_given({planner::needed_model(asked.model), planner::needed_cluster(asked.cluster)});
         Limits limits;
         limits.threads = threads.value_or(0);
         const auto support = capacity::support_of(asked, limits.executor());

@@ -44,8 +44,10 @@ struct Calibrate {
 
     void run() {
         options.apply();
-        if (device.empty()) fail(ErrorKind::input, "--device: is missing, the device to be served is needed");
-        if (!steps.empty()) return calibrate_steps(steps, device, database, required_out());
+        const bool writes_database = !steps.empty() || !measured.empty();
+        require_given({{!device.empty(), "--device DEVICE", "the device to be served"},
+                       {!out.empty() || !writes_database, "--out FILE", "a database to write"}});
+        if (!steps.empty()) return calibrate_steps(steps, device, database, out);
         if (donor.empty())
             fail(ErrorKind::input,
                  "costdb calibrate: give --donor DEVICE (a transfer) or --steps FILE (in-situ factors)");
@@ -59,11 +61,6 @@ struct Calibrate {
             carry_over(from);
     }
 
-    const std::string& required_out() const {
-        if (out.empty()) fail(ErrorKind::input, "--out: is missing, a database to write is needed");
-        return out;
-    }
-
     void choose(const CostDatabase& from) const {
         const auto wanted =
             needs.empty() ? costdb::big_gemms(from, device) : costdb::needed_gemms(CsvTable::read(needs));
@@ -74,7 +71,6 @@ struct Calibrate {
     }
 
     void carry_over(const CostDatabase& from) const {
-        required_out();
         auto own = costdb::read_measurements(measured, device, origin, licence);
         costdb::Transferred transferred;
         try {

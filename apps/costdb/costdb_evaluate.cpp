@@ -4,6 +4,7 @@
 #include "apps/costdb/costdb_commands.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
+#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/costdb/evaluate.hpp"
 
 #include <fmt/core.h>
@@ -143,7 +144,7 @@ struct Evaluate {
     void try_transfer(OrderedJson& answer) const {
         const auto colon = transfer.find(':');
         if (colon == std::string::npos)
-            fail(ErrorKind::input, "--transfer: is '{}', allowed is DONOR:DEVICE, such as a100_sxm:h100_sxm", transfer);
+            fail(ErrorKind::input, "--transfer: {}", must_be(transfer, "DONOR:DEVICE, such as a100_sxm:h100_sxm"));
         const auto donor = opened(transfer.substr(0, colon)), served = opened(transfer.substr(colon + 1));
         const auto trial = costdb::try_transfer(donor, served, static_cast<std::size_t>(points));
         answer["donor"] = donor.device();

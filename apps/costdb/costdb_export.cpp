@@ -2,7 +2,6 @@
 #include "apps/command_line.hpp"
 #include "apps/console.hpp"
 #include "apps/costdb/costdb_commands.hpp"
-#include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/costdb/export.hpp"
 
@@ -24,8 +23,9 @@ struct Export {
 
     void run() const {
         options.apply();
-        for (const auto& [name, value] : {std::pair{"device", &device}, {"op", &table}, {"out", &out}})
-            if (value->empty()) fail(ErrorKind::input, "--{}: is missing", name);
+        require_given({{!device.empty(), "--device DEVICE", "whose points"},
+                       {!table.empty(), "--op TABLE", "which table"},
+                       {!out.empty(), "--out FILE", "a table to write"}});
         const auto costs =
             database.empty() ? costdb::CostDatabase::embedded(device) : costdb::CostDatabase::read(database, device);
         const auto exported = costdb::export_table(costs.measurements(), table);

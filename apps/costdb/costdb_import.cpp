@@ -43,13 +43,13 @@ void check(const ImportAsked& asked) {
     if (inputs != 1) fail(ErrorKind::input, "costdb import: give one of --default FOLDER, --trace FILE and tables");
     if (!asked.output.empty() && !asked.into.empty())
         fail(ErrorKind::input, "--into: adds to a database, --out writes a new one; give one of them");
-    if (!asked.folder.empty() && asked.output.empty()) fail(ErrorKind::input, "--out: is missing");
+    if (!asked.folder.empty() && asked.output.empty()) fail_missing("--out FILE", "a database to write");
     if (asked.trace.empty() && asked.output.empty() && asked.into.empty())
-        fail(ErrorKind::input, "--out: is missing; it writes a new database, --into adds to one");
+        fail_missing("--out FILE", "a new database to write; --into adds to one");
     for (const auto& [name, value] : {std::pair("--kernels", &asked.kernels), std::pair("--json", &asked.json)})
         if (!value->empty() && asked.trace.empty()) fail(ErrorKind::input, "{}: is for --trace only", name);
     if (asked.gpus_per_node < 1 || asked.gpus_per_node > 1024)
-        fail(ErrorKind::input, "--gpus-per-node: is {}, allowed are 1 to 1024", asked.gpus_per_node);
+        fail(ErrorKind::input, "--gpus-per-node: {}", must_be(asked.gpus_per_node, a_whole_number(1, 1024)));
 }
 
 void print(const costdb::Imported& done, const ImportAsked& asked) {

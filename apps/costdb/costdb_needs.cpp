@@ -2,7 +2,6 @@
 #include "apps/command_line.hpp"
 #include "apps/console.hpp"
 #include "apps/costdb/costdb_commands.hpp"
-#include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emit/needs_files.hpp"
 #include "pipeweaver/planner/job_options.hpp"
 
@@ -23,7 +22,9 @@ struct CostdbNeeds {
 
     void run() {
         options.apply();
-        if (out.empty()) fail(ErrorKind::input, "--out: is missing, a folder for the tables is needed");
+        auto needed = workload.needed();
+        needed.push_back({!out.empty(), "--out DIR", "a folder for the tables"});
+        require_given(needed);
         auto request = workload.request(static_cast<std::uint64_t>(limits.seed), limits.executor());
         job.fill(request.job, workload);
         const auto needs = planner::needs(request.job, request.batch, limits.executor());

@@ -3,6 +3,7 @@
 #include "capacity/jobs/job_speeds.hpp"
 #include "pipeweaver/base/assert.hpp"
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/planner/training_cost.hpp"
 
 #include <nlohmann/json.hpp>
@@ -30,7 +31,7 @@ Duration time_of_day(const Json& value, bool may_be_24) {
         if (minute < 60 && (hour < 24 || (may_be_24 && hour == 24 && minute == 0)))
             return hours(hour) + minutes(minute);
     }
-    value.fail(fmt::format("is '{}', allowed are times of day like 08:00 or 20:30", text));
+    value.fail(must_be(text, "a time of day like 08:00 or 20:30"));
 }
 
 std::string clock(Duration time) {
@@ -80,8 +81,7 @@ std::int64_t thousandths_of(const Json& weight) {
     const double thousandths = weight.number(0, 1000) * 1000;
     const double whole = std::round(thousandths);
     if (whole < 1 || std::abs(thousandths - whole) > 1e-6)
-        weight.fail(fmt::format("is {}, allowed are numbers above 0 and up to 1000 with at most three decimals",
-                                weight.raw().dump()));
+        weight.fail(shown_must_be(weight.raw().dump(), "a number above 0 and up to 1000 with at most three decimals"));
     return static_cast<std::int64_t>(whole);
 }
 
@@ -106,8 +106,8 @@ std::int64_t asked_by(const Json& entry, const std::vector<Speed>& speeds, std::
     for (const Speed& speed : speeds)
         if (speed.gpus <= cluster_gpus) allowed.push_back(speed.gpus);
     if (std::find(allowed.begin(), allowed.end(), asked) == allowed.end())
-        gpus->fail(fmt::format("is {}, allowed are the job's GPU counts on this cluster: {}", asked,
-                               fmt::join(allowed, ", ")));
+        gpus->fail(
+            must_be(asked, fmt::format("one of the job's GPU counts on this cluster: {}", fmt::join(allowed, ", "))));
     return asked;
 }
 

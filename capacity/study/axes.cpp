@@ -1,6 +1,7 @@
 #include "capacity/study/axes.hpp"
 
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
 
@@ -69,9 +70,7 @@ std::vector<std::string> gpu_counts(const Json& json) {
         const auto dash = text.find('-');
         const auto from = integer_in(text.substr(0, dash), 1, most);
         const auto to = dash == std::string::npos ? from : integer_in(text.substr(dash + 1), from.value_or(1), most);
-        if (!from || !to)
-            json.fail(
-                fmt::format("is '{}', allowed are counts, lists of them, 64-1024 (doubled) and from, to, step", text));
+        if (!from || !to) json.fail(must_be(text, "a count, a list of them, 64-1024 (doubled), or from, to and step"));
         for (std::int64_t gpus = *from; gpus <= *to; gpus *= 2) counts.push_back(gpus);
     } else {
         counts.push_back(json.integer(1, most));
@@ -179,8 +178,7 @@ private:
         }
         cell.cluster = cell.asked.find("cluster")->text;
         if (cell.cluster.find(':') != std::string::npos)
-            root_.at("axes").fail(
-                fmt::format("cluster: is '{}', allowed is a name or a file; GPUs stand under `gpus`", cell.cluster));
+            root_.at("axes").fail("cluster: " + must_be(cell.cluster, "a name or a file; GPUs stand under `gpus`"));
         cell.asked.set("cluster", fmt::format("{}:{}", cell.cluster, cell.gpus));
         cell.machine = workloads::find_cluster(cell.asked.find("cluster")->text);
         if (const auto price = price_for(root_, cell.cluster)) {

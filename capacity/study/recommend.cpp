@@ -2,6 +2,8 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/options.hpp"
+#include "pipeweaver/base/text.hpp"
+#include "pipeweaver/planner/workload_options.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -45,8 +47,7 @@ nlohmann::json prices_of(const std::string& text) {
     for (const std::string& part : parts_of(text)) {
         const auto equal = part.rfind('=');
         if (equal == std::string::npos || equal == 0)
-            fail(ErrorKind::input, "--prices: '{}' is none, allowed are CLUSTER=USD of a GPU-hour, like h100-sxm=2.5",
-                 part);
+            fail(ErrorKind::input, "--prices: {}", must_be(part, "CLUSTER=USD of a GPU-hour, like h100-sxm=2.5"));
         if (prices.contains(part.substr(0, equal)))
             fail(ErrorKind::input, "--prices: has {} twice", part.substr(0, equal));
         prices[part.substr(0, equal)] = parse_number("--prices", part.substr(equal + 1), least_usd, most);
@@ -62,7 +63,10 @@ Study study_of(const RecommendAsked& asked) {
     for (const auto& value : asked.plan.all())
         if (value.name != "model") study["plan"][value.name] = value.text;
     const auto* model = asked.plan.find("model");
-    if (model == nullptr) fail(ErrorKind::input, "--model: is missing; `pipeweaver list models` names the known ones");
+    if (model == nullptr) {
+        const Needed missing = planner::needed_model({});
+        fail_missing(missing.option, missing.what);
+    }
     study["axes"] = {{"model", model->text}, {"cluster", parts_of(asked.clusters)}, {"gpus", gpu_counts(asked.gpus)}};
     if (!asked.prices.empty()) study["prices"] = prices_of(asked.prices);
     if (!asked.cp.empty())

@@ -3,6 +3,7 @@
 #include "capacity/study/axes.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
+#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/planner/training_cost.hpp"
 
 #include <nlohmann/json.hpp>
@@ -29,7 +30,7 @@ double read_faulty(const Json& json) {
     const std::string text = json.text();
     const bool in_percent = text.ends_with('%');
     const auto part = in_percent ? number_in(text.substr(0, text.size() - 1), 0, 99.9) : number_in(text, 0, 0.999);
-    if (!part) json.fail(fmt::format("is '{}', allowed are parts of the nodes, like 2% or 0.02", text));
+    if (!part) json.fail(must_be(text, "a part of the nodes, like 2% or 0.02"));
     return in_percent ? *part / 100 : *part;
 }
 
@@ -144,7 +145,7 @@ Shard parse_shard(const std::string& text) {
         const std::int64_t index = parse_integer("--shard", text.substr(0, slash), 0, count - 1);
         return {static_cast<std::size_t>(index), static_cast<std::size_t>(count)};
     }
-    fail(ErrorKind::input, "--shard: is '{}', allowed are a shard and their number, like 0/4", text);
+    fail(ErrorKind::input, "--shard: {}", must_be(text, "a shard and their number, like 0/4"));
 }
 
 }  // namespace pipeweaver::capacity

@@ -66,7 +66,7 @@ void read_table(const TableFile& table, SourcedMeasurements& source, Imported& i
                                                     table.path.filename().string(), done.left_out));
         return;
     }
-    if (table.device.empty()) fail(ErrorKind::input, "{}: --device is missing; tables do not name their device", name);
+    if (table.device.empty()) fail(ErrorKind::input, "{}: missing --device DEVICE: tables do not name theirs", name);
     source.points.device = facts_of(table.device).name;
     read_points(CsvTable(name, std::move(text)), source.points);
 }

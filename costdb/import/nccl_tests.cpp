@@ -3,6 +3,7 @@
 #include "costdb/tables/checks.hpp"
 #include "costdb/tables/collective_keys.hpp"
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/text.hpp"
 
 #include <algorithm>
 #include <array>
@@ -188,7 +189,7 @@ private:
     double time(std::string_view text) const {
         const auto us = number<double>(text);
         if (!us || !std::isfinite(*us) || *us <= 0 || *us > longest_measured_us)
-            refuse(fmt::format("time: is '{}', allowed are numbers above 0 and up to 3600000000", text));
+            refuse("time: " + must_be(text, "a number above 0 and up to 3600000000"));
         return *us;
     }
 
@@ -196,7 +197,7 @@ private:
         const auto test = test_ ? test_ : file_test_;
         if (!test) refuse("which collective this is, is not said; name the file after it, such as all_reduce_perf.txt");
         const auto type = std::find_if(types.begin(), types.end(), [&](const auto& t) { return t.name == type_name; });
-        if (bytes < 0 || bytes > largest_message) refuse(fmt::format("size: is {}, allowed are up to 2^50", bytes));
+        if (bytes < 0 || bytes > largest_message) refuse("size: " + must_be(bytes, "0 to 2^50"));
         const bool reduces = *test == Test::all_reduce || *test == Test::reduce_scatter;
         if (bytes == 0 || type == types.end() || (reduces && !type->reduces_alike)) {
             ++result_.left_out;

@@ -43,7 +43,7 @@ const std::array<std::string, 5> collective_words{"all_gather", "reduce_scatter"
 void read_gemm(const MeasuredRow& row, Measurements& into) {
     const auto pass = row.pass();
     if (pass == Pass::backward)
-        row.fail("pass", "is backward, allowed are forward, backward_input and backward_weight");
+        row.fail("pass", must_be("backward", "one of forward, backward_input, backward_weight"));
     into.gemm.push_back({.dtype = row.dtype(),
                          .pass = pass,
                          .m = row.size("m"),
@@ -80,7 +80,7 @@ void read_attention(const MeasuredRow& row, Measurements& into) {
                                .latency_ns = row.latency_ns(),
                                .spread_permille = row.spread_permille()};
     if (point.pass != Pass::forward && point.pass != Pass::backward)
-        row.fail("pass", fmt::format("is {}, allowed are forward and backward", name_of(point.pass)));
+        row.fail("pass", must_be(name_of(point.pass), "one of forward, backward"));
     if (point.q_heads % point.kv_heads != 0) row.fail("kv_heads", "does not divide q_heads");
     into.attention.push_back(point);
 }

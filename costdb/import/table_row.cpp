@@ -39,7 +39,7 @@ bool TableRow::flag(std::string_view column) const {
     const auto cell = text(column);
     if (cell == "1" || cell == "true" || cell == "True") return true;
     if (cell == "0" || cell == "false" || cell == "False") return false;
-    fail(column, fmt::format("is '{}', allowed are 1, 0, true and false", cell));
+    fail(column, must_be(cell, "one of 1, 0, true, false"));
 }
 
 std::size_t TableRow::choice(std::string_view column, std::span<const std::string> names,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/text.hpp"
 
 #include <cstdint>
 #include <string_view>
@@ -17,7 +18,7 @@ inline constexpr double longest_measured_us = 3'600'000'000;
 
 inline void require(std::string_view name, std::int64_t value, std::int64_t largest = largest_size) {
     if (value < 1 || value > largest)
-        fail(ErrorKind::input, "{}: is {}, allowed are whole numbers from 1 to {}", name, value, largest);
+        fail(ErrorKind::input, "{}: {}", name, must_be(value, a_whole_number(1, largest)));
 }
 
 }  // namespace pipeweaver::costdb

@@ -1,6 +1,7 @@
 // actions.json read back.
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/json.hpp"
+#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/actions.hpp"
 
 #include <fmt/format.h>
@@ -126,8 +127,7 @@ Compute read_compute(const Json& json, char op) {
     if (const auto recompute = json.find("recompute")) {
         const auto mode = emulator::recompute_named(recompute->text());
         if (!mode || !emulator::is_for_plans(*mode))
-            recompute->fail(
-                fmt::format("is '{}', allowed are none, selective, half, full and blocks:N", recompute->text()));
+            recompute->fail(must_be(recompute->text(), "one of none, selective, half, full, blocks:N"));
         action.recompute = *mode;
     }
     if (const auto weight = json.find("loss_weight"); weight && !weight->is_null())

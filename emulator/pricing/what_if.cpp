@@ -1,6 +1,7 @@
 #include "pipeweaver/emulator/what_if.hpp"
 
 #include "emulator/pricing/stage_walk.hpp"
+#include "pipeweaver/base/text.hpp"
 
 #include <fmt/format.h>
 
@@ -15,7 +16,7 @@ constexpr double largest_factor = 1000;
 
 double factor_of(const Json& value) {
     const double factor = value.number(0, largest_factor);
-    if (factor <= 0) value.fail(fmt::format("is 0, allowed are numbers above 0 up to {}", largest_factor));
+    if (factor <= 0) value.fail(must_be(0, fmt::format("a number above 0 up to {}", largest_factor)));
     return factor;
 }
 

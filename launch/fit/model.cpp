@@ -1,6 +1,7 @@
 #include "pipeweaver/launch/model.hpp"
 
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/options.hpp"
 
 #include <algorithm>
 
@@ -14,7 +15,7 @@ using workloads::MixtureOfExperts;
 using Number = MegatronLaunch::Number;
 
 std::int64_t needed(const MegatronLaunch& l, const Number& size, const char* flag) {
-    if (!size) fail(ErrorKind::input, "{}: is missing; or name a model with --model", written(l.dialect, flag));
+    if (!size) fail_missing(written(l.dialect, flag), "say it, or name a model with --model");
     return *size;
 }
 
@@ -104,8 +105,9 @@ SaidModel model_of(const MegatronLaunch& l) {
     a.heads = needed(l, l.heads, "num-attention-heads");
     a.ffn = *l.ffn;
     if (!l.padded_vocab)
-        fail(ErrorKind::input, "{}: is missing, as is {}; or name a model with --model",
-             written(l.dialect, "vocab-size"), written(Dialect::megatron_arguments, "padded-vocab-size"));
+        fail_missing(written(l.dialect, "vocab-size"),
+                     fmt::format("say it or {}, or name a model with --model",
+                                 written(Dialect::megatron_arguments, "padded-vocab-size")));
     a.vocab = *l.padded_vocab;
     a.gated = l.gated();
     a.tied_embeddings = !l.untied;

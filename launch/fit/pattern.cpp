@@ -1,5 +1,6 @@
 // Patterns of layers as Megatron-LM's arguments have them: a number, or a sum of lists.
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/launch/model.hpp"
 
 #include <cctype>
@@ -22,7 +23,7 @@ public:
 
 private:
     [[noreturn]] void bad() const {
-        fail(ErrorKind::input, "{}: is '{}', allowed are a number and lists like [0]*3+[1]*58", name_, text_);
+        fail(ErrorKind::input, "{}: {}", name_, must_be(text_, "a number, or lists like [0]*3+[1]*58"));
     }
 
     char peek() {
@@ -96,7 +97,7 @@ std::vector<bool> layer_pattern(const std::string& text, std::int64_t layers, co
         !text.empty() && text.find_first_not_of("0123456789") == std::string::npos && text.size() < 7;
     if (is_number) {
         const std::int64_t every = std::stoll(text);
-        if (every == 0) fail(ErrorKind::input, "{}: is 0, allowed are 1 and more", name);
+        if (every == 0) fail(ErrorKind::input, "{}: {}", name, must_be(0, "1 or more"));
         pattern.reserve(static_cast<std::size_t>(layers));
         for (std::int64_t i = 0; i < layers; ++i) pattern.push_back(i % every == 0);
         return pattern;

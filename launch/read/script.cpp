@@ -5,6 +5,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/options.hpp"
+#include "pipeweaver/base/text.hpp"
 
 #include <fmt/format.h>
 
@@ -17,8 +18,7 @@ Variables parse_variables(const std::string& text) {
     for (const std::string& one : parts_of(text)) {
         if (one.empty()) continue;
         const std::size_t equals = one.find('=');
-        if (equals == std::string::npos || equals == 0)
-            fail(ErrorKind::input, "--set: is '{}', allowed is NAME=VALUE", one);
+        if (equals == std::string::npos || equals == 0) fail(ErrorKind::input, "--set: {}", must_be(one, "NAME=VALUE"));
         variables[one.substr(0, equals)] = one.substr(equals + 1);
     }
     return variables;

@@ -2,6 +2,7 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/options.hpp"
+#include "pipeweaver/base/text.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -46,7 +47,7 @@ bool boolean_of(const Setting& setting) {
     const std::string& text = only_value(setting);
     if (text == "true" || text == "True" || text == "1") return true;
     if (text == "false" || text == "False" || text == "0") return false;
-    fail(ErrorKind::input, "{}: is '{}', allowed are true and false", place_of(setting), text);
+    fail(ErrorKind::input, "{}: {}", place_of(setting), must_be(text, "true or false"));
 }
 
 std::string text_of(const Setting& setting, std::string_view choices) {
@@ -59,7 +60,7 @@ std::string text_of(const Setting& setting, std::string_view choices) {
     }
     std::string allowed(choices);
     for (std::size_t at = 0; (at = allowed.find('|', at)) != std::string::npos;) allowed.replace(at, 1, ", ");
-    fail(ErrorKind::input, "{}: is '{}', allowed are {}", place_of(setting), text, allowed);
+    fail(ErrorKind::input, "{}: {}", place_of(setting), must_be(text, "one of " + allowed));
 }
 
 std::vector<std::string> texts_of(const Setting& setting) {

@@ -11,7 +11,7 @@
 
 namespace pipeweaver::launch {
 
-// Those of a setting throw Error{input} "WHERE: NAME: is 'x', allowed are ...".
+// Those of a setting throw Error{input} "WHERE: NAME: is 'x', must be ...".
 
 [[nodiscard]] std::int64_t integer_of(const Setting& setting, std::int64_t least);
 

@@ -24,10 +24,7 @@ std::optional<char> letter_of(const std::string& name) {
 
 ReadStages of_lists(const std::string& layout) {
     const auto lists = lists_of(layout);
-    if (!lists)
-        return {
-            {},
-            fmt::format("model.pipeline_model_parallel_layout: is '{}', allowed is a list of lists of names", layout)};
+    if (!lists) return {{}, "model.pipeline_model_parallel_layout: " + must_be(layout, "a list of lists of names")};
     ReadStages letters;
     for (const auto& names : *lists) {
         letters.stages.emplace_back();

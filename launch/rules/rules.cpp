@@ -2,6 +2,7 @@
 
 #include "launch/rules/rule.hpp"
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/options.hpp"
 #include "pipeweaver/base/text.hpp"
 
 #include <fmt/ranges.h>
@@ -34,18 +35,14 @@ void add_broken(std::span<const Rule> rules, Phase phase, const Launch& launch, 
 
 // Sizes without which no rule can be asked.
 void require_sizes(const MegatronLaunch& l) {
-    struct Needed {
-        const MegatronLaunch::Number& size;
-        const char* flag;
-        bool of_model;
+    const auto one = [&](const MegatronLaunch::Number& size, const char* flag, const char* what) {
+        return Needed{size.has_value(), written(l.dialect, flag), what};
     };
-    for (const auto& [size, flag, of_model] :
-         {Needed{l.layers, "num-layers", true}, Needed{l.hidden, "hidden-size", true},
-          Needed{l.heads, "num-attention-heads", true}, Needed{l.seq_length, "seq-length", false},
-          Needed{l.micro_batch, "micro-batch-size", false}})
-        if (!size)
-            fail(ErrorKind::input, "{}: is missing{}", written(l.dialect, flag),
-                 of_model ? ", and --model, too, which may say sizes of a model" : "");
+    const char* const of_model = "say it, or name a model with --model";
+    require_given({one(l.layers, "num-layers", of_model), one(l.hidden, "hidden-size", of_model),
+                   one(l.heads, "num-attention-heads", of_model),
+                   one(l.seq_length, "seq-length", "say it in the launch"),
+                   one(l.micro_batch, "micro-batch-size", "say it in the launch")});
 }
 
 template <class Rule>
@@ -78,7 +75,7 @@ const Framework& framework_called(std::string_view text) {
         if (text == one.name || text == one.text()) return one;
         known.push_back(one.text());
     }
-    fail(ErrorKind::input, "--framework: is '{}', allowed are {}", text, fmt::join(known, ", "));
+    fail(ErrorKind::input, "--framework: {}", must_be(text, one_of(known)));
 }
 
 std::vector<RuleText> rule_texts() {

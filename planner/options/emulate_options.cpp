@@ -1,6 +1,7 @@
 #include "pipeweaver/planner/emulate_options.hpp"
 
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/ladder.hpp"
 #include "planner/options/given_assignment.hpp"
@@ -22,7 +23,7 @@ std::string allowed_recomputes(std::string_view separator) {
 
 StepRecompute read_recompute(const std::string& given) {
     if (const auto setting = step_recompute_named(given)) return *setting;
-    fail(ErrorKind::input, "--recompute: is '{}', allowed are {}; N is 1 or more", given, allowed_recomputes(", "));
+    fail(ErrorKind::input, "--recompute: {}; N is 1 or more", must_be(given, one_of(step_recompute_names())));
 }
 
 // Of a plan folder with replica-NNN/, or of the only replica's solution file.

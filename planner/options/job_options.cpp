@@ -126,8 +126,8 @@ void JobOptions::fill(Job& job, const WorkloadOptions& workload) const {
     } else if (!partition.empty()) {
         const auto names = partition::partitioner_names();
         if (std::find(names.begin(), names.end(), partition) == names.end())
-            fail(ErrorKind::input, "--partition: is '{}', allowed are {} and partition files (.json)", partition,
-                 fmt::join(names, ", "));
+            fail(ErrorKind::input, "--partition: {}",
+                 must_be(partition, one_of(names) + ", or a partition file (.json)"));
         job.partition = partition;
     }
     job.sample = read_sample(job, workload);

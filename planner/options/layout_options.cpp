@@ -1,5 +1,6 @@
 // The options of a layout, and of the batch that layouts share: what is fixed, what is chosen, and what was.
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/planner/workload_options.hpp"
 #include "planner/layout/layout.hpp"
 
@@ -20,8 +21,7 @@ void add_degree(OptionTable& options, const std::string& name, Degree& degree, s
             if (degree.automatic) return;
             degree.number = integer_in(text, 1, most);
             if (!degree.number)
-                fail(ErrorKind::input, "--{}: is '{}', allowed are auto and whole numbers from 1 to {}", name, text,
-                     most);
+                fail(ErrorKind::input, "--{}: {}", name, must_be(text, "auto or " + a_whole_number(1, most)));
         },
         [&degree]() -> std::optional<std::string> {
             if (degree.automatic) return "auto";
@@ -34,8 +34,8 @@ GlobalBatch global_batch_of(const std::string& text) {
     const bool of_microbatches = text.ends_with("mb");
     const auto count = integer_in(text.substr(0, text.size() - (of_microbatches ? 2 : 0)), 1, most);
     if (!count)
-        fail(ErrorKind::input,
-             "is '{}', allowed are whole numbers of samples from 1 to {}, and of microbatches, like 64mb", text, most);
+        fail(ErrorKind::input, "{}",
+             must_be(text, fmt::format("a whole number of samples from 1 to {}, or of microbatches, like 64mb", most)));
     return {*count, of_microbatches};
 }
 

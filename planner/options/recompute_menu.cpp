@@ -36,7 +36,7 @@ std::vector<Recompute> recompute_menu(const std::string& text, const Target& tar
     for (const std::string& name : parts_of(text)) {
         const auto known = emulator::recompute_named(name);
         if (!known || !emulator::is_for_plans(*known))
-            fail(ErrorKind::input, "--recompute: is '{}', allowed are {}, N is 1 or more", name, what_is_allowed);
+            fail(ErrorKind::input, "--recompute: {}, N is 1 or more", must_be(name, what_is_allowed));
         if (std::find(menu.begin(), menu.end(), *known) != menu.end())
             fail(ErrorKind::input, "--recompute: '{}' is there twice", name);
         if (*known == Recompute::selective && !target.selective_passes)

@@ -46,7 +46,7 @@ emulator::Headroom headroom_of(const std::string& text) {
     const std::string_view unit(after, end);
     const bool has_unit = unit == "%" || (unit.empty() && percent == 0);
     if (error != std::errc{} || !has_unit || !(percent >= 0 && percent <= most_percent))
-        fail(ErrorKind::input, "is '{}', allowed are 0 and percentages up to {}%, like 3%", text, most_percent);
+        fail(ErrorKind::input, "{}", must_be(text, fmt::format("0 or a percentage up to {}%, like 3%", most_percent)));
     return {std::llround(percent * 10'000)};
 }
 
@@ -56,20 +56,20 @@ double price_of(const std::string& text) {
     const char* const end = text.data() + text.size();
     const auto [after, error] = std::from_chars(text.data(), end, price, std::chars_format::fixed);
     if (error != std::errc{} || after != end || !(price > 0 && price <= most_usd))
-        fail(ErrorKind::input, "is '{}', allowed are numbers above 0 up to {} USD, like 2.5", text, most_usd);
+        fail(ErrorKind::input, "{}", must_be(text, fmt::format("a number above 0 up to {} USD, like 2.5", most_usd)));
     return price;
 }
 
 // Of many kernels or tasks the sum must still be a time.
 Duration host_time_of(const std::string& text) {
     const Duration time = parse_duration(text);
-    if (time > std::chrono::seconds(1)) fail(ErrorKind::input, "is '{}', allowed are times up to 1s", text);
+    if (time > std::chrono::seconds(1)) fail(ErrorKind::input, "{}", must_be(text, "a time up to 1s"));
     return time;
 }
 
 Bandwidth host_link_of(const std::string& text) {
     const Bandwidth link = parse_bandwidth(text);
-    if (link < Bandwidth{1'000'000}) fail(ErrorKind::input, "is '{}', allowed are speeds from 1MB/s", text);
+    if (link < Bandwidth{1'000'000}) fail(ErrorKind::input, "{}", must_be(text, "a speed from 1MB/s"));
     return link;
 }
 
@@ -144,6 +144,14 @@ costdb::CostDatabase costs_of(const std::optional<CostFile>& file, const workloa
     if (find_costs(file->path)->sha256 != file->sha256)
         fail(ErrorKind::io, "{}: has changed while it was read", file->path);
     return costs;
+}
+
+Needed needed_model(const std::string& given) {
+    return {!given.empty(), "--model MODEL", "`pipeweaver list models` names the known ones"};
+}
+
+Needed needed_cluster(const std::string& given) {
+    return {!given.empty(), "--cluster CLUSTER", "`pipeweaver list clusters` names the known ones"};
 }
 
 void add_costs(OptionTable& options, std::string& path) {
@@ -225,10 +233,16 @@ workloads::Packing WorkloadOptions::how_packed() const {
     return workloads::Packing::given;
 }
 
+std::vector<Needed> WorkloadOptions::needed(bool with_batch) const {
+    std::vector<Needed> all{needed_model(model), needed_cluster(cluster)};
+    if (with_batch)
+        all.push_back(
+            {!batch.empty() || !dataset.empty(), "--batch FILE or --dataset DATASET", "the samples of a step"});
+    return all;
+}
+
 void WorkloadOptions::check() const {
-    if (model.empty()) fail(ErrorKind::input, "--model: is missing; `pipeweaver list models` names the known ones");
-    if (cluster.empty())
-        fail(ErrorKind::input, "--cluster: is missing; `pipeweaver list clusters` names the known ones");
+    require_given(needed(false));
     if (!batch.empty() && !dataset.empty())
         fail(ErrorKind::input, "--batch, --dataset: exactly one of the two is needed");
     if (packing == automatic)
@@ -322,9 +336,8 @@ Batch WorkloadOptions::read(const workloads::Model& of) const {
 }
 
 Request WorkloadOptions::request(std::uint64_t seed, const Executor& execute) const {
+    require_given(needed());
     check();
-    if (batch.empty() && dataset.empty())
-        fail(ErrorKind::input, "--batch, --dataset: exactly one of the two is needed");
     Request request;
     request.job = job(seed, execute, &request.batch);
     if (!batch.empty()) return request;

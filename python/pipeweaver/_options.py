@@ -54,7 +54,7 @@ def as_path(path: Path) -> str:
 def as_priority(priority: int) -> int:
     """The priority of a batch. Raises InputError for what is none."""
     if not 0 <= priority <= 100:
-        raise InputError(f"priority: is {priority}, allowed are 0 to 100")
+        raise InputError(f"priority: is {priority}, must be 0 to 100")
     return priority
 
 

@@ -64,7 +64,7 @@ class Server:
     def __init__(self, url: str, token: str | None = None, authority: Path | None = None) -> None:
         parts = urllib.parse.urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.path not in ("", "/"):
-            raise InputError(f"url: is {url!r}, allowed is the address of a server, like http://127.0.0.1:8080")
+            raise InputError(f"url: is {url!r}, must be the address of a server, like http://127.0.0.1:8080")
         self.url = url
         self._host, self._port, self._secure = parts.hostname, parts.port, parts.scheme == "https"
         self._token = token

@@ -87,15 +87,15 @@ def run(
 
 def _check(engine: str, address: str | None, shards: int | None, retries: int, threads: int) -> None:
     if engine not in _engines:
-        raise InputError(f"--engine: is {engine!r}, allowed are ray and local")
+        raise InputError(f"--engine: is {engine!r}, must be one of ray, local")
     if address is not None and engine != "ray":
         raise InputError("--address: goes with --engine ray alone")
     if shards is not None and not 1 <= shards <= _most_shards:
-        raise InputError(f"--shards: is {shards}, allowed are 1 to {_most_shards}")
+        raise InputError(f"--shards: is {shards}, must be 1 to {_most_shards}")
     if not 0 <= retries <= 1000:
-        raise InputError(f"--retries: is {retries}, allowed are 0 to 1000")
+        raise InputError(f"--retries: is {retries}, must be 0 to 1000")
     if not 1 <= threads <= 1024:
-        raise InputError(f"--threads: is {threads}, allowed are 1 to 1024")
+        raise InputError(f"--threads: is {threads}, must be 1 to 1024")
 
 
 def _engine(name: str, address: str | None, retries: int, threads: int) -> Engine:
@@ -192,7 +192,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _number(text: str) -> int:
     if not re.fullmatch(r"\d{1,9}", text):
-        raise argparse.ArgumentTypeError(f"is {text!r}, allowed are whole numbers")
+        raise argparse.ArgumentTypeError(f"is {text!r}, must be a whole number")
     return int(text)
 
 
@@ -201,9 +201,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options = _parser().parse_args(arguments)
         if options.threads == 0:
-            raise InputError("--threads: is 0, allowed are 1 to 1024")
+            raise InputError("--threads: is 0, must be 1 to 1024")
         if not options.out:
-            raise InputError("--out: is missing, a folder for the results is needed")
+            raise InputError("missing --out DIR: a folder for the results")
         _run(options)
         return 0
     except PipeweaverError as error:

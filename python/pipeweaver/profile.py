@@ -75,9 +75,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _profile(options: argparse.Namespace) -> None:
     if not options.out:
-        raise InputError("--out: is missing, a folder for the tables is needed")
+        raise InputError("missing --out DIR: a folder for the tables")
     if options.threads is not None and options.threads < 1:
-        raise InputError(f"--threads: is {options.threads}, allowed are whole numbers from 1")
+        raise InputError(f"--threads: is {options.threads}, must be a whole number from 1")
     budget = parse_seconds(options.budget)
     step = ("model", "cluster", "tp", "pp", "dp", "cp", "ep", "context", "batch", "dataset", "microbatches", "seed",
             "microbatch_tokens", "too_long", "partition")

@@ -2,6 +2,7 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/options.hpp"
+#include "pipeweaver/base/text.hpp"
 
 #include <algorithm>
 
@@ -88,7 +89,7 @@ std::optional<Duration> Routes::Call::time(const char* name) const {
 
 void Routes::Call::require_json() const {
     if (!is_json(question.content_type))
-        refuse(415, fmt::format("Content-Type: is '{}', allowed is application/json", question.content_type));
+        refuse(415, "Content-Type: " + must_be(question.content_type, "application/json"));
 }
 
 }  // namespace pipeweaver::service

@@ -5,6 +5,7 @@
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/json.hpp"
 #include "pipeweaver/base/options.hpp"
+#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/schedule/gap.hpp"
 #include "service/http/call.hpp"
 #include "service/http/embedded.hpp"
@@ -139,7 +140,7 @@ void Routes::answer(const Question& question, const Respond& respond) {
         return;
     }
     if (allowed.empty()) return respond(error_of(404, "there is no such address; /openapi.json has them all"));
-    Answer answer = error_of(405, fmt::format("method: is {}, allowed are {}", question.method, allowed));
+    Answer answer = error_of(405, "method: " + shown_must_be(question.method, "one of " + allowed));
     answer.headers.emplace_back("Allow", allowed);
     respond(std::move(answer));
 }

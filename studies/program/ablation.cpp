@@ -4,6 +4,7 @@
 #include "bench/measure.hpp"
 #include "bench/recheck.hpp"
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/emulate.hpp"
 #include "pipeweaver/planner/job_options.hpp"
@@ -11,7 +12,7 @@
 #include "studies/program/checked_run.hpp"
 #include "studies/program/studies.hpp"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -75,7 +76,7 @@ nlohmann::ordered_json ratio_json(const Ratios& ratios) {
 
 Recompute read_recompute(const std::string& text) {
     const auto read = emulator::recompute_named(text);
-    if (!read) fail(ErrorKind::input, "is '{}', allowed are {}", text, fmt::join(emulator::recompute_names(), ", "));
+    if (!read) fail(ErrorKind::input, "{}", must_be(text, one_of(emulator::recompute_names())));
     return *read;
 }
 
@@ -144,7 +145,7 @@ struct AblationStudy {
 
     void add(std::uint64_t seed) {
         const planner::Request request = request_of(seed);
-        if (workload.dataset.empty()) fail(ErrorKind::input, "--dataset: is missing, batches are drawn from it");
+        if (workload.dataset.empty()) fail_missing("--dataset DATASET", "batches are drawn from it");
         apart = partition::partitioner("dip").make(*request.job.setup, cut_sample(request), 1);
         ++drawn;
         add_rows(request);

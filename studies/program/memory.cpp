@@ -5,6 +5,7 @@
 #include "apps/console.hpp"
 #include "bench/recheck.hpp"
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/job_options.hpp"
 #include "pipeweaver/planner/plan.hpp"
@@ -98,7 +99,7 @@ struct MemoryStudy {
         request.job.max_rounds = limits.rounds();
         job.fill(request.job, workload);
         if (rank >= request.job.setup->layout.pp)
-            fail(ErrorKind::input, "--rank: is {}, allowed are 0 to {}", rank, request.job.setup->layout.pp - 1);
+            fail(ErrorKind::input, "--rank: {}", must_be(rank, a_whole_number(0, request.job.setup->layout.pp - 1)));
         add_chain(request, 1, "1f1b");
         add_chain(request, chunks, "interleaved");
         add_published(request);

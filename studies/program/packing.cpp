@@ -82,7 +82,7 @@ struct PackingStudy {
     void run() {
         const Stopwatch start;
         options.apply();
-        if (asked.workload.dataset.empty()) fail(ErrorKind::input, "--dataset: is missing, batches are drawn from it");
+        if (asked.workload.dataset.empty()) fail_missing("--dataset DATASET", "batches are drawn from it");
         if (asked.workload.how_packed() != Packing::given)
             fail(ErrorKind::input, "--packing: is compared here, not given");
         for (const Packing packing : compared) rows.push_back({packing, {}, {}});

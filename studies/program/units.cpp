@@ -3,6 +3,7 @@
 #include "apps/console.hpp"
 #include "bench/measure.hpp"
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emulator/layer_times.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/job_options.hpp"
@@ -40,8 +41,7 @@ std::vector<std::int64_t> sizes_of(const std::string& text) {
         const std::size_t end = std::min(text.find(',', begin), text.size());
         const auto size = parse_integer("size", text.substr(begin, end - begin), 1, most_unit_items);
         if (!sizes.empty() && size <= sizes.back())
-            fail(ErrorKind::input, "is '{}', allowed are sizes separated by commas, each larger than the one before",
-                 text);
+            fail(ErrorKind::input, "{}", must_be(text, "sizes separated by commas, each larger than the one before"));
         sizes.push_back(size);
         begin = end + 1;
     }
@@ -89,7 +89,7 @@ struct UnitsStudy {
 
     void add(std::uint64_t seed) {
         planner::Request request = workload.request(seed, limits.executor());
-        if (workload.dataset.empty()) fail(ErrorKind::input, "--dataset: is missing, batches are drawn from it");
+        if (workload.dataset.empty()) fail_missing("--dataset DATASET", "batches are drawn from it");
         request.job.sample = job.read_sample(request.job, workload);
         partition::Partition cut = partition::partitioner("dip").make(*request.job.setup, cut_sample(request), 1);
         if (seed == 1) begin(request, cut);

@@ -55,8 +55,8 @@ def test_elsewhere_nothing_is_published(studies):
 
 
 @pytest.mark.parametrize("wrong, status, said", [
-    (["--menu", "none,hlf"], 2, "--menu: is 'hlf', allowed are none"),
-    (["--queue-recompute", "some"], 2, "--queue-recompute: is 'some', allowed are none"),
+    (["--menu", "none,hlf"], 2, "--menu: is 'hlf', must be one of none"),
+    (["--queue-recompute", "some"], 2, "--queue-recompute: is 'some', must be one of none"),
     (["--cut", "dip"], 2, "--cut: is 'dip'"),
     (["--pp", "2"], 2, "--dp: is 2, allowed is 1"),
     (["--microbatches", "16", "--fixed-recompute", "none"], 4, "a row does not fit on every batch"),

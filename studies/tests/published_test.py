@@ -52,7 +52,7 @@ def test_a_curve_begins_and_ends_at_rest_and_stays_within_the_memory(studies):
 
 def test_a_rank_that_is_not_there_is_refused(studies):
     status, error = studies.fails("memory", *VLM_S, "--rank", "4")
-    assert status == 2 and "--rank: is 4, allowed are 0 to 3" in error
+    assert status == 2 and "--rank: is 4, must be a whole number from 0 to 3" in error
 
 
 def test_page_and_pictures_are_written(studies, tmp_path):

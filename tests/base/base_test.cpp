@@ -85,10 +85,10 @@ TEST_CASE("a JSON error names file, place and what is allowed") {
     const JsonDocument document("p.json", R"({"ranks":[{"base":1},{"base":-1}],"kind":"G","big":1e300})");
     const Json root = document.root();
     CHECK_THROWS_WITH_AS(root.at("ranks")[1].at("base").integer(0, 9),
-                         "p.json: ranks[1].base: is -1, allowed are whole numbers from 0 to 9", Error);
+                         "p.json: ranks[1].base: is -1, must be a whole number from 0 to 9", Error);
     CHECK_THROWS_WITH_AS(root.only_keys({"rank", "kind", "big"}), "p.json: unknown key 'ranks'; did you mean 'rank'?",
                          Error);
-    CHECK_THROWS_WITH_AS(root.at("kind").one_of({"F", "B"}), "p.json: kind: is 'G', allowed are F, B", Error);
+    CHECK_THROWS_WITH_AS(root.at("kind").one_of({"F", "B"}), "p.json: kind: is 'G', must be one of F, B", Error);
     CHECK_THROWS_WITH_AS(root.at("x"), "p.json: the key 'x' is missing", Error);
     CHECK_THROWS_AS(root.at("big").integer(), Error);
 }

@@ -22,9 +22,9 @@ TEST_CASE("a cell that is not what is asked is named by file, line and column") 
     CHECK(table.line(0) == 2);
     CHECK(table.line(1) == 4);
     CHECK_THROWS_WITH_AS(static_cast<void>(table.integer(1, 0, 0, 9)),
-                         "t.csv:4: a: is '2.5', allowed are whole numbers from 0 to 9", Error);
+                         "t.csv:4: a: is '2.5', must be a whole number from 0 to 9", Error);
     CHECK_THROWS_WITH_AS(static_cast<void>(table.number(1, 1, 0, 9)),
-                         "t.csv:4: b: is 'nan', allowed are numbers above 0 and up to 9", Error);
+                         "t.csv:4: b: is 'nan', must be a number above 0 and up to 9", Error);
     CHECK_THROWS_AS(static_cast<void>(table.number(2, 0, 0, 9)), Error);
     CHECK_THROWS_AS(static_cast<void>(table.number(2, 1, 0, 9)), Error);
     CHECK_THROWS_AS(static_cast<void>(table.number(3, 1, 0, 9)), Error);

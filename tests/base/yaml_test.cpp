@@ -152,7 +152,7 @@ TEST_CASE("an error of a reader names the line of the value in YAML") {
     const Json second = document.root().at("ranks")[1];
 
     CHECK_THROWS_WITH_AS(second.at("base").integer(0, 9),
-                         "c.yaml:4: ranks[1].base: is -1, allowed are whole numbers from 0 to 9", Error);
+                         "c.yaml:4: ranks[1].base: is -1, must be a whole number from 0 to 9", Error);
     CHECK_THROWS_WITH_AS(second.only_keys({"base"}), "c.yaml:5: ranks[1]: unknown key 'bsae'; did you mean 'base'?",
                          Error);
     CHECK_THROWS_WITH_AS(second.at("tail"), "c.yaml:4: ranks[1]: the key 'tail' is missing", Error);

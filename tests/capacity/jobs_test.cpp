@@ -112,13 +112,13 @@ TEST_CASE("a study without the columns, or without a file, is refused by name") 
 
 TEST_CASE("what is wrong with a job is said with its place") {
     check_refused(with_job(R"("wieght":1,)"), "j.json: jobs[0]: unknown key 'wieght'; did you mean 'weight'?");
-    const std::string weight = ", allowed are numbers above 0 and up to 1000 with at most three decimals";
+    const std::string weight = ", must be a number above 0 and up to 1000 with at most three decimals";
     check_refused(with_job(R"("weight":0,)"), "j.json: jobs[0].weight: is 0" + weight);
     check_refused(with_job(R"("weight":0.0001,)"), "j.json: jobs[0].weight: is 0.0001" + weight);
-    check_refused(with_job(R"("weight":-1,)"), "j.json: jobs[0].weight: is -1, allowed are numbers from 0 to 1000");
-    check_refused(with_job(R"("arrives":-1,)"), "j.json: jobs[0].arrives: is -1, allowed are numbers from 0 to 87600");
+    check_refused(with_job(R"("weight":-1,)"), "j.json: jobs[0].weight: is -1, must be a number from 0 to 1000");
+    check_refused(with_job(R"("arrives":-1,)"), "j.json: jobs[0].arrives: is -1, must be a number from 0 to 87600");
     check_refused(with_job(R"("gpus":5,)"),
-                  "j.json: jobs[0].gpus: is 5, allowed are the job's GPU counts on this cluster: 4, 8");
+                  "j.json: jobs[0].gpus: is 5, must be one of the job's GPU counts on this cluster: 4, 8");
     check_refused(with_job(R"("min_gpus":6,"max_gpus":5,)"),
                   "j.json: jobs[0]: min_gpus is 6 and max_gpus is 5: at least as many are needed");
     check_refused(with_job(R"("min_gpus":5,"max_gpus":6,)"),
@@ -131,7 +131,7 @@ TEST_CASE("what is wrong with a job is said with its place") {
     check_refused(R"("gpus":16,"jobs":[{"name":"a","tokens":5,"speed":[]}])",
                   "j.json: jobs[0].speed: is empty: the job needs at least one speed");
     check_refused(R"("gpus":16,"jobs":[{"name":"a","tokens":"5X","speed":[]}])",
-                  "j.json: jobs[0].tokens: is '5X', allowed are numbers of tokens up to 10000T, like 300B");
+                  "j.json: jobs[0].tokens: is '5X', must be a number of tokens up to 10000T, like 300B");
     check_refused(R"("gpus":16,"jobs":[])", "j.json: jobs: has 0 jobs, allowed are 1 to 1000");
 }
 
@@ -140,7 +140,7 @@ TEST_CASE("speeds that say nothing, or too little, are refused") {
         return R"("gpus":16,"jobs":[{"name":"a","tokens":1000000000,"speed":)" + speeds + "}]";
     };
     check_refused(job(R"([{"gpus":8,"tokens_per_s":0}])"),
-                  "j.json: jobs[0].speed[0].tokens_per_s: is 0, allowed are numbers from 0.001 to 1000000000000");
+                  "j.json: jobs[0].speed[0].tokens_per_s: is 0, must be a number from 0.001 to 1000000000000");
     check_refused(job(R"([{"gpus":8,"tokens_per_s":5},{"gpus":8,"tokens_per_s":6}])"),
                   "j.json: jobs[0].speed[1].gpus: is 8, for which there is a speed already");
     check_refused(job(R"([{"gpus":8,"tokens_per_s":3}])"),
@@ -163,9 +163,9 @@ TEST_CASE("loans are hours of the day, one at a time") {
         with_night(R"([{"from":"20:00","until":"08:00","gpus":1},{"from":"07:00","until":"09:00","gpus":2}])"),
         "j.json: night[1]: 07:00 to 09:00 overlaps night[0], 20:00 to 08:00: allowed is one loan at a time");
     check_refused(with_night(R"({"from":"8pm","until":"08:00","gpus":1})"),
-                  "j.json: night.from: is '8pm', allowed are times of day like 08:00 or 20:30");
+                  "j.json: night.from: is '8pm', must be a time of day like 08:00 or 20:30");
     check_refused(with_night(R"({"from":"24:00","until":"08:00","gpus":1})"),
-                  "j.json: night.from: is '24:00', allowed are times of day like 08:00 or 20:30");
+                  "j.json: night.from: is '24:00', must be a time of day like 08:00 or 20:30");
     check_refused(with_night(R"({"from":"08:00","until":"08:00","gpus":1})"),
                   "j.json: night: from and until are both 08:00: a whole day is 00:00 to 24:00");
     check_refused(with_night(R"({"from":"20:00","until":"08:00"})"), "j.json: night: the key 'gpus' is missing");

@@ -73,14 +73,14 @@ TEST_CASE("paths stand as a shell reads them") {
 
 TEST_CASE("what no script can be made of is refused") {
     auto bad = job(0);
-    CHECK_THROWS_WITH_AS(slurm_scripts(bad), "--shards: is 0, allowed are numbers from 1", Error);
+    CHECK_THROWS_WITH_AS(slurm_scripts(bad), "--shards: is 0, must be 1 or more", Error);
     bad = job(1);
     bad.threads = 0;
-    CHECK_THROWS_WITH_AS(slurm_scripts(bad), "--threads: is 0, allowed are numbers from 1", Error);
+    CHECK_THROWS_WITH_AS(slurm_scripts(bad), "--threads: is 0, must be 1 or more", Error);
     bad = job(1);
     bad.study = "rent.yaml";
-    CHECK_THROWS_WITH_AS(slurm_scripts(bad),
-                         "--emit-slurm: the path of the study is 'rent.yaml', allowed are absolute paths", Error);
+    CHECK_THROWS_WITH_AS(slurm_scripts(bad), "--emit-slurm: the path of the study is 'rent.yaml', must be absolute",
+                         Error);
     bad = job(1);
     bad.results = "/data\nscancel --user=root";
     CHECK_THROWS_WITH_AS(slurm_scripts(bad),

@@ -306,7 +306,7 @@ TEST_CASE("sequences that cannot be are refused by name") {
     const Attention shape{.q_heads = 8, .kv_heads = 8, .head_dim = 128};
 
     CHECK(packed_refusal(shape, {}) == "lengths: are none, at least one is needed");
-    CHECK(packed_refusal(shape, {5, 0}) == "length: is 0, allowed are whole numbers from 1 to 4294967296");
+    CHECK(packed_refusal(shape, {5, 0}) == "length: is 0, must be a whole number from 1 to 4294967296");
     CHECK(packed_refusal(shape, {5, 6}, {5}) == "keys: are 1, as many as lengths are needed, 2");
     CHECK(packed_refusal(shape, {5}, {4}) == "keys: are 4, causal attention of 5 positions needs as many at least");
     CHECK(packed_refusal(shape, {5}, {}, 0).starts_with("window: is 0"));
@@ -432,7 +432,7 @@ TEST_CASE("devices answer to their aliases, and an unknown one is named with the
 
 TEST_CASE("impossible queries are refused, each by name") {
     CHECK_THROWS_WITH_AS(static_cast<void>(h100().cost(Gemm{.m = 0, .n = 1, .k = 1})),
-                         "m: is 0, allowed are whole numbers from 1 to 4294967296", Error);
+                         "m: is 0, must be a whole number from 1 to 4294967296", Error);
     CHECK_THROWS_AS(static_cast<void>(h100().cost(Gemm{.m = 1, .n = -4, .k = 1})), Error);
     CHECK_THROWS_AS(static_cast<void>(h100().cost(Gemm{.m = 1LL << 32, .n = 1LL << 32, .k = 1LL << 32})), Error);
     CHECK_THROWS_AS(static_cast<void>(h100().cost(Gemm{.m = 1LL << 30, .n = 1, .k = 1, .batch = 1LL << 30})), Error);
@@ -440,7 +440,7 @@ TEST_CASE("impossible queries are refused, each by name") {
                          "dtype: fp8 is not supported by a100_sxm, allowed is bf16", Error);
     CHECK_THROWS_WITH_AS(
         static_cast<void>(h100().cost(Attention{.seq_len = 1, .q_heads = 8, .kv_heads = 3, .head_dim = 64})),
-        "kv_heads: is 3, allowed are divisors of q_heads, which is 8", Error);
+        "kv_heads: is 3, must be a divisor of q_heads, which is 8", Error);
     CHECK_THROWS_WITH_AS(
         static_cast<void>(h100().cost(
             Attention{.seq_len = 1, .q_heads = 8, .kv_heads = 8, .head_dim = 64, .pass = Pass::backward_weight})),

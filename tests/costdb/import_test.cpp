@@ -112,11 +112,11 @@ TEST_CASE("a table that is no measurement is refused with its line and column, a
     const Folder folder("refused");
     const std::string header = "dtype,m,n,k,latency_us\n";
     CHECK(refusal(folder, header + "bf16,8,8,8,0\n") ==
-          "t.csv:2: latency_us: is '0', allowed are numbers above 0 and up to 3600000000");
+          "t.csv:2: latency_us: is '0', must be a number above 0 and up to 3600000000");
     CHECK(refusal(folder, header + "bf16,8,8,8,1\nbf16,8,8,9,-3\n").starts_with("t.csv:3: latency_us: is '-3'"));
     CHECK(refusal(folder, header + "bf16,8,8,8,nan\n").starts_with("t.csv:2: latency_us: is 'nan'"));
     CHECK(refusal(folder, header + "bf16,8,8,8,3600000001\n").starts_with("t.csv:2: latency_us: is '3600000001'"));
-    CHECK(refusal(folder, header + "bf16,8,x,8,1\n").starts_with("t.csv:2: n: is 'x', allowed are whole numbers"));
+    CHECK(refusal(folder, header + "bf16,8,x,8,1\n").starts_with("t.csv:2: n: is 'x', must be a whole number"));
     CHECK(refusal(folder, header + "bf16,,8,8,1\n").starts_with("t.csv:2: m: is ''"));
     CHECK(refusal(folder, header + "bf61,8,8,8,1\n") == "t.csv:2: dtype: unknown dtype 'bf61'; did you mean 'bf16'?");
     CHECK(refusal(folder, header) == "t.csv: has no rows");

@@ -68,7 +68,7 @@ TEST_CASE("tables of steps are read strictly") {
     CHECK(read(header + "1,0,0.5,2\n1,0.1,0,2\n1,1,1,4\n").size() == 3);
     CHECK_THROWS_WITH_AS(read(header + "1,0,0,1\n"), "steps.csv: has 1 steps, at least 3 are needed", Error);
     CHECK_THROWS_WITH_AS(read(header + "1,0,0,0\n"),
-                         "steps.csv:2: measured_s: is '0', allowed are numbers above 0 and up to 86400", Error);
+                         "steps.csv:2: measured_s: is '0', must be a number above 0 and up to 86400", Error);
     CHECK_THROWS_WITH_AS(read("compute_s,tp_s,other_s,measured_s\n1,0,0,1\n"),
                          doctest::Contains("unknown column 'tp_s'"), Error);
 }

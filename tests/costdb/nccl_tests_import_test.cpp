@@ -145,7 +145,7 @@ TEST_CASE("output of nccl-tests that is no measurement is refused with its line"
     };
     CHECK(refusal(folder, "t.txt", begin + newest_header + row("5.0", "0")) == "accepted");
     CHECK(refusal(folder, "t.txt", begin + newest_header + row("0.00", "0")) ==
-          "t.txt:11: time: is '0.00', allowed are numbers above 0 and up to 3600000000");
+          "t.txt:11: time: is '0.00', must be a number above 0 and up to 3600000000");
     CHECK(refusal(folder, "t.txt", begin + newest_header + row("nan", "0")).starts_with("t.txt:11: time: is 'nan'"));
     CHECK(refusal(folder, "t.txt", begin + newest_header + row("-1", "0")).starts_with("t.txt:11: time: is '-1'"));
     CHECK(refusal(folder, "t.txt", begin + newest_header + row("4e9", "0")).starts_with("t.txt:11: time: is '4e9'"));

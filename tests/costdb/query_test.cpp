@@ -56,7 +56,7 @@ TEST_CASE("bad queries are refused at their line and column") {
     CHECK(refusal("gemm", "dtype,m,n,k\n,1,1,1\n") == "q.csv:2: dtype: is empty");
     CHECK(refusal("gemm", "dtype,m,n,k\nbf16,1,1,0\n").starts_with("q.csv:2: k: is '0'"));
     CHECK(refusal("gemm", "dtype,m,n,k\nbf16,1,1,8589934592\n") ==
-          "q.csv:2: k: is 8589934592, allowed are whole numbers from 1 to 4294967296");
+          "q.csv:2: k: is 8589934592, must be a whole number from 1 to 4294967296");
     CHECK(refusal("gemm", "dtype,m,n,k,pass\nbf16,1,1,1,backwards\n").starts_with("q.csv:2: pass: unknown pass"));
     CHECK(refusal("gemm", "dtype,m,n,k,basis\nbf16,1,1,1,x\n") == "q.csv:1: column 'basis' is one of the answer's");
     CHECK(refusal("collective", "collective,gpus,message_bytes\nall_reduce,1,8\n") ==

@@ -252,9 +252,9 @@ TEST_CASE("what is no trace is refused with its place") {
     CHECK(refusal(folder, "[\"" + std::string(std::size_t{5} << 20, 'x') + "\"]") ==
           "has a string of more than 4194304 bytes");
     CHECK(refusal(folder, trace({kernel_event(1, 2, "k", "1", "-5")})) ==
-          "event 1 'k': dur: is '-5', allowed are 0 to 3600000000");
+          "event 1 'k': dur: is '-5', must be 0 to 3600000000");
     CHECK(refusal(folder, trace({mm(1, 2, 2, 2), kernel_event(1, 2, "k", "1", "3600000001")})) ==
-          "event 2 'k': dur: is '3600000001', allowed are 0 to 3600000000");
+          "event 2 'k': dur: is '3600000001', must be 0 to 3600000000");
     CHECK(refusal(folder, trace({kernel_event(1, 2, "k", "NaN", "5")})).starts_with("event 1 'k': ts: is 'NaN'"));
     const auto zipped = gzip(trace({mm(1, 2, 2, 2), kernel_event(1, 2, "k", "1", "5")}));
     CHECK(refusal(folder, zipped.substr(0, zipped.size() / 2)).find("cut short") != std::string::npos);

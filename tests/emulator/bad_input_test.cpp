@@ -70,7 +70,7 @@ TEST_CASE("an edge to nowhere, to itself or without a lag is refused") {
     CHECK(problem_error("[0,1,3]", "[1,1,3]") == "2 p.json: edges[0]: joins task 1 with itself");
     CHECK(problem_error("[0,1,3]", "[0,1]") == "2 p.json: edges[0]: has another form than [from, to, lag_ns]");
     CHECK(problem_error("[0,1,3]", "[0,1,-3]") ==
-          "2 p.json: edges[0][2]: is -3, allowed are whole numbers from 0 to 9223372036854775807");
+          "2 p.json: edges[0][2]: is -3, must be a whole number from 0 to 9223372036854775807");
 }
 
 TEST_CASE("a capacity below one task is impossible rather than malformed, and says how many bytes are short") {
@@ -91,7 +91,7 @@ TEST_CASE("numbers that are no counts are refused: zero, negative, fractions, te
     const auto duration = [](const std::string& number) {
         return problem_error("\"duration_ns\":10", "\"duration_ns\":" + number);
     };
-    const std::string allowed = ", allowed are whole numbers from 1 to 9223372036854775807";
+    const std::string allowed = ", must be a whole number from 1 to 9223372036854775807";
     for (const char* bad : {"0", "-1", "10.5", "\"10\"", "true", "null", "1e300", "9223372036854775808"}) {
         CAPTURE(bad);
         const auto message = duration(bad);
@@ -121,10 +121,9 @@ TEST_CASE("other formats and newer versions are refused by name") {
 TEST_CASE("an order that is no schedule of the problem is refused with the task") {
     CHECK(solution_error("[[0,1]]", "[[0]]") == "2 s.json: order: task 1 is missing");
     CHECK(solution_error("[[0,1]]", "[[0,1,0]]") == "2 s.json: order[0][2]: is task 0 for the second time");
-    CHECK(solution_error("[[0,1]]", "[[0,1,2]]") ==
-          "2 s.json: order[0][2]: is 2, allowed are whole numbers from 0 to 1");
+    CHECK(solution_error("[[0,1]]", "[[0,1,2]]") == "2 s.json: order[0][2]: is 2, must be a whole number from 0 to 1");
     CHECK(solution_error("[[0,1]]", "[[0,1],[]]") == "2 s.json: order: has 2 lists, the problem has 1 ranks");
-    CHECK(solution_error("[0]}", "[1]}") == "2 s.json: mode[0]: is 1, allowed are whole numbers from 0 to 0");
+    CHECK(solution_error("[0]}", "[1]}") == "2 s.json: mode[0]: is 1, must be a whole number from 0 to 0");
     CHECK(solution_error(",\"mode\":[0]", "") == "2 s.json: the key 'mode' is missing");
 }
 

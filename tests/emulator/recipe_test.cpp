@@ -81,7 +81,7 @@ TEST_CASE("a bad recipe is told in one line, with its key and what is allowed") 
     };
     told(R"(,"atention":"fused")", "unknown key 'atention'; did you mean 'attention'?");
     told(R"(,"tensor_parallel":{"overlap":"launch order"})",
-         "tensor_parallel.overlap: is 'launch order', allowed are none, launch-order, inside-gemms (did you mean "
+         "tensor_parallel.overlap: is 'launch order', must be one of none, launch-order, inside-gemms (did you mean "
          "'launch-order'?)");
     told(R"(,"data_parallel":{"zero":2,"bucket_bytes":1000})",
          "data_parallel.bucket_bytes: goes with zero 0 and 1; with 2 gradients are reduced in every backward");
@@ -96,7 +96,7 @@ TEST_CASE("a bad recipe is told in one line, with its key and what is allowed") 
          "which "
          "goes with true alone");
     told(R"(,"host":{"action":5})", "host: unknown key 'action'; did you mean 'action_ns'?");
-    told(R"(,"host":{"action_ns":-1})", "host.action_ns: is -1, allowed are whole numbers from 0 to 1000000000");
+    told(R"(,"host":{"action_ns":-1})", "host.action_ns: is -1, must be a whole number from 0 to 1000000000");
     told(R"(,"split_backward":{"norms_agian":true})",
          "split_backward: unknown key 'norms_agian'; did you mean 'norms_again'?");
     told(R"(,"extends":"torch-fsdp")", "extends: unknown recipe 'torch-fsdp'; did you mean 'torch-fsdp2'?");

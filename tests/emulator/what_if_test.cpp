@@ -56,17 +56,17 @@ TEST_CASE("what the model and the layout do not have is refused by name") {
     check_refused(R"(,"operators":{"cross query":1})",
                   "w.json: operators: unknown key 'cross query'; did you mean 'cross entropy'?");
     check_refused(R"(,"devices":[{"rank":4,"factor":1}])",
-                  "w.json: devices[0].rank: is 4, allowed are whole numbers from 0 to 3");
+                  "w.json: devices[0].rank: is 4, must be a whole number from 0 to 3");
     check_refused(R"(,"devices":[{"rank":0,"replica":2,"factor":1}])",
-                  "w.json: devices[0].replica: is 2, allowed are whole numbers from 0 to 1");
+                  "w.json: devices[0].replica: is 2, must be a whole number from 0 to 1");
     check_refused(R"(,"devices":[{"rank":0}])", "w.json: devices[0]: the key 'factor' is missing");
 }
 
 TEST_CASE("a factor is above 0 and at most 1000") {
-    check_refused(R"(,"modules":{"vit":0})", "w.json: modules.vit: is 0, allowed are numbers above 0 up to 1000");
-    check_refused(R"(,"modules":{"vit":-1})", "w.json: modules.vit: is -1, allowed are numbers from 0 to 1000");
-    check_refused(R"(,"links":{"data":1000.5})", "w.json: links.data: is 1000.5, allowed are numbers from 0 to 1000");
-    check_refused(R"(,"links":{"data":"fast"})", "w.json: links.data: is \"fast\", allowed are numbers from 0 to 1000");
+    check_refused(R"(,"modules":{"vit":0})", "w.json: modules.vit: is 0, must be a number above 0 up to 1000");
+    check_refused(R"(,"modules":{"vit":-1})", "w.json: modules.vit: is -1, must be a number from 0 to 1000");
+    check_refused(R"(,"links":{"data":1000.5})", "w.json: links.data: is 1000.5, must be a number from 0 to 1000");
+    check_refused(R"(,"links":{"data":"fast"})", "w.json: links.data: is \"fast\", must be a number from 0 to 1000");
     CHECK(parsed(R"(,"links":{"data":1000})").links.at("data") == 1000);
 }
 

@@ -97,7 +97,7 @@ TEST_CASE("sizes that contradict a model, and sizes that nobody says, are errors
     CHECK_THROWS_WITH_AS(
         check(asked("--num-layers 8 --hidden-size 64 --num-attention-heads 4 --seq-length 64 --micro-batch-size 1 "
                     "--max-position-embeddings 64")),
-        "--vocab-size: is missing, as is --padded-vocab-size; or name a model with --model", Error);
+        "missing --vocab-size: say it or --padded-vocab-size, or name a model with --model", Error);
     auto images = asked(
         "--seq-length 8192 --micro-batch-size 1 --pipeline-model-parallel-size 4 "
         "--tensor-model-parallel-size 4 --sequence-parallel");

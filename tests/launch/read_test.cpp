@@ -155,10 +155,10 @@ TEST_CASE("a script says which dialect it is in") {
 
 TEST_CASE("values that are none are errors that say where, what and what is allowed") {
     CHECK_THROWS_WITH_AS(arguments("--num-layers many"),
-                         "--megatron-args: num-layers: is 'many', allowed are whole numbers from 1 to 1000000000",
-                         Error);
+                         "--megatron-args: num-layers: is 'many', must be a whole number from 1 to 1000000000", Error);
     CHECK_THROWS_WITH_AS(arguments("--recompute-granularity some"),
-                         "--megatron-args: recompute-granularity: is 'some', allowed are full, selective, none", Error);
+                         "--megatron-args: recompute-granularity: is 'some', must be one of full, selective, none",
+                         Error);
     CHECK_THROWS_WITH_AS(arguments("--num-layers"), "--megatron-args: num-layers: has 0 values, allowed is one", Error);
     CHECK_THROWS_AS(arguments("--num-layers $N"), Error);
     CHECK_THROWS_WITH_AS(arguments("--a 'b"), "--megatron-args: a quote ' is not closed", Error);

@@ -99,11 +99,15 @@ TEST_CASE("all that a phase breaks is told together, and of later phases nothing
 TEST_CASE("a size that nothing says is asked for by the name that the launch would have") {
     const auto l = launch::read_megatron(launch::read_words(Dialect::bridge_overrides, "model.num_layers=8", "x"));
     CHECK_THROWS_WITH_AS(launch::broken_rules(l, 8, launch::framework_called("megatron-core")),
-                         "model.hidden_size: is missing, and --model, too, which may say sizes of a model", Error);
-    CHECK_THROWS_WITH_AS(launch::framework_called("megatron-core:9"),
-                         "--framework: is 'megatron-core:9', allowed are megatron-core:0.16.1, megatron-core:0.20.0, "
-                         "torchtitan:0.3.0",
+                         "missing model.hidden_size: say it, or name a model with --model; model.num_attention_heads: "
+                         "say it, or name a model with --model; model.seq_length: say it in the launch; "
+                         "train.micro_batch_size: say it in the launch",
                          Error);
+    CHECK_THROWS_WITH_AS(
+        launch::framework_called("megatron-core:9"),
+        "--framework: is 'megatron-core:9', must be one of megatron-core:0.16.1, megatron-core:0.20.0, "
+        "torchtitan:0.3.0",
+        Error);
 }
 
 TEST_CASE("layers that are built, stage by stage") {

@@ -196,7 +196,7 @@ TEST_CASE("LoongForge's lists are of ranks where their chunks are as it shares t
     CHECK(parse_custom_virtual_layers("1,4,2", 2).why_not ==
           "--custom-virtual-pipeline-layers: has 3 stages, no multiple of the 2 ranks");
     CHECK(parse_custom_virtual_layers("1,x", 2).why_not ==
-          "--custom-virtual-pipeline-layers: is 'x', allowed are whole numbers from 0 to 100000");
+          "--custom-virtual-pipeline-layers: is 'x', must be a whole number from 0 to 100000");
 }
 
 TEST_CASE("a hybrid pattern has a letter for each part of a layer") {

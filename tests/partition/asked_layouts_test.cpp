@@ -79,14 +79,13 @@ TEST_CASE("layouts of modules that cannot be are refused with those that can") {
     const auto setup = with_encoders({.tp = 4, .pp = 2}, {"ear"}, 6);
     const std::vector<std::pair<std::string, std::string>> cases{
         {"vut=1", "--module-tp: unknown module 'vut'; did you mean 'vit'?"},
-        {"vit", "--module-tp: is 'vit', allowed is auto or MODULE=TP, like vit=1,audio=2:split"},
+        {"vit", "--module-tp: is 'vit', must be auto or MODULE=TP, like vit=1,audio=2:split"},
         {"vit=1,vit=2", "--module-tp: names 'vit' twice"},
         {"vit=auto,vit=2", "--module-tp: names 'vit' twice"},
-        {"vit=two",
-         "--module-tp vit=two: is 'two', allowed are auto and whole numbers from 1 to 4, the GPUs of a rank"},
-        {"vit=8", "--module-tp vit=8: is '8', allowed are auto and whole numbers from 1 to 4, the GPUs of a rank"},
-        {"vit=0", "--module-tp vit=0: is '0', allowed are"},
-        {"vit=", "--module-tp vit=: is '', allowed are"},
+        {"vit=two", "--module-tp vit=two: is 'two', must be auto or a whole number from 1 to 4, the GPUs of a rank"},
+        {"vit=8", "--module-tp vit=8: is '8', must be auto or a whole number from 1 to 4, the GPUs of a rank"},
+        {"vit=0", "--module-tp vit=0: is '0', must be"},
+        {"vit=", "--module-tp vit=: is '', must be"},
         {"vit=1:halves", "--module-tp vit=1:halves: 'halves' is no way to share, allowed are dealt, split and hybrid"},
         {"vit=3",
          "--module-tp vit=3: tp 3 x 1 copy of 'vit' are not the 4 GPUs of a rank; allowed with 'dealt' are "

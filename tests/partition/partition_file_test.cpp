@@ -100,7 +100,7 @@ TEST_CASE("a partition file of something else is refused with the key and what i
         {[](Writer& j) { j["layout"]["tp"] = 4; }, "part.json: layout.tp: is 4, asked for is 2"},
         {[](Writer& j) { j["layout"]["pp"] = 8; }, "part.json: layout.pp: is 8, asked for is 4"},
         {[](Writer& j) { j["modules"][0]["module"] = "vut"; }, "did you mean 'vit'"},
-        {[](Writer& j) { j["modules"].erase(0); }, "modules[0].module: is 'llm', allowed is 'vit'"},
+        {[](Writer& j) { j["modules"].erase(0); }, "modules[0].module: is 'llm', must be 'vit'"},
         {[](Writer& j) { j["modules"].erase(1); }, "part.json: modules: lacks module 'llm'"},
         {[](Writer& j) { j["modules"].push_back(j["modules"][1]); }, "modules[2].module: 'llm' is there twice"},
         {[](Writer& j) { j["modules"][0]["tp"] = 1; },
@@ -112,13 +112,13 @@ TEST_CASE("a partition file of something else is refused with the key and what i
         {[](Writer& j) { j["modules"][0]["sharing"] = "halves"; }, "modules[0].sharing"},
         {[](Writer& j) { j["modules"][0]["unit_items"] = 1'000'000; },
          "modules[0].unit_items: is 1000000, which no microbatch"},
-        {[](Writer& j) { j["modules"][1]["unit_items"] = 3; }, "modules[1].unit_items: is 3, allowed"},
-        {[&](Writer& j) { stage(j, 0, 1)["first_layer"] = 0; }, "modules[0].stages[1].first_layer: is 0, allowed is "},
-        {[&](Writer& j) { stage(j, 0, 0)["layers"] = 1000; }, "modules[0].stages[0].layers: is 1000, allowed"},
-        {[&](Writer& j) { stage(j, 0, 0)["layers"] = 0; }, "modules[0].stages[0].layers: is 0, allowed"},
+        {[](Writer& j) { j["modules"][1]["unit_items"] = 3; }, "modules[1].unit_items: is 3, must be"},
+        {[&](Writer& j) { stage(j, 0, 1)["first_layer"] = 0; }, "modules[0].stages[1].first_layer: is 0, must be "},
+        {[&](Writer& j) { stage(j, 0, 0)["layers"] = 1000; }, "modules[0].stages[0].layers: is 1000, must be"},
+        {[&](Writer& j) { stage(j, 0, 0)["layers"] = 0; }, "modules[0].stages[0].layers: is 0, must be"},
         {[](Writer& j) { j["modules"][0]["stages"].erase(3); }, "modules[0].stages: has the layers 0 to "},
-        {[&](Writer& j) { stage(j, 0, 2)["rank"] = 4; }, "modules[0].stages[2].rank: is 4, allowed"},
-        {[&](Writer& j) { stage(j, 0, 2)["stage"] = 7; }, "modules[0].stages[2].stage: is 7, allowed is 2"},
+        {[&](Writer& j) { stage(j, 0, 2)["rank"] = 4; }, "modules[0].stages[2].rank: is 4, must be"},
+        {[&](Writer& j) { stage(j, 0, 2)["stage"] = 7; }, "modules[0].stages[2].stage: is 7, must be 2"},
         {[](Writer& j) { j["modules"][0]["unit"] = 1; }, "unit"},
     };
     for (const Case& one : cases) {
@@ -138,7 +138,7 @@ TEST_CASE("a partition file keeps memory modes of its own, without the key they 
     CHECK(small.read(json.dump()).partition.modes == emulator::usual_modes());
     CHECK(small.refused([](Writer& file) {
         file["memory_modes"] = {"none", "some"};
-    }) == "part.json: memory_modes[1]: is 'some', allowed are none, selective, half, full and blocks:N with N of 1 or "
+    }) == "part.json: memory_modes[1]: is 'some', must be one of none, selective, half, full, blocks:N with N of 1 or "
           "more");
     CHECK(small.refused([](Writer& file) {
         file["memory_modes"] = {"full", "full"};
@@ -150,9 +150,9 @@ TEST_CASE("a partition file keeps memory modes of its own, without the key they 
 TEST_CASE("a partition file that deals what cannot be dealt is refused") {
     const Small small;
     CHECK(small.refused([](Writer& file) { file["modules"][0]["copies"] = 4; }, "three-phase", 1) ==
-          "part.json: modules[0].copies: is 4, allowed are whole numbers from 8 to 8");
+          "part.json: modules[0].copies: is 4, must be a whole number from 8 to 8");
     CHECK(small.refused([](Writer& file) { file["modules"][0]["tp"] = 2; }, "three-phase", 1) ==
-          "part.json: modules[0].tp: is 2, allowed are whole numbers from 1 to 1");
+          "part.json: modules[0].tp: is 2, must be a whole number from 1 to 1");
     CHECK(small.refused([](Writer& file) { file["modules"][1]["chain"] = nullptr; }, "three-phase", 1) ==
           "part.json: modules[1].chain: is null, allowed for encoders alone, which 'llm' is not");
     CHECK(small.refused([](Writer& file) { file["modules"][0]["stages"] = file["modules"][1]["stages"]; },

@@ -103,7 +103,7 @@ TEST_CASE("headroom is a percentage, or 0, and 3 % where nothing is said") {
          {"3", "\"3\"", "\"50.1%\"", "\"-1%\"", "\"%\"", "\"3 %\"", "\"nan%\"", "\"3%%\"", "\"\""}) {
         CAPTURE(bad);
         CHECK_THROWS_WITH_AS(static_cast<void>(headroom_of(bad)),
-                             doctest::Contains("allowed are 0 and percentages up to 50%, like 3%"), Error);
+                             doctest::Contains("must be 0 or a percentage up to 50%, like 3%"), Error);
     }
 }
 

@@ -92,7 +92,7 @@ TEST_CASE("what a global batch does not go with is one line") {
           "--global-batch out, or write a file of as many samples");
     for (const char* text : {"", "mb", "0", "8 mb", "-4mb", "8MB", "1.5"})
         CHECK_THROWS_WITH_AS(options_of({{"global-batch", text}}),
-                             doctest::Contains("allowed are whole numbers of samples from 1 to 10000000, and of "
+                             doctest::Contains("must be a whole number of samples from 1 to 10000000, or of "
                                                "microbatches, like 64mb"),
                              Error);
     CHECK(error_of(small({{"layout", "auto"}, {"pp", "3"}, {"tp", "2"}})) ==

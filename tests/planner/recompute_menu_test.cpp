@@ -48,7 +48,7 @@ TEST_CASE("a menu is what is said, in its order, and otherwise what the target's
 TEST_CASE("a menu that cannot be is an error that says what is allowed") {
     for (const char* wrong : {"most", "none,", "offload", "blocks:0", "encoders"})
         CHECK_THROWS_WITH_AS(static_cast<void>(recompute_menu(wrong, target("any"))),
-                             doctest::Contains("allowed are auto, or some of none, selective"), Error);
+                             doctest::Contains("must be auto, or some of none, selective"), Error);
     CHECK_THROWS_WITH_AS(static_cast<void>(recompute_menu("full,full", target("any"))),
                          "--recompute: 'full' is there twice", Error);
     CHECK_THROWS_WITH_AS(static_cast<void>(recompute_menu("none,selective", target("torch-csv"))),

@@ -99,7 +99,7 @@ TEST_CASE("a problem's fingerprint is the SHA-256 of its own file, read again") 
         none.replace(none.find(':', place) + 1, std::string(time).size() - std::string(time).find(':') - 1, "0");
         const std::string key = std::string(time).substr(1, std::string(time).find(':') - 2);
         CHECK_THROWS_WITH_AS(static_cast<void>(parse_problem("two", none)),
-                             doctest::Contains(("pairs[0].modes[0]." + key + ": is 0, allowed are").c_str()), Error);
+                             doctest::Contains(("pairs[0].modes[0]." + key + ": is 0, must be").c_str()), Error);
     }
 }
 
@@ -150,8 +150,7 @@ TEST_CASE("a problem is checked once, and each fault is named") {
             p.edges.push_back({forward0, TaskId{9}, 0us});
         },
         "edges[3]: there is no task 9, the last is 3");
-    refuses([](Problem& p) { p.tasks[1].duration = 0us; },
-            "tasks[1].duration_ns: is 0, allowed are whole numbers from 1");
+    refuses([](Problem& p) { p.tasks[1].duration = 0us; }, "tasks[1].duration_ns: is 0, must be a whole number from 1");
     refuses([](Problem& p) { p.tasks[1].rank = RankId{2}; }, "tasks[1].rank: there is no rank 2, the last is 1");
     refuses([](Problem& p) { p.ranks[0].capacity = 4_B; },
             "ranks[0]: base_bytes 5 exceeds capacity_bytes 4: 1 bytes short");

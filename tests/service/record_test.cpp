@@ -92,7 +92,7 @@ TEST_CASE("a session may name no file, and nothing that a service has not") {
     for (const char* key : {"out", "costs", "batch", "deferred", "actions", "target", "threads"})
         refused(fmt::format(R"(,"{}":"x")", key), "is not for sessions of a service");
     refused(R"(,"modle":"x")", "did you mean 'model'");
-    refused(R"(,"budget":"1h")", "allowed are times up to 60 s");
+    refused(R"(,"budget":"1h")", "must be at most 60 s");
     const auto asked = [](const char* text) { return open_session(text, {}, in_order); };
     CHECK_THROWS_WITH_AS(asked(R"({"config":{"model":"hf:x","cluster":"h100-sxm:16"},"sample":[]})"),
                          doctest::Contains("names a file"), Error);
@@ -121,9 +121,9 @@ TEST_CASE("what is too large for a server is refused before anything is made of 
     refused(R"("cluster":"h100-sxm:1000000")", "", "config: cluster: has 1000000 GPUs, allowed are 8");
     refused(R"("cluster":"h100-sxm:8")", R"(,"sample":[{},{},{},{}])", "sample: has 4, allowed are 3");
     refused(R"("cluster":"h100-sxm:8","dataset":"vlm-mix","microbatches":4)", "",
-            "config: microbatches: is 4, allowed are 3");
+            "config: microbatches: is 4, must be at most 3");
     refused(R"("cluster":"h100-sxm:8","dataset":"vlm-mix","global-batch":9)", "",
-            "config: global-batch: is 9, allowed are 3");
+            "config: global-batch: is 9, must be at most 3");
 }
 
 TEST_CASE("a model, a cluster and a partition may be given as documents") {

@@ -73,7 +73,7 @@ TEST_CASE("a table without a column that is needed, or with impossible numbers, 
     };
     for (const char* bad : {"-8192", "0", "1e30", "many"}) CHECK_FALSE(read(with(bad))[0].unreadable.empty());
     CHECK(read(with("8192.5"))[0].unreadable ==
-          "runs.csv:2: hidden: is '8192.5', allowed are whole numbers from 1 to 262144");
+          "runs.csv:2: hidden: is '8192.5', must be a whole number from 1 to 262144");
 }
 
 TEST_CASE("a cell that cannot be read refuses its own row") {
@@ -84,7 +84,7 @@ TEST_CASE("a cell that cannot be read refuses its own row") {
     const auto predictions = predict_all(runs);
     CHECK_FALSE(predictions[0].refused());
     CHECK(predictions[1].refused());
-    CHECK(predictions[1].reason == "runs.csv:3: hidden: is 'wide', allowed are numbers above 0 and up to 262144");
+    CHECK(predictions[1].reason == "runs.csv:3: hidden: is 'wide', must be a number above 0 and up to 262144");
     CHECK(predictions[2].step_time_s == predictions[0].step_time_s);
 }
 
@@ -138,7 +138,7 @@ TEST_CASE("what FLOPs count is what Narayanan et al. (arXiv 2104.04473, eq. 3) a
     auto cells = row;
     cells.insert(cells.size() - 1, ",palm");
     CHECK(read(unread + cells)[0].unreadable ==
-          "runs.csv:2: flops: is 'palm', allowed are model, full-attention, hardware, parameters");
+          "runs.csv:2: flops: is 'palm', must be one of model, full-attention, hardware, parameters");
 }
 
 TEST_CASE("measured values play no part in a prediction") {

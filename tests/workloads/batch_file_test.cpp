@@ -162,23 +162,23 @@ TEST_CASE("bad batch lines are refused with file, line, place and what is allowe
     CHECK(problem(R"({"id":"a"})", m) == ":1: the key 'text_tokens' is missing");
     CHECK(problem(R"({"id":"a","text_tokens":0})", m) == ":1: the sample has neither text nor items");
     CHECK(problem(R"({"id":"a","text_tokens":-1})", m) ==
-          ":1: text_tokens: is -1, allowed are whole numbers from 0 to 1000000000");
+          ":1: text_tokens: is -1, must be a whole number from 0 to 1000000000");
     CHECK(problem(R"({"id":"a","text_tokens":1e30})", m) ==
-          ":1: text_tokens: is 1e+30, allowed are whole numbers from 0 to 1000000000");
+          ":1: text_tokens: is 1e+30, must be a whole number from 0 to 1000000000");
     CHECK(problem(R"({"id":"a","text_tokens":"5"})", m) ==
-          ":1: text_tokens: is \"5\", allowed are whole numbers from 0 to 1000000000");
+          ":1: text_tokens: is \"5\", must be a whole number from 0 to 1000000000");
     CHECK(problem(R"({"id":"a","text_token":5})", m) == ":1: unknown key 'text_token'; did you mean 'text_tokens'?");
     CHECK(problem(image(R"({"width":0,"height":9})"), m) ==
-          ":2: images[1].width: is 0, allowed are whole numbers from 1 to 100000");
+          ":2: images[1].width: is 0, must be a whole number from 1 to 100000");
     CHECK(problem(image(R"({"width":9,"height":1000000000000})"), m) ==
-          ":2: images[1].height: is 1000000000000, allowed are whole numbers from 1 to 100000");
+          ":2: images[1].height: is 1000000000000, must be a whole number from 1 to 100000");
     CHECK(problem(image(R"({"width":9})"), m) == ":2: images[1]: the key 'height' is missing");
     CHECK(problem(image(R"({"width":9,"hight":9})"), m) ==
           ":2: images[1]: unknown key 'hight'; did you mean 'height'?");
     CHECK(problem(image(R"({"tokens":9})"), m) == ":2: images[1]: the key 'patches' is missing");
     CHECK(problem(image(R"({"tokens":0,"patches":0})"), m) == ":2: images[1]: has neither tokens nor patches");
     CHECK(problem(image(R"({"width":9,"height":9,"role":"output"})"), m) ==
-          ":2: images[1].role: is 'output', allowed are input, target (did you mean 'input'?)");
+          ":2: images[1].role: is 'output', must be one of input, target (did you mean 'input'?)");
 }
 
 TEST_CASE("a clip without a size is refused where the model has none that it would be scaled to") {
@@ -194,7 +194,7 @@ TEST_CASE("a clip without a size is refused where the model has none that it wou
               "to 100000 pixels, or tokens and patches in place of the size");
     CHECK(problem(clip(R"(,"width":832,"height":480)"), m) == "read");
     CHECK(problem(clip(R"(,"width":832,"height":0)"), m) ==
-          ":1: videos[0].height: is 0, allowed are whole numbers from 1 to 100000");
+          ":1: videos[0].height: is 0, must be a whole number from 1 to 100000");
     // 20 latent frames of 6250 x 6250 patches fit, but in no microbatch; those of 16 frames a second and 32 s do not.
     CHECK(problem(clip(R"(,"width":100000,"height":100000)"), m)
               .starts_with(":1: sample 'a' has an item (video, number 0) of 781250000 tokens"));
@@ -254,8 +254,8 @@ TEST_CASE("clips may be given by seconds, with no more frames than they have") {
     CHECK(wrong(R"("seconds":8.5,"frames":3,"fps":2)") ==
           ":1: videos[0]: has frames and seconds, allowed is one of the two");
     CHECK(wrong(R"("frames":3)") == ":1: videos[0]: the key 'fps' is missing");
-    CHECK(wrong(R"("seconds":0)").starts_with(":1: videos[0].seconds: is 0, allowed are"));
-    CHECK(wrong(R"("seconds":1,"width":0)").starts_with(":1: videos[0].width: is 0, allowed are"));
+    CHECK(wrong(R"("seconds":0)").starts_with(":1: videos[0].seconds: is 0, must be"));
+    CHECK(wrong(R"("seconds":1,"width":0)").starts_with(":1: videos[0].width: is 0, must be"));
 }
 
 TEST_CASE("a file of more samples than a step has is refused on its first line too many, read twice or once") {
@@ -298,9 +298,9 @@ TEST_CASE("items that a model neither reads nor makes are refused") {
     CHECK(problem(target, model("dip-vlm-s")) ==
           ":1: images[0]: the model 'dip-vlm-s' has no module that makes image items");
     CHECK(problem(R"({"id":"a","text_tokens":5,"audio":[{"seconds":0}]})", model("step-audio-2-mini")) ==
-          ":1: audio[0].seconds: is 0, allowed are numbers from 0.001 to 1000000");
+          ":1: audio[0].seconds: is 0, must be a number from 0.001 to 1000000");
     CHECK(problem(R"({"id":"a","text_tokens":5,"videos":[{"frames":1,"width":9,"height":9,"fps":0,"role":"target"}]})",
-                  model("dip-t2v-s")) == ":1: videos[0].fps: is 0, allowed are numbers from 0.001 to 10000");
+                  model("dip-t2v-s")) == ":1: videos[0].fps: is 0, must be a number from 0.001 to 10000");
 }
 
 TEST_CASE("a missing batch file is an I/O error, a cut gzip bad input") {

@@ -96,7 +96,7 @@ TEST_CASE("a cluster file is read strictly") {
     const auto message = [&](const std::string& text) { return path.string() + ": " + text; };
     CHECK_THROWS_WITH_AS(
         find_cluster(path.string()),
-        message("node_link_bytes_per_s: is 0, allowed are whole numbers from 1 to 1000000000000000").c_str(), Error);
+        message("node_link_bytes_per_s: is 0, must be a whole number from 1 to 1000000000000000").c_str(), Error);
 
     written(start + R"("gpus_per_nodes":8})");
     CHECK_THROWS_WITH_AS(find_cluster(path.string()),

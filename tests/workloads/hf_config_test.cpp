@@ -139,10 +139,10 @@ TEST_CASE("what is not read is named with what is missing for it") {
     CHECK(refusal("\"hidden_size\":256,", "") ==
           "c.json: the key 'hidden_size' is missing; start from \"pipeweaver show llama3-8b\"");
     CHECK(refusal("\"model_type\":\"llama\",", "").starts_with("c.json: the key 'model_type' is missing"));
-    CHECK(refusal("256", "-256").starts_with("c.json: hidden_size: is -256, allowed are whole numbers from 1"));
+    CHECK(refusal("256", "-256").starts_with("c.json: hidden_size: is -256, must be a whole number from 1"));
     CHECK(refusal("\"num_attention_heads\":8", "\"num_attention_heads\":7") ==
           "c.json: hidden_size (256) is no multiple of num_attention_heads (7)");
-    CHECK(refusal("{", R"({"num_key_value_heads":3,)").find("allowed are divisors of heads (8)") != std::string::npos);
+    CHECK(refusal("{", R"({"num_key_value_heads":3,)").find("must be a divisor of heads (8)") != std::string::npos);
 }
 
 TEST_CASE("a configuration named config.json is named after its folder, which may be given as well") {

@@ -74,26 +74,25 @@ TEST_CASE("unknown names in a model file are refused with the nearest") {
           "m.json: modules[0].architecture: unknown network 'llama3-9b'; did you mean 'llama3-8b'?");
     CHECK(problem(with("\"from\":\"vit\"", "\"from\":\"vid\"")) ==
           "m.json: edges[0].from: unknown module 'vid'; did you mean 'vit'?");
-    CHECK(
-        problem(with("\"kind\":\"vit\"", "\"kind\":\"vif\"")) ==
-        "m.json: modules[1].architecture.kind: is 'vif', allowed are llm, vit, audio_encoder, text_encoder, dit, head "
-        "(did you mean 'vit'?)");
+    CHECK(problem(with("\"kind\":\"vit\"", "\"kind\":\"vif\"")) ==
+          "m.json: modules[1].architecture.kind: is 'vif', must be one of llm, vit, audio_encoder, text_encoder, dit, "
+          "head "
+          "(did you mean 'vit'?)");
     CHECK(problem(with("pipeweaver-model/1", "pipeweaver-model/2")) ==
           "m.json: format: is 'pipeweaver-model/2', this program reads 'pipeweaver-model/1'");
 }
 
 TEST_CASE("sizes in a model file are in range and agree") {
     const std::string a = "m.json: modules[1].architecture";
-    CHECK(problem(with("\"layers\":4", "\"layers\":0")) ==
-          a + ".layers: is 0, allowed are whole numbers from 1 to 10000");
+    CHECK(problem(with("\"layers\":4", "\"layers\":0")) == a + ".layers: is 0, must be a whole number from 1 to 10000");
     CHECK(problem(with("\"hidden\":64", "\"hidden\":-64")) ==
-          a + ".hidden: is -64, allowed are whole numbers from 1 to 1000000");
+          a + ".hidden: is -64, must be a whole number from 1 to 1000000");
     CHECK(problem(with("\"hidden\":64", "\"hidden\":1e99")) ==
-          a + ".hidden: is 1e+99, allowed are whole numbers from 1 to 1000000");
+          a + ".hidden: is 1e+99, must be a whole number from 1 to 1000000");
     CHECK(problem(with("\"hidden\":64", "\"hidden\":63")) ==
           a + ": hidden (63) is no multiple of heads (8): head_dim is needed");
     CHECK(problem(with("\"heads\":8", "\"heads\":8,\"kv_heads\":3")) ==
-          a + ".kv_heads: is 3, allowed are divisors of heads (8)");
+          a + ".kv_heads: is 3, must be a divisor of heads (8)");
     CHECK(problem(with("\"heads\":8", "\"heads\":8,\"vocab\":3")) == a + ".vocab: a network of kind 'vit' has none");
     CHECK(problem(with(",\n                                          \"patch_size\":14", "")) ==
           a + ": the key 'patch_size' is missing");
@@ -102,9 +101,9 @@ TEST_CASE("sizes in a model file are in range and agree") {
     CHECK(problem(with("\"merge\":2", "\"merge\":4")) ==
           "m.json: image: merge is 4, but the edge from 'vit' makes one token of 4: merge * merge is needed there");
     CHECK(problem(with("\"in\":256", "\"in\":0")) ==
-          "m.json: edges[0].projector.in: is 0, allowed are whole numbers from 1 to 10000000");
+          "m.json: edges[0].projector.in: is 0, must be a whole number from 1 to 10000000");
     CHECK(problem(with("\"in\":256", "\"in\":63")) ==
-          "m.json: edges: 'vit' to 'llm': in of the projector is 63, allowed are 64 (hidden of 'vit') to 256 (that of "
+          "m.json: edges: 'vit' to 'llm': in of the projector is 63, must be 64 (hidden of 'vit') to 256 (that of "
           "token_reduction patches)");
     CHECK(problem(with("\"in\":256", "\"in\":257")).find("in of the projector is 257") != std::string::npos);
     CHECK(problem(with("\"out\":4096", "\"out\":4095")) ==
@@ -115,7 +114,7 @@ TEST_CASE("sizes in a model file are in range and agree") {
           a + ".moe: 3 MoE layers from layer 2 on, every 1, do not fit into 4 layers");
     CHECK(problem(with("\"ffn\":256",
                        "\"ffn\":256,\"moe\":{\"moe_layers\":3,\"experts\":8,\"top_k\":9,\"expert_ffn\":64}")) ==
-          a + ".moe.top_k: is 9, allowed are whole numbers from 1 to 8");
+          a + ".moe.top_k: is 9, must be a whole number from 1 to 8");
 }
 
 TEST_CASE("modules have different names, one backbone, and paths to it without cycles") {

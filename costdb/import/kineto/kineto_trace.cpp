@@ -8,6 +8,7 @@
 #include "pipeweaver/base/csv.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
+#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/costdb/trace.hpp"
 
 #include <algorithm>
@@ -170,8 +171,8 @@ private:
 
     [[noreturn]] void refuse(const TraceEvent& event, std::string_view what, std::string_view is,
                              std::string_view allowed) const {
-        fail(ErrorKind::input, "{}: event {} '{}': {}: is '{}', allowed are {}", path_.string(), event.number,
-             event.name.substr(0, 60), what, is, allowed);
+        fail(ErrorKind::input, "{}: event {} '{}': {}: {}", path_.string(), event.number, event.name.substr(0, 60),
+             what, must_be(is, allowed));
     }
 
     void write_kernels() {

@@ -1,5 +1,5 @@
 // Comma-separated tables with a header line, read strictly: a cell knows its file, line and column, for errors such as
-// "gemm.csv:17: latency_us: is '-3', allowed are numbers above 0 and up to 3.6e+09".
+// "gemm.csv:17: latency_us: is '-3', must be a number above 0 and up to 3.6e+09".
 //
 // Ownership    texts are views into the table, which must outlive them.
 // Threads      any number of readers at once.

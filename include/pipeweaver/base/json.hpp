@@ -1,5 +1,5 @@
 // Strict reading of JSON, and of YAML as the same values: a value that knows its file and its place, for errors such as
-// "plan.json: ranks[2].base_bytes: is -1, allowed are whole numbers from 0 to 9223372036854775807"; in YAML with the
+// "plan.json: ranks[2].base_bytes: is -1, must be a whole number from 0 to 9223372036854775807"; in YAML with the
 // line, "plan.yaml:7: ranks[2].base_bytes: ...".
 //
 // Ownership    a Json is a view into its JsonDocument, which must outlive it.

@@ -19,7 +19,7 @@ namespace pipeweaver {
 [[nodiscard]] std::optional<std::int64_t> integer_in(std::string_view text, std::int64_t low, std::int64_t high);
 [[nodiscard]] std::optional<double> number_in(std::string_view text, double low, double high);
 
-/// Parses a whole number in [low, high]. Throws Error{input} "NAME: is 'x', allowed are whole numbers from ... to ...".
+/// Parses a whole number in [low, high]. Throws Error{input} "NAME: is 'x', must be a whole number from ... to ...".
 [[nodiscard]] std::int64_t parse_integer(std::string_view name, std::string_view text, std::int64_t low,
                                          std::int64_t high);
 
@@ -32,6 +32,20 @@ namespace pipeweaver {
 
 /// The same for a number in [low, high].
 [[nodiscard]] double parse_number(std::string_view name, std::string_view text, double low, double high);
+
+/// An option or operand without which a command cannot run, as a command line has it, and what it is.
+struct Needed {
+    bool given = false;
+    std::string option;  ///< "--out DIR"
+    std::string what;    ///< "a folder for the plan"
+};
+
+/// Throws Error{input} that names in one line all that are not given: "missing --out DIR: a folder for the plan;
+/// --model MODEL: ...".
+void require_given(const std::vector<Needed>& all);
+
+/// The same of one.
+[[noreturn]] void fail_missing(std::string_view option, std::string_view what);
 
 class OptionTable {
 public:
@@ -59,7 +73,7 @@ public:
     // Each registers `--name KIND`; the kind is what --help shows and what completion goes by (FILE, DIR, MODEL, ...).
     // The variable keeps its value where the option is given nowhere.
     void text(const std::string& name, std::string& value, const std::string& kind, const std::string& about);
-    /// One of `allowed`; else Error{input} "--name: is 'x', allowed are ...".
+    /// One of `allowed`; else Error{input} "--name: is 'x', must be one of ...".
     void choice(const std::string& name, std::string& value, const std::vector<std::string>& allowed,
                 const std::string& about);
     void integer(const std::string& name, std::int64_t& value, std::int64_t low, std::int64_t high,

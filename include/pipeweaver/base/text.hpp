@@ -3,6 +3,7 @@
 
 #include "pipeweaver/base/units.hpp"
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -46,6 +47,21 @@ namespace pipeweaver {
 /// "unknown model 'dip-vlm-x'; did you mean 'dip-vlm-s'?", or a list of all candidates where none is near.
 [[nodiscard]] std::string unknown(std::string_view what, std::string_view name,
                                   std::span<const std::string> candidates);
+
+// What errors say of a value, behind the place where it stands (file, key, option).
+
+/// "is 'x', must be ALLOWED"; a number stands without quotes.
+[[nodiscard]] std::string must_be(std::string_view is, std::string_view allowed);
+[[nodiscard]] std::string must_be(std::int64_t is, std::string_view allowed);
+/// The same of what is shown as it stands, like a value of JSON.
+[[nodiscard]] std::string shown_must_be(std::string_view shown, std::string_view allowed);
+
+/// "one of a, b, c"; of one name it alone.
+[[nodiscard]] std::string one_of(std::span<const std::string> names);
+/// "a whole number from 1 to 16".
+[[nodiscard]] std::string a_whole_number(std::int64_t low, std::int64_t high);
+/// "a number from 0.5 to 2".
+[[nodiscard]] std::string a_number(double low, double high);
 
 /// `text` with control characters, marks that hide or turn what follows, and bytes that are no UTF-8 written like \x1b.
 [[nodiscard]] std::string printable(std::string_view text);

@@ -72,7 +72,10 @@ struct WorkloadOptions {
 
     void add_to(OptionTable& options);
 
-    /// Throws Error{input} where options are missing or contradict each other.
+    /// Model and cluster, and of who asks for a batch this.
+    std::vector<Needed> needed(bool with_batch = true) const;
+
+    /// Throws Error{input} where options are missing, but for a batch, or contradict each other.
     void check() const;
 
     /// The model, with what is said of its microbatches. Throws Error{input}, Error{io}.
@@ -135,6 +138,10 @@ private:
     Job job(std::uint64_t seed, const Executor& execute, Batch* given) const;
     Batch read(const workloads::Model& of) const;
 };
+
+/// What --model and --cluster are, for commands that need them.
+[[nodiscard]] Needed needed_model(const std::string& given);
+[[nodiscard]] Needed needed_cluster(const std::string& given);
 
 /// What options of a command say, given what they set: texts that set them again.
 template <class Options>

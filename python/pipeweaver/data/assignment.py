@@ -118,7 +118,7 @@ def _numbered(key: str, documents: Sequence[Mapping[str, Any]]) -> list[tuple[st
     named = [(f"{key} {number}", document) for number, document in enumerate(documents)]
     for number, (name, document) in enumerate(named):
         if document.get(key, number) != number:
-            raise InputError(f"assignment: {name} is numbered {document[key]!r}, allowed is {number}, in order")
+            raise InputError(f"assignment: {name} is numbered {document[key]!r}, must be {number}, in order")
     return named
 
 
@@ -131,10 +131,10 @@ def _microbatch(name: str, document: Mapping[str, Any]) -> Microbatch:
             raise InputError(f"assignment: the id {sample!r} is allowed to be a text or a whole number")
     for key in ("tokens", "loss_tokens"):
         if isinstance(document[key], bool) or not isinstance(document[key], int) or document[key] < 0:
-            raise InputError(f"assignment: {key} is {document[key]!r}, allowed are whole numbers from 0")
+            raise InputError(f"assignment: {key} is {document[key]!r}, must be a whole number from 0")
     weight = float(document["loss_weight"])
     if not (math.isfinite(weight) and weight >= 0):
-        raise InputError(f"assignment: loss_weight is {weight}, allowed are numbers from 0")
+        raise InputError(f"assignment: loss_weight is {weight}, must be a number from 0")
     return Microbatch(samples, document["tokens"], document["loss_tokens"], weight)
 
 

@@ -53,7 +53,7 @@ def balance(
     given = Sizes.of(sizes)
     _check(given, replicas, budget, microbatches, group, method)
     if group > 1 and not equal:
-        raise InputError(f"group: is {group}, allowed is 1 where replicas need not have equally many microbatches")
+        raise InputError(f"group: is {group}, must be 1 where replicas need not have equally many microbatches")
     step = _Step(given, replicas, budget, microbatches, costs or BY_TOKENS, group, equal)
     found = step.of(method)
     if found is None:
@@ -80,11 +80,11 @@ def _check(
 ) -> None:
     for name, value in (("replicas", replicas), ("budget", budget), ("microbatches", microbatches), ("group", group)):
         if value is not None and (isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1):
-            raise InputError(f"{name}: is {value!r}, allowed are whole numbers from 1")
+            raise InputError(f"{name}: is {value!r}, must be a whole number from 1")
     if method not in METHODS:
-        raise InputError(f"method: is '{method}', allowed are {', '.join(METHODS)}")
+        raise InputError(f"method: is '{method}', must be one of {', '.join(METHODS)}")
     if microbatches is not None and microbatches % group:
-        raise InputError(f"microbatches: are {microbatches}, allowed are multiples of group, {group}")
+        raise InputError(f"microbatches: are {microbatches}, must be a multiple of group, {group}")
     if len(sizes) < replicas:
         raise InputError(f"replicas: are {replicas}, more than the step's {len(sizes)} samples")
     if budget is not None and sizes.tokens.max() > budget:

@@ -62,7 +62,7 @@ class Costs:
                 raise InputError(f"items: '{kind}' has no coefficients, those known are of: {', '.join(known)}")
         times = np.stack([_of_stage(stage, sizes) for stage in self.stages], axis=1)
         if not np.isfinite(times).all():
-            raise InputError("coefficients: give a sample no finite time, allowed are numbers from 0")
+            raise InputError("coefficients: give a sample no finite time, must be a number from 0")
         return times
 
     def of_tokens(self) -> Quadratic:
@@ -92,7 +92,7 @@ class Costs:
     def from_dict(document: Mapping[str, Any]) -> Costs:
         """Raises InputError where the document is not as to_dict() makes it."""
         if document.get("format") != FORMAT:
-            raise InputError(f"coefficients: format is {document.get('format')!r}, allowed is '{FORMAT}'")
+            raise InputError(f"coefficients: format is {document.get('format')!r}, must be '{FORMAT}'")
         try:
             stages = tuple(
                 StageCosts(
@@ -139,11 +139,11 @@ def _of_stage(stage: StageCosts, sizes: Sizes) -> Times:
 
 def _number(name: str, value: object) -> float:
     if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value < float("inf"):
-        raise InputError(f"coefficients: {name}: is {value!r}, allowed are numbers from 0")
+        raise InputError(f"coefficients: {name}: is {value!r}, must be a number from 0")
     return float(value)
 
 
 def _quadratic(name: str, value: object) -> Quadratic:
     if not isinstance(value, (list, tuple)) or len(value) != 3:
-        raise InputError(f"coefficients: {name}: is {value!r}, allowed are three numbers [a, b, c]")
+        raise InputError(f"coefficients: {name}: is {value!r}, must be three numbers [a, b, c]")
     return Quadratic(*(_number(name, one) for one in value))

@@ -60,7 +60,7 @@ class Sizes:
         if len(above):
             place = int(above[0])
             raise InputError(
-                f"loss_tokens[{place}]: is {self.loss_tokens[place]}, allowed are whole numbers to its tokens, "
+                f"loss_tokens[{place}]: is {self.loss_tokens[place]}, must be a whole number to its tokens, "
                 f"{self.tokens[place]}"
             )
 
@@ -130,7 +130,7 @@ def _counts(name: str, values: Sequence[int] | npt.NDArray[Any]) -> Counts:
     counts = array.astype(np.int64)
     if counts.min() < 0:
         place = int(np.argmin(counts))
-        raise InputError(f"{name}[{place}]: is {counts[place]}, allowed are whole numbers from 0")
+        raise InputError(f"{name}[{place}]: is {counts[place]}, must be a whole number from 0")
     return counts
 
 
@@ -142,7 +142,7 @@ def _ids(ids: Sequence[Any] | npt.NDArray[Any]) -> Sequence[Any]:
     seen: set[Any] = set()
     for place, id in enumerate(plain):
         if isinstance(id, bool) or not isinstance(id, (int, str)):
-            raise InputError(f"ids[{place}]: is {id!r}, allowed are texts and whole numbers")
+            raise InputError(f"ids[{place}]: is {id!r}, must be a text or a whole number")
         if id in seen:
             raise InputError(f"ids[{place}]: {id!r} is the id of another sample as well")
         seen.add(id)

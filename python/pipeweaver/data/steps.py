@@ -143,7 +143,7 @@ class AssignedSteps:
 
     def plan(self, epoch: int, step: int) -> Assignment:
         if not 0 <= step < len(self):
-            raise InputError(f"step: is {step}, allowed are 0 to {len(self) - 1}")
+            raise InputError(f"step: is {step}, must be 0 to {len(self) - 1}")
         return self._assignments[step]
 
     def fingerprint(self) -> dict[str, Any]:
@@ -161,9 +161,9 @@ def _hash(document: Any) -> str:
 def _check(replicas: int, samples_per_step: int, seed: int, method: str) -> None:
     for name, value, least in (("replicas", replicas, 1), ("samples_per_step", samples_per_step, 1), ("seed", seed, 0)):
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value < 2**64:
-            raise InputError(f"{name}: is {value!r}, allowed are whole numbers from {least} to 2^64 - 1")
+            raise InputError(f"{name}: is {value!r}, must be a whole number from {least} to 2^64 - 1")
     if method not in METHODS:
-        raise InputError(f"method: is '{method}', allowed are {', '.join(METHODS)}")
+        raise InputError(f"method: is '{method}', must be one of {', '.join(METHODS)}")
 
 
 def _read(given: Union[Assignment, Mapping[str, Any], str, os.PathLike[str]]) -> Assignment:

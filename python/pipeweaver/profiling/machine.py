@@ -59,9 +59,9 @@ class Machine:
         try:
             self.device = torch.device(name)
         except RuntimeError:
-            raise InputError(f"--device: is {name!r}, allowed are cpu and cuda:N") from None
+            raise InputError(f"--device: is {name!r}, must be cpu or cuda:N") from None
         if self.device.type not in ("cpu", "cuda"):
-            raise InputError(f"--device: is {name!r}, allowed are cpu and cuda:N")
+            raise InputError(f"--device: is {name!r}, must be cpu or cuda:N")
         if self.device.type == "cuda" and (self.device.index or 0) >= torch.cuda.device_count():
             raise InputError(f"--device: is {name!r}, PyTorch sees {torch.cuda.device_count()} CUDA devices")
 

@@ -23,7 +23,7 @@ def parse_seconds(text: str) -> float:
     """A time with its unit. Raises InputError."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|min|h)", text)
     if not found or float(found[1]) <= 0:
-        raise InputError(f"--budget: is {text!r}, allowed are times above 0 with a unit like 20s or 5min")
+        raise InputError(f"--budget: is {text!r}, must be a time above 0 with a unit like 20s or 5min")
     return float(found[1]) * _units[found[2]]
 
 

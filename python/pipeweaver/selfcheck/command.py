@@ -153,7 +153,7 @@ def cluster_of(gpu: str | None) -> str:
     for word, cluster in _clusters.items():
         if word in gpu.lower():
             return cluster.replace("sxm", "pcie") if "pcie" in gpu.lower() and word == "a100" else cluster
-    raise InputError(f"--cluster: is missing, and no cluster of `pipeweaver list clusters` is known for {gpu}")
+    raise InputError(f"missing --cluster CLUSTER: no cluster of `pipeweaver list clusters` is known for {gpu}")
 
 
 def _driver() -> str | None:

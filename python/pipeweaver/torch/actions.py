@@ -230,13 +230,13 @@ class _Reader:
     def number(self, key: str, *default: int | None) -> Any:
         found = self.get(key, (int, type(None)) if default else int, *default)
         if found is not None and found < 0:
-            raise PipeweaverError(f"{self.where}.{key}: is {found}, allowed are whole numbers from 0")
+            raise PipeweaverError(f"{self.where}.{key}: is {found}, must be a whole number from 0")
         return found
 
     def one_of(self, key: str, allowed: tuple[str, ...], *default: str) -> str:
         found: str = self.get(key, str, *default)
         if found not in allowed:
-            raise PipeweaverError(f"{self.where}.{key}: is '{found}', allowed are {', '.join(allowed)}")
+            raise PipeweaverError(f"{self.where}.{key}: is '{found}', must be one of {', '.join(allowed)}")
         return found
 
     def objects(self, key: str) -> list[_Reader]:
@@ -260,7 +260,7 @@ class _Reader:
 
 def _numbers(values: list[Any], where: str) -> tuple[int, ...]:
     if not all(isinstance(one, int) and not isinstance(one, bool) and one >= 0 for one in values):
-        raise PipeweaverError(f"{where}: is {json.dumps(values)[:40]}, allowed are whole numbers from 0")
+        raise PipeweaverError(f"{where}: is {json.dumps(values)[:40]}, must be a whole number from 0")
     return tuple(values)
 
 
@@ -284,7 +284,7 @@ def _share(entry: _Reader) -> UnitShare:
                       entry.numbers("lengths"), entry.number("reduction", 1), tuple(copies),
                       entry.number("stage", None), of)
     if share.reduction < 1:
-        raise PipeweaverError(f"{entry.where}.reduction: is 0, allowed are whole numbers from 1")
+        raise PipeweaverError(f"{entry.where}.reduction: is 0, must be a whole number from 1")
     if share.stage is not None and len(of) != len(share.lengths):
         raise PipeweaverError(f"{entry.where}.of: has {len(of)} entries, there are {len(share.lengths)} sequences")
     if problem := share.problem():

@@ -74,7 +74,7 @@ class BalancedBatchSampler(Sampler[list[int]]):
         """Goes on behind the step of state_dict(), also on other ranks of the same replica. Raises InputError where
         samples, sizes or options are others than they were."""
         if state.get("format") != STATE:
-            raise InputError(f"sampler: format is {state.get('format')!r}, allowed is '{STATE}'")
+            raise InputError(f"sampler: format is {state.get('format')!r}, must be '{STATE}'")
         changed = _differences(state["fingerprint"], self._fingerprint)
         if changed:
             raise InputError(f"sampler: is not the one that was saved: {changed}")
@@ -138,7 +138,7 @@ def _agreed(steps: Union[Steps, Callable[[], Steps]], replica: int, group: Optio
     try:
         made = steps() if callable(steps) else steps
         if not 0 <= replica < made.replicas:
-            raise InputError(f"replica: is {replica}, allowed are 0 to {made.replicas - 1}")
+            raise InputError(f"replica: is {replica}, must be 0 to {made.replicas - 1}")
         fingerprint = made.fingerprint()
     except Exception as error:
         failed = error

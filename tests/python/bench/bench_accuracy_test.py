@@ -72,4 +72,4 @@ def test_tables_of_other_runs_are_refused(pipeweaver, before, tmp_path):
     status, line = pipeweaver.fails("bench", "accuracy", RUNS, "--before", other)
     assert status == 2 and "model: is another run's" in line
     status, line = pipeweaver.fails("bench", "accuracy")
-    assert status == 2 and "RUNS.csv: is missing" in line
+    assert status == 2 and "missing RUNS.csv: tables" in line

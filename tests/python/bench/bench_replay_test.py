@@ -42,6 +42,6 @@ def test_the_table_has_a_line_per_problem_and_the_medians(pipeweaver, problem):
 
 def test_missing_operands_are_named(pipeweaver, tmp_path):
     assert pipeweaver.fails("bench", "replay") == (
-        2, "pipeweaver: PROBLEMS: are missing, problem files or folders are needed")
+        2, "pipeweaver: missing PROBLEMS: problem files or folders of them")
     assert pipeweaver.fails("bench", "replay", tmp_path / "none.json")[0] == 3
     assert pipeweaver.fails("bench", "replay", tmp_path)[0] == 2

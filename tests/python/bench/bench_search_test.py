@@ -80,7 +80,7 @@ def test_dip_and_the_default_meet_on_equal_problems(pipeweaver):
 
 def test_a_missing_folder_is_named(pipeweaver, tmp_path):
     assert pipeweaver.fails("bench", "search") == (
-        2, "pipeweaver: FOLDER: is missing, a folder with problem files (pipeweaver-problem/1) is needed")
+        2, "pipeweaver: missing FOLDER: a folder with problem files (pipeweaver-problem/1)")
     assert pipeweaver.fails("bench", "search", tmp_path / "none")[0] == 3
     assert pipeweaver.fails("bench", "search", tmp_path) == (
         2, f"pipeweaver: {tmp_path}: has no problem file (pipeweaver-problem/1)")

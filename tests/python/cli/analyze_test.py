@@ -32,7 +32,7 @@ def test_price_and_network_of_ones_own(pipeweaver):
 
 
 @pytest.mark.parametrize("arguments, status, says", [
-    (["--context", "8x"], 2, "--context: is '8x', allowed are numbers of tokens, like 8192 or 8k"),
+    (["--context", "8x"], 2, "--context: is '8x', must be a number of tokens, like 8192 or 8k"),
     (["--device", "h999"], 2, "unknown device 'h999'"),
     (["--latency", "5"], 2, "--latency: '5' is not a time"),
 ])

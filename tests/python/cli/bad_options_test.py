@@ -26,8 +26,8 @@ RECIPE_FAULTS = [
     (["--cluster", "a100-sxm:32", "--recipe", recipe(precision={"default": "fp8"})],
      "in fp8, which a100_sxm has no products of; allowed is bf16"),
     (["--zero", "2", "--bucket", "40MB"], "--bucket: goes with --zero 0 and 1"),
-    (["--zero", "4"], "--zero: is '4', allowed are whole numbers from 0 to 3"),
-    (["--action", "2s"], "--action: is '2s', allowed are times up to 1s"),
+    (["--zero", "4"], "--zero: is '4', must be a whole number from 0 to 3"),
+    (["--action", "2s"], "--action: is '2s', must be a time up to 1s"),
     (["--cluster", NO_NETWORK], "--cluster: network_bytes_per_s: is missing; 32 GPUs in nodes of 8 need it, allowed "),
     (["--cluster", NO_NODE_LINK],
      "--cluster: node_link_bytes_per_s: is missing; 32 GPUs in nodes of 8 need it, allowed "),
@@ -41,16 +41,16 @@ PLAN_FAULTS = [
     (["--cluster", "h100-sxm:0"], 2, "0"),
     (["--cluster", "h100-sxm:99999999999999"], 2, "99999999999999"),
     (["--dataset", "vlm-mx"], 2, "unknown data set 'vlm-mx'; did you mean 'vlm-mix'?"),
-    (["--microbatches", "0"], 2, "--microbatches: is '0', allowed are whole numbers from 1 to 100000"),
-    (["--microbatches", "-3"], 2, "--microbatches: is '-3', allowed are whole numbers from 1 to 100000"),
-    (["--microbatches", "many"], 2, "--microbatches: is 'many', allowed are whole numbers from 1 to 100000"),
-    (["--microbatches", "99999999999999999999"], 2, "--microbatches: is '99999999999999999999', allowed are"),
+    (["--microbatches", "0"], 2, "--microbatches: is '0', must be a whole number from 1 to 100000"),
+    (["--microbatches", "-3"], 2, "--microbatches: is '-3', must be a whole number from 1 to 100000"),
+    (["--microbatches", "many"], 2, "--microbatches: is 'many', must be a whole number from 1 to 100000"),
+    (["--microbatches", "99999999999999999999"], 2, "--microbatches: is '99999999999999999999', must be"),
     (["--tp", "3"], 2, "GPUs"),
     (["--cluster", "h100-sxm:4", "--tp", "1"], 4, "GiB short"),
     (["--dp", "2"], 2, "--tp 8 * --pp 4 * --dp 2 = 64 GPUs, the cluster 'h100-sxm' has 32"),
     (["--target", "megatron", "--zero", "2"], 2, "--zero: is 2, but --target megatron launches 0 to 1 alone; allowed "
      "with 2 are --target torch-actions, torch-csv, torchtitan, any"),
-    (["--cp", "0"], 2, "--cp: is '0', allowed are auto and whole numbers from 1 to 1024"),
+    (["--cp", "0"], 2, "--cp: is '0', must be auto or a whole number from 1 to 1024"),
     (["--cp", "3"], 2, "--tp 8 * --cp 3 * --pp 4 = 96 GPUs do not divide the cluster's 32"),
     (["--cp", "2", "--dp", "1"], 2, "--tp 8 * --cp 2 * --pp 4 * --dp 1 = 64 GPUs, the cluster 'h100-sxm' has 32"),
     (["--cluster", "h100-sxm:128", "--cp", "4"], 2,
@@ -59,26 +59,26 @@ PLAN_FAULTS = [
     (["--cp", "3", "--tp", "auto"], 2,
      "--tp auto --pp 4 --dp auto --cp 3 on 32 GPUs: the numbers given do not divide the GPUs"),
     (["--ep", "2"], 2, "--ep: 2 GPUs have nothing to share out: the model 'dip-vlm-m' has no experts; allowed is 1"),
-    (["--context", "spiral"], 2, "--context: is 'spiral', allowed are all-to-all, ring"),
+    (["--context", "spiral"], 2, "--context: is 'spiral', must be one of all-to-all, ring"),
     (["--budget", "1"], 2, "--budget: '1' is not a time; write it like 2s, 300ms or 5us"),
     (["--budget", "-1s"], 2, "--budget: '-1s' is out of range for a time"),
-    (["--partition", "best"], 2, "--partition: is 'best', allowed are dip, modules, megatron, balanced"),
+    (["--partition", "best"], 2, "--partition: is 'best', must be one of dip, modules, megatron, balanced"),
     (["--batch", "x.jsonl"], 2, "--batch, --dataset: exactly one of the two is needed"),
     (["--modle", "x"], 2, "unknown option '--modle'; did you mean '--model'?"),
-    (["--tp", "some"], 2, "--tp: is 'some', allowed are auto and whole numbers from 1 to 1024"),
-    (["--pp", "0"], 2, "--pp: is '0', allowed are auto and whole numbers from 1 to 1024"),
+    (["--tp", "some"], 2, "--tp: is 'some', must be auto or a whole number from 1 to 1024"),
+    (["--pp", "0"], 2, "--pp: is '0', must be auto or a whole number from 1 to 1024"),
     (["--tp", "auto", "--pp", "5"], 2,
      "--tp auto --pp 5 --dp auto on 32 GPUs: the numbers given do not divide the GPUs"),
     (["--cluster", "h100-sxm:8", "--tp", "auto", "--pp", "auto"], 4,
      "--tp auto --pp auto --dp auto on 8 GPUs: no layout fits the memory; tp 8 x pp 1 x dp 1 comes closest: "
      "rank 0 is "),
-    (["--headroom", "3"], 2, "--headroom: is '3', allowed are 0 and percentages up to 50%, like 3%"),
-    (["--tokens", "300 B"], 2, "--tokens: is '300 B', allowed are numbers of tokens up to 10000T, like 300B"),
-    (["--price", "0"], 2, "--price: is '0', allowed are numbers above 0 up to 10000 USD, like 2.5"),
-    (["--headroom", "51%"], 2, "--headroom: is '51%', allowed are 0 and percentages up to 50%, like 3%"),
-    (["--headroom", "-1%"], 2, "--headroom: is '-1%', allowed are 0 and percentages up to 50%, like 3%"),
-    (["--assignment", "in turn"], 2, "--assignment: is 'in turn', allowed are balanced, in-turn"),
-    (["--target", "torch"], 2, "--target: is 'torch', allowed are torch-actions, torch-csv"),
+    (["--headroom", "3"], 2, "--headroom: is '3', must be 0 or a percentage up to 50%, like 3%"),
+    (["--tokens", "300 B"], 2, "--tokens: is '300 B', must be a number of tokens up to 10000T, like 300B"),
+    (["--price", "0"], 2, "--price: is '0', must be a number above 0 up to 10000 USD, like 2.5"),
+    (["--headroom", "51%"], 2, "--headroom: is '51%', must be 0 or a percentage up to 50%, like 3%"),
+    (["--headroom", "-1%"], 2, "--headroom: is '-1%', must be 0 or a percentage up to 50%, like 3%"),
+    (["--assignment", "in turn"], 2, "--assignment: is 'in turn', must be one of balanced, in-turn"),
+    (["--target", "torch"], 2, "--target: is 'torch', must be one of torch-actions, torch-csv"),
 ]
 
 
@@ -122,6 +122,18 @@ def test_a_file_is_named_with_the_key_that_is_wrong_in_it(pipeweaver, tmp_path):
     assert status == 2
     assert line.startswith(
         f"pipeweaver: {tmp_path}/c.json: network_bytes_per_s: is missing; 32 GPUs in nodes of 8 need it")
+
+
+@pytest.mark.parametrize("command, more", [
+    ("plan", "--out DIR: a folder for the plan"), ("partition", "--out FILE: a file for the partition"),
+    ("emulate", None)])
+def test_all_that_is_missing_is_named_in_one_line(pipeweaver, command, more):
+    missing = ["missing --model MODEL: `pipeweaver list models` names the known ones",
+               "--cluster CLUSTER: `pipeweaver list clusters` names the known ones",
+               "--batch FILE or --dataset DATASET: the samples of a step", *([more] if more else [])]
+    assert pipeweaver.fails(command) == (2, "pipeweaver: " + "; ".join(missing))
+    status, line = pipeweaver.fails(command, "--model", "dip-vlm-m", "--dataset", "vlm-mix")
+    assert (status, line) == (2, "pipeweaver: missing " + "; ".join([missing[1], *missing[3:]]))
 
 
 def test_an_unknown_command_names_the_nearest(pipeweaver):

@@ -131,4 +131,4 @@ def test_samples_too_long_are_dropped_or_have_a_microbatch_of_their_own(pipeweav
                                   "--policy", "gpipe", "--microbatch-tokens", "7000"))
     assert again["asked"]["microbatches"] == 2
     assert pipeweaver.fails("emulate", *job, "--too-long", "cut")[1] == (
-        "pipeweaver: --too-long: is 'cut', allowed are error, drop, own")
+        "pipeweaver: --too-long: is 'cut', must be one of error, drop, own")

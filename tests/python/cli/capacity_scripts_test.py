@@ -97,7 +97,7 @@ def test_the_program_may_lie_elsewhere_on_the_nodes(pipeweaver, study, submit, t
 
 
 @pytest.mark.parametrize("options, line", [
-    (["--shards", "0"], "--shards: is '0', allowed are whole numbers from 1 to 1000000"),
+    (["--shards", "0"], "--shards: is '0', must be a whole number from 1 to 1000000"),
     (["--shard", "0/2"], "--emit-slurm and --shard: allowed is one of the two"),
 ])
 def test_bad_options_leave_no_scripts(pipeweaver, study, tmp_path, options, line):

@@ -118,7 +118,7 @@ def test_merging_says_what_is_missing_and_refuses_what_is_not_the_studys(study, 
 
 @pytest.mark.parametrize("changes, message", [
     ({"axes": {**SMALL["axes"], "colour": [1]}}, "axes: unknown key 'colour'"),
-    ({"axes": {**SMALL["axes"], "gpus": "many"}}, "axes.gpus: is 'many', allowed are counts"),
+    ({"axes": {**SMALL["axes"], "gpus": "many"}}, "axes.gpus: is 'many', must be a count"),
     ({"axes": {**SMALL["axes"], "gpus": []}}, "axes.gpus: has no value, so the study has no point"),
     ({"axes": {**SMALL["axes"], "gpus": [16, 16]}}, "axes.gpus: has '16' twice"),
     ({"axes": {**SMALL["axes"], "cluster": "h100-sxm:16"}}, "GPUs stand under `gpus`"),
@@ -134,7 +134,7 @@ def test_merging_says_what_is_missing_and_refuses_what_is_not_the_studys(study, 
     ({"constraints": {"weeks": 3}}, "constraints: unknown key 'weeks'"),
     ({"prices": {"h100-sxm": -1}}, "prices.h100-sxm: is -1"),
     ({"prices": {"h100": 2}}, "prices: 'h100' is no cluster of the study, known are h100-sxm, h200-sxm"),
-    ({"faulty": "many"}, "faulty: is 'many', allowed are parts of the nodes"),
+    ({"faulty": "many"}, "faulty: is 'many', must be a part of the nodes"),
     ({"plan": {"dataset": "vlm-mixx"}}, "vlm-mixx"),
     ({"plan": {"dataset": "vlm-mix", "recipe": "none"}}, "recipe"),
     ({"plan": {"dataset": "vlm-mix", "batch": "b.jsonl"}}, "--batch, --dataset: exactly one of the two is needed"),
@@ -148,8 +148,8 @@ def test_what_is_wrong_with_a_study_is_said_in_a_line(study, capacity, tmp_path,
 
 
 @pytest.mark.parametrize("arguments, message", [
-    (["--shard", "2/2"], "--shard: is '2', allowed are whole numbers from 0 to 1"),
-    (["--shard", "1"], "--shard: is '1', allowed are a shard and their number"),
+    (["--shard", "2/2"], "--shard: is '2', must be a whole number from 0 to 1"),
+    (["--shard", "1"], "--shard: is '1', must be a shard and their number"),
     (["more.json"], "more.json: is one operand too many"),
 ])
 def test_what_is_wrong_with_the_command_is_said_in_a_line(study, capacity, tmp_path, arguments, message):
@@ -237,12 +237,12 @@ def test_recommend_answers_and_says_what_is_wrong(pipeweaver, tmp_path):
     assert step > 0 and "--tokens 100B" in first["command"]
     for more, message in [
             (["--tokens", "0"], "tokens: is '0'"),
-            (["--tokens", "1B", "--gpus", "32-16"], "--gpus: is '16', allowed are whole numbers from 32"),
-            (["--tokens", "1B", "--prices", "2.5"], "--prices: '2.5' is none"),
+            (["--tokens", "1B", "--gpus", "32-16"], "--gpus: is '16', must be a whole number from 32"),
+            (["--tokens", "1B", "--prices", "2.5"], "--prices: is '2.5', must be CLUSTER=USD"),
             (["--tokens", "1B", "--prices", "h100-sxm=2,h100-sxm=3"], "--prices: has h100-sxm twice"),
             (["--tokens", "1B", "--prices", "h100=2"], "'h100' is no cluster of the study"),
             (["--tokens", "1B", "--clusters", ","], "has an empty value"),
-            (["--gpus", "16"], "--tokens: is missing")]:
+            (["--gpus", "16"], "missing --tokens TOKENS: of the whole")]:
         status, line = pipeweaver.fails(*ask, *more)
         assert status == 2 and message in line
 

@@ -68,20 +68,20 @@ def test_equal_launches_have_equal_answers_on_any_number_of_threads(check):
 
 
 @pytest.mark.parametrize("words, error", [
-    ([], "--cluster: is missing"),
-    (["--cluster", "h100-sxm:8"], "exactly one of them is needed"),
+    ([], "; --cluster CLUSTER: `pipeweaver list clusters` names"),
+    (["--cluster", "h100-sxm:8"], "missing FILE: a launch"),
     (["--cluster", "h100-sxm", "--megatron-args", "--num-layers 1"], "the number of GPUs is missing"),
     ([*ON_8, "--num-layers 1", "--torchtitan-args", "x"], "exactly one of them"),
-    ([*ON_8, "--num-layers x"], "num-layers: is 'x', allowed are whole numbers"),
-    ([*ON_8, "--num-layers 0"], "num-layers: is '0', allowed are whole numbers"),
-    ([*ON_8, "--hidden-size 8"], "--num-layers: is missing"),
+    ([*ON_8, "--num-layers x"], "num-layers: is 'x', must be a whole number"),
+    ([*ON_8, "--num-layers 0"], "num-layers: is '0', must be a whole number"),
+    ([*ON_8, "--hidden-size 8"], "missing --num-layers: say it"),
     ([*ON_8, "--num-layers '1"], "a quote ' is not closed"),
     ([*ON_8, "--num-layers $N"], "variables belong in a script"),
-    ([*ON_8, DENSE, "--framework", "megatron-core:1"], "allowed are megatron-core"),
+    ([*ON_8, DENSE, "--framework", "megatron-core:1"], "must be one of megatron-core"),
     ([*ON_8, DENSE, "--framework", "torchtitan"], "says Megatron-LM's arguments"),
     ([*ON_8, DENSE, "--model", "llama3-8b"], "--ffn-hidden-size: is 11008"),
-    ([*ON_8, DENSE.replace("--vocab-size 32000", "")], "--vocab-size: is missing"),
-    (["--cluster", "h100-sxm:8", "--torchtitan-args", "--training.seq_len 64"], "--model: is missing"),
+    ([*ON_8, DENSE.replace("--vocab-size 32000", "")], "missing --vocab-size: say it"),
+    (["--cluster", "h100-sxm:8", "--torchtitan-args", "--training.seq_len 64"], "missing --model MODEL: torchtitan"),
     ([*ON_8, DENSE, "--set", "A=1"], "--set: goes with FILE"),
     ([*ON_8, " "], "says no setting of Megatron-LM's arguments"),
     ([*ON_8, DENSE + "--moe-layer-freq [0] --num-experts 8"], "of 1 layers"),
@@ -165,7 +165,7 @@ def test_a_script_is_read_with_what_it_sources(check, tmp_path):
     script.write_text(f"source none.sh\ntorchrun pretrain_gpt.py {DENSE.replace('--seq-length 4096', '')}\n")
     done = check("--cluster", "h100-sxm:8", script)
     assert done.returncode == 2 and done.stderr.count("\n") == 1
-    assert "--seq-length: is missing" in done.stderr
+    assert "missing --seq-length: say it" in done.stderr
     assert f"; {script}:1: 'none.sh' is not at hand" in done.stderr
 
 

@@ -110,11 +110,11 @@ def test_bad_input_is_one_line_that_says_what_is_allowed(pipeweaver, tmp_path):
     for arguments, words in [
             (calibrate, "give --donor DEVICE (a transfer) or --steps FILE"),
             (transfer, "give either --out-shapes FILE (what to measure) or --measured FILE"),
-            ([*transfer, "--measured", short], "--out: is missing"),
+            ([*transfer, "--measured", short], "missing --out FILE: a database"),
             ([*transfer, "--measured", short, *out], "short.csv: 1 forward GEMMs in bf16 are measured, at least 8"),
-            ([*transfer, "--measured", MEASURED, "--points", "4", *out], "--points: is '4', allowed are"),
+            ([*transfer, "--measured", MEASURED, "--points", "4", *out], "--points: is '4', must be"),
             ([*calibrate, "--steps", short, *out], "unknown column 'dtype'"),
-            (["costdb", "evaluate", "--transfer", "a100_sxm"], "--transfer: is 'a100_sxm', allowed is DONOR:DEVICE"),
+            (["costdb", "evaluate", "--transfer", "a100_sxm"], "--transfer: is 'a100_sxm', must be DONOR:DEVICE"),
             (["costdb", "evaluate", "--op", "gem"], "unknown operator 'gem'; did you mean 'gemm'?"),
             (["costdb", "export", "--device", "b200", "--op", "gems", "--out", "x"], "unknown table 'gems'"),
             (["costdb", "stats", "--device", "h100_sxn"], "did you mean 'h100_sxm'?")]:

@@ -117,7 +117,7 @@ def test_media_that_cannot_be_written_are_refused(pipeweaver, database, tmp_path
 
 def test_the_options_say_what_they_are_for(pipeweaver, tmp_path):
     for arguments, said in [
-            (["x.csv", "--device", "h100_sxm"], "--out: is missing"),
+            (["x.csv", "--device", "h100_sxm"], "missing --out FILE: a new database"),
             (["x.csv", "--trace", "t.json"], "give one of --default FOLDER, --trace FILE and tables"),
             (["x.csv", "--device", "h100", "--out", "a", "--into", "b"], "--into: adds to a database"),
             (["x.csv", "--device", "h100", "--out", "a", "--kernels", "k.csv"], "--kernels: is for --trace only"),

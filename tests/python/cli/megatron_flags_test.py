@@ -131,7 +131,7 @@ BAD = {
     "kind": ({"modules": [{"module": "llm", "role": "language", "kind": "cat", "trains": True, "layers": [1] * 8}]},
              "kind: is 'cat'"),
     "stages": ({"chunks": 3}, "chunks: is not 2"),
-    "setting": ({"recompute": "some"}, "recompute: is 'some', allowed are none"),
+    "setting": ({"recompute": "some"}, "recompute: is 'some', must be one of none"),
     "peaks": ({"peak_bytes": [1]}, "peak_bytes: has 1 entries, allowed are 4"),
     "key": ({"extra": 1}, "unknown key 'extra'"),
     "format": ({"format": "pipeweaver-launch/2"}, "pipeweaver-launch/2"),

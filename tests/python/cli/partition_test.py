@@ -61,7 +61,7 @@ def test_a_plan_says_what_its_partition_was_chosen_on(pipeweaver, tmp_path):
     (["--sample", "105-101"], "--sample: '105-101' is not 1 to 100 numbers, the smaller first"),
     (["--sample", "nowhere.jsonl"], "nowhere.jsonl"),
     (["--sample", "1-2x"], "1-2x"),
-    (["--partition", "dop"], "--partition: is 'dop', allowed are dip, modules, megatron"),
+    (["--partition", "dop"], "--partition: is 'dop', must be one of dip, modules, megatron"),
     (["--partition", "nowhere.json"], "nowhere.json"),
     (["--partition", "three-phase", "--zero", "3"],
      "partition three-phase: is emulated with --zero 0 or 1, 3 was asked for"),

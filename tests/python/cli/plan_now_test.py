@@ -125,7 +125,7 @@ REFUSED = {
     "tokens": (("--microbatch-tokens", 4096), "--microbatch-tokens: is 4096, but", 2),
     "layers": (("--layers", "10,10,10,10"), "--layers: goes without --now", 2),
     "sizes": (("--model", "dip-vlm-s"), "is 64, but", 2),
-    "set": (("--set", "TP"), "--set: is 'TP', allowed is NAME=VALUE", 2),
+    "set": (("--set", "TP"), "--set: is 'TP', must be NAME=VALUE", 2),
     "rule": (("--set", "TP=3"), "does not construct it", 4),
 }
 

@@ -45,9 +45,9 @@ def test_several_replicas_are_planned_by_a_list(pipeweaver, all_replicas, tmp_pa
 
 
 @pytest.mark.parametrize("options, said", [
-    (["--replicas", "0-3"], "--replicas: is '3', allowed are whole numbers from 0 to 2"),
+    (["--replicas", "0-3"], "--replicas: is '3', must be a whole number from 0 to 2"),
     (["--replicas", "2-1"], "--replicas: '2-1' is not 1 to 3 numbers, the smaller first"),
-    (["--packing", "best"], "--packing: is 'best', allowed are given, ffd, balanced, padded, auto"),
+    (["--packing", "best"], "--packing: is 'best', must be one of given, ffd, balanced, padded, auto"),
 ])
 def test_what_is_not_there_is_refused(pipeweaver, tmp_path, options, said):
     job = JOB[:-2] if "--packing" in options else JOB

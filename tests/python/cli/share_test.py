@@ -131,7 +131,7 @@ def test_a_document_that_is_wrong_is_one_line(pipeweaver, tmp_path, text, status
 @pytest.mark.parametrize("arguments, says", [
     (["--policy", "fifo,lone"], "--policy: unknown policy 'lone'; did you mean 'loan'?"),
     (["--restart", "10"], "--restart: '10' is not a time"),
-    (["--restart", "25h"], "--restart: is '25h', allowed is up to 24h"),
+    (["--restart", "25h"], "--restart: is '25h', must be at most 24h"),
 ])
 def test_options_that_are_wrong_are_one_line(pipeweaver, arguments, says):
     status, line = pipeweaver.fails("share", THREE, *arguments)

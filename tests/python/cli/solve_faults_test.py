@@ -19,7 +19,7 @@ def test_zero_lengths_and_sums_that_overflow_are_refused(pipeweaver, problem, tm
     made["tasks"][1]["duration_ns"] = 0
     problem.write_text(json.dumps(made))
     assert pipeweaver.fails("solve", problem, "--out", tmp_path / "s.json") == (
-        2, f"pipeweaver: {problem}: tasks[1].duration_ns: is 0, allowed are whole numbers from 1 to "
+        2, f"pipeweaver: {problem}: tasks[1].duration_ns: is 0, must be a whole number from 1 to "
            "9223372036854775807")
     for task in made["tasks"]:
         task["duration_ns"] = 2**62

@@ -200,22 +200,22 @@ def test_the_referee_accepts_both_solutions(pipeweaver, tmp_path, shared):
 GOOD = ["0,0,10,20,,100,1000,5", "1,1,10,20,,100,1000,5"]
 BAD = {
     "a hole in the stages": (["0,0,10,20,,1,1,1", "2,1,10,20,,1,1,1"],
-                             r":3: stage: is 2, allowed is 1: .*without holes"),
-    "stages out of order": (["1,0,10,20,,1,1,1", "0,1,10,20,,1,1,1"], r":2: stage: is 1, allowed is 0"),
-    "a rank that is no number": (["0,one,10,20,,1,1,1"], r":2: rank: is 'one', allowed are whole numbers"),
-    "a negative rank": (["0,-1,10,20,,1,1,1"], r":2: rank: is '-1', allowed are whole numbers"),
+                             r":3: stage: is 2, must be 1: .*without holes"),
+    "stages out of order": (["1,0,10,20,,1,1,1", "0,1,10,20,,1,1,1"], r":2: stage: is 1, must be 0"),
+    "a rank that is no number": (["0,one,10,20,,1,1,1"], r":2: rank: is 'one', must be a whole number"),
+    "a negative rank": (["0,-1,10,20,,1,1,1"], r":2: rank: is '-1', must be a whole number"),
     "a hole in the ranks": ([GOOD[0], "1,2,10,20,,1,1,1"], r":3: rank: is 2, but no stage is on rank 1"),
     "no stage on rank 0": (["0,1,10,20,,1,1,1"], r":2: rank: is 1, but no stage is on rank 0"),
     "a stage of an hour": ([GOOD[0], "1,1,3600000000,20,,1,1,1"],
-                           r":3: forward_us: is '3600000000', allowed are numbers"),
-    "a time of 0": (["0,0,10,0,,1,1,1"], r":2: backward_us: is '0', allowed are numbers above 0"),
-    "a negative time": (["0,0,-3,20,,1,1,1"], r":2: forward_us: is '-3', allowed are numbers above 0"),
-    "a time that is no number": (["0,0,10,nan,,1,1,1"], r":2: backward_us: is 'nan', allowed are numbers"),
+                           r":3: forward_us: is '3600000000', must be a number"),
+    "a time of 0": (["0,0,10,0,,1,1,1"], r":2: backward_us: is '0', must be a number above 0"),
+    "a negative time": (["0,0,-3,20,,1,1,1"], r":2: forward_us: is '-3', must be a number above 0"),
+    "a time that is no number": (["0,0,10,nan,,1,1,1"], r":2: backward_us: is 'nan', must be a number"),
     "a time below a nanosecond": (["0,0,0.0001,20,,1,1,1"], r":2: forward_us: .*less than a nanosecond"),
-    "a weight time of 0": (["0,0,10,20,0,1,1,1"], r":2: weight_us: is '0', allowed are numbers above 0"),
-    "a negative size": (["0,0,10,20,,-1,1,1"], r":2: activation_bytes: is '-1', allowed are whole numbers"),
-    "an impossible size": (["0,0,10,20,,1,99999999999999,1"], r":2: weights_bytes: is '99999999999999', allowed"),
-    "an empty cell": (["0,0,10,,,1,1,1"], r":2: backward_us: is '', allowed are numbers"),
+    "a weight time of 0": (["0,0,10,20,0,1,1,1"], r":2: weight_us: is '0', must be a number above 0"),
+    "a negative size": (["0,0,10,20,,-1,1,1"], r":2: activation_bytes: is '-1', must be a whole number"),
+    "an impossible size": (["0,0,10,20,,1,99999999999999,1"], r":2: weights_bytes: is '99999999999999', must be"),
+    "an empty cell": (["0,0,10,,,1,1,1"], r":2: backward_us: is '', must be a number"),
     "a missing cell": (["0,0,10,20,,1,1"], r":2: has 7 cells, the header has 8"),
     "no stages": ([], r": has no stages"),
 }
@@ -265,18 +265,18 @@ def test_one_microbatch_at_a_time_fits_exactly_and_torch_says_why_not(pipeweaver
 
 
 @pytest.mark.parametrize("options, message", [
-    (["--microbatches", "0"], "--microbatches: is '0', allowed are whole numbers from 1"),
-    (["--microbatches", "-3"], "--microbatches: is '-3', allowed are whole numbers from 1"),
-    (["--microbatches", "99999999999"], "--microbatches: is '99999999999', allowed are whole numbers from 1"),
+    (["--microbatches", "0"], "--microbatches: is '0', must be a whole number from 1"),
+    (["--microbatches", "-3"], "--microbatches: is '-3', must be a whole number from 1"),
+    (["--microbatches", "99999999999"], "--microbatches: is '99999999999', must be a whole number from 1"),
     (["--microbatches", "1000000"],
      "1000000 microbatches of 2 stages are more than 50000 tasks, allowed are up to 12500"),
-    ([], "--microbatches: is missing"),
+    ([], "missing --microbatches N: of a step"),
     (["--microbatches", "3", "--capacity", "0B"], "--capacity: '0B' is no capacity"),
     (["--microbatches", "3", "--capacity", "80"], "--capacity: '80' is not a size"),
     (["--microbatches", "3", "--link", "0GB/s"], "--link: '0GB/s' is out of range"),
     (["--microbatches", "3", "--link", "0.0000000004GB/s"], "--link: "),
     (["--microbatches", "3", "--policy", "1f1b"], "--policy: does not go with --stages"),
-    (["--microbatches", "3", "--target", "torch"], "--target: is 'torch', allowed is torch-csv"),
+    (["--microbatches", "3", "--target", "torch"], "--target: is 'torch', must be torch-csv"),
 ])
 def test_bad_options_are_refused(pipeweaver, tmp_path, options, message):
     status, line = pipeweaver.fails("solve", "--stages", write(tmp_path, *GOOD), *options, "--out", tmp_path / "out")
@@ -296,7 +296,7 @@ def test_options_of_stages_need_stages(pipeweaver, tmp_path):
     status, line = pipeweaver.fails("solve", tmp_path / "problem.json", "--capacity", "1GB", "--out", tmp_path / "out")
     assert status == 2 and "--capacity: is for --stages" in line
     status, line = pipeweaver.fails("solve", "--out", tmp_path / "out")
-    assert status == 2 and "PROBLEM: is missing" in line
+    assert status == 2 and "missing PROBLEM: a problem file" in line
 
 
 def test_times_below_a_millisecond_are_remarked_and_planned_all_the_same(pipeweaver, tmp_path):

@@ -128,7 +128,7 @@ def test_a_table_that_is_none_is_refused_in_one_line(pipeweaver, tmp_path, chang
 
 
 @pytest.mark.parametrize("old,new,message", [
-    (",8192,", ",-8192,", "hidden: is '-8192', allowed are numbers above 0"),
+    (",8192,", ",-8192,", "hidden: is '-8192', must be a number above 0"),
     ("14.7134", "fast", "step_time_s: is 'fast'"),
 ])
 def test_a_cell_that_cannot_be_read_refuses_its_row_and_is_the_exit_status(pipeweaver, tmp_path, old, new, message):
@@ -195,11 +195,11 @@ def test_a_run_of_ones_own_stands_beside_its_prediction(pipeweaver):
 
 
 @pytest.mark.parametrize("arguments,message", [
-    ([], "RUNS.csv: is missing, allowed is one of a file of runs and --measured"),
-    ([RUNS, "--measured", "3s"], "RUNS.csv: goes without --measured, allowed is one of a file of runs and --measured"),
+    ([], "missing RUNS.csv: a file of runs, or --measured TIME of your own"),
+    ([RUNS, "--measured", "3s"], "RUNS.csv: goes without --measured"),
     ([RUNS, "--memory", "3GiB"], "--memory: is of a run of your own: --measured is missing"),
     ([RUNS, "--model", "dip-vlm-s"], "--model: is of a run of your own: --measured is missing"),
-    (["--measured", "0s", *OWN], "--measured: is 0s, allowed are times above 0"),
+    (["--measured", "0s", *OWN], "--measured: is '0s', must be a time above 0"),
     (["--measured", "4", *OWN], "--measured: "),
     (["--measured", "4s", *OWN, "--out", "x.csv"], "--out: is for RUNS.csv, not for --measured"),
 ])

@@ -68,11 +68,11 @@ FAULTS = [
     ("c.yaml", "tp: 8\npp: 4\ntp: 4\n", "c.yaml:3: the key 'tp' occurs twice, first on line 1"),
     ("c.yaml", "model: dip-vlm-m\nmodle: x\n", "c.yaml:2: unknown key 'modle'; did you mean 'model'?"),
     ("c.yaml", "model: dip-vlm-m\npp: 4\nmicrobatches: 0\n",
-     "c.yaml:3: microbatches: is '0', allowed are whole numbers from 1 to 100000"),
-    ("c.yaml", "threads: no\n", "c.yaml:1: threads: is 'no', allowed are whole numbers from 1 to 1024"),
+     "c.yaml:3: microbatches: is '0', must be a whole number from 1 to 100000"),
+    ("c.yaml", "threads: no\n", "c.yaml:1: threads: is 'no', must be a whole number from 1 to 1024"),
     ("c.yaml", "tp: true\n", "c.yaml:1: tp: is neither a text nor a number"),
     ("c.yaml", "tp: [8]\n", "c.yaml:1: tp: is neither a text nor a number"),
-    ("c.yaml", "robust: 1\n", "c.yaml:1: robust: is 1, allowed are true and false"),
+    ("c.yaml", "robust: 1\n", "c.yaml:1: robust: is 1, must be true or false"),
     ("c.yaml", "budget: 1\n", "c.yaml:1: budget: '1' is not a time; write it like 2s, 300ms or 5us"),
     ("c.yaml", "a:\n\tb: 1\n", "c.yaml:2: is indented with a tab, YAML needs spaces"),
     ("c.yaml", "tp: 8\n---\npp: 4\n", "c.yaml:2: a second document begins, only one is read"),
@@ -81,7 +81,7 @@ FAULTS = [
     ("c.yaml", "- tp\n", 'c.yaml:1: is ["tp"], an object is needed'),
     ("c.yaml", "", "c.yaml: is empty"),
     ("c.json", '{"tp": 8, "pp": 4, "tp": 4}', "c.json: the key 'tp' occurs twice in one object"),
-    ("c.json", '{"threads": 0}', "c.json: threads: is '0', allowed are whole numbers from 1 to 1024"),
+    ("c.json", '{"threads": 0}', "c.json: threads: is '0', must be a whole number from 1 to 1024"),
     ("c.json", "tp: 8\n", "c.json: is not JSON: line 1, column 2"),
 ]
 

@@ -156,7 +156,7 @@ def test_a_sampler_goes_on_where_it_was_saved():
     assert len(again) == len(list(again))
     with pytest.raises(InputError, match="is not the one that was saved: samples: 61 in place of 60"):
         BalancedBatchSampler(steps_of(61), 1).load_state_dict(first.state_dict())
-    with pytest.raises(InputError, match="replica: is 2, allowed are 0 to 1"):
+    with pytest.raises(InputError, match="replica: is 2, must be 0 to 1"):
         BalancedBatchSampler(steps_of(), 2)
 
 
@@ -248,7 +248,7 @@ CASES = [
     ("sizes", "sampler: rank 1 differs from rank 0: sizes are others"),
     ("seed", "sampler: rank 1 differs from rank 0: seed: 1 in place of 0"),
     ("short", "samples_per_step: steps of 1 samples are too small for 2 replicas"),
-    ("outside", "replica: is 2, allowed are 0 to 1"),
+    ("outside", "replica: is 2, must be 0 to 1"),
     ("replica", "sampler: no rank is of replica 1, and 2 share the samples"),
     ("none", ""),
 ]

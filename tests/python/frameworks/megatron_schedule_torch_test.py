@@ -300,8 +300,8 @@ REFUSED = [
     (GOOD, None, {"seq_length": 4}, "is [16, 16] in the plan, Megatron sends 8 rows of width 16 (seq_length 4, "
                                     "micro_batch_size 2)"),
     (GOOD, with_config(overlap_moe_expert_parallel_comm=True), {},
-     "config.overlap_moe_expert_parallel_comm is True, allowed is False: it merges passes of two microbatches"),
-    (GOOD, with_config(cuda_graph_impl="local"), {}, "config.cuda_graph_impl is local, allowed is none"),
+     "config.overlap_moe_expert_parallel_comm is True, must be False: it merges passes of two microbatches"),
+    (GOOD, with_config(cuda_graph_impl="local"), {}, "config.cuda_graph_impl is local, must be none"),
     (GOOD, with_config(pipeline_dtype=None), {}, "config.pipeline_dtype is None"),
     (GOOD, with_config(variable_seq_lengths=True, hidden_size=12), {}, "rows in multiples of 2 of width 12 are needed"),
     (GOOD, None, {"adjust_tensor_shapes_fn": lambda *shapes: shapes}, "adjust_tensor_shapes_fn is given"),

@@ -82,15 +82,15 @@ def test_without_ray_the_line_says_how_to_get_it(study, tmp_path):
 
 
 @pytest.mark.parametrize("arguments, status, line", [
-    (["STUDY"], 2, "--out: is missing, a folder for the results is needed"),
+    (["STUDY"], 2, "missing --out DIR: a folder for the results"),
     (["--out", "rent"], 2, "the following arguments are required: STUDY"),
-    (["STUDY", "--out", "OUT", "--engine", "dask"], 2, "--engine: is 'dask', allowed are ray and local"),
+    (["STUDY", "--out", "OUT", "--engine", "dask"], 2, "--engine: is 'dask', must be one of ray, local"),
     (["STUDY", "--out", "OUT", "--engine", "local", "--address", "auto"], 2,
      "--address: goes with --engine ray alone"),
-    (["STUDY", "--out", "OUT", "--shards", "0"], 2, "--shards: is 0, allowed are 1 to 100000"),
-    (["STUDY", "--out", "OUT", "--shards", "x"], 2, "argument --shards: is 'x', allowed are whole numbers"),
-    (["STUDY", "--out", "OUT", "--threads", "0"], 2, "--threads: is 0, allowed are 1 to 1024"),
-    (["STUDY", "--out", "OUT", "--retries", "1001"], 2, "--retries: is 1001, allowed are 0 to 1000"),
+    (["STUDY", "--out", "OUT", "--shards", "0"], 2, "--shards: is 0, must be 1 to 100000"),
+    (["STUDY", "--out", "OUT", "--shards", "x"], 2, "argument --shards: is 'x', must be a whole number"),
+    (["STUDY", "--out", "OUT", "--threads", "0"], 2, "--threads: is 0, must be 1 to 1024"),
+    (["STUDY", "--out", "OUT", "--retries", "1001"], 2, "--retries: is 1001, must be 0 to 1000"),
     (["/nowhere.yaml", "--out", "OUT", "--engine", "local"], 3, "/nowhere.yaml"),
     (["BAD", "--out", "OUT", "--engine", "local"], 2, "BAD:2: "),
 ])

@@ -291,8 +291,8 @@ def test_samples_are_the_first_or_drawn_the_same_again(tmp_path):
     ({"metadata.jsonl": '{"image":"x.avif"}'}, [], 2, "own/x.avif: .avif is not read, allowed are "),
     ({"a.tar": "x" * 600}, [], 2, "own/a.tar: is no shard that can be read: "),
     ({"a.txt": "x"}, ["--seed", "3"], 2, "--seed: goes with --samples, how many are drawn"),
-    ({"a.txt": "x"}, ["--samples", "0"], 2, "argument --samples: is '0', allowed are whole numbers from 1"),
-    ({"a.txt": "x"}, ["--tokens-per-word", "0"], 2, "argument --tokens-per-word: is '0', allowed are numbers above 0 "
+    ({"a.txt": "x"}, ["--samples", "0"], 2, "argument --samples: is '0', must be a whole number from 1"),
+    ({"a.txt": "x"}, ["--tokens-per-word", "0"], 2, "argument --tokens-per-word: is '0', must be a number above 0 "
      "to 100"),
     ({"a.txt": "x"}, ["--tokenizer", "t", "--tokens-per-word", "2"], 2, "--tokenizer, --tokens-per-word: allowed is "
      "one of the two"),

@@ -136,7 +136,7 @@ def test_a_plan_folder_has_the_bytes_that_the_command_writes(command, planned, t
     assert replica.actions == json.loads((folder / "actions.json").read_text())
     own = replica.rank_actions(1)
     assert own["rank"] == 1 and len(own["actions"]) == len(replica.actions["actions"][1])
-    with pytest.raises(pipeweaver.InputError, match="rank: is 9, allowed are 0 to "):
+    with pytest.raises(pipeweaver.InputError, match="rank: is 9, must be 0 to "):
         replica.rank_actions(9)
 
 
@@ -292,7 +292,7 @@ def test_errors_have_the_commands_line_and_kind(command, tmp_path, change):
 def test_errors_name_the_place_in_what_was_given():
     with pytest.raises(pipeweaver.InputError, match="^config: .*'modell'.*did you mean 'model'"):
         pipeweaver.plan({"modell": "dip-vlm-s"})
-    with pytest.raises(pipeweaver.InputError, match="^config: tp: is '0', allowed are auto and"):
+    with pytest.raises(pipeweaver.InputError, match="^config: tp: is '0', must be auto or"):
         pipeweaver.plan({**CONFIG, "tp": 0}, samples(4))
     with pytest.raises(pipeweaver.InputError, match="^batch:2: "):
         pipeweaver.plan(CONFIG, [samples(1)[0], {"id": "t"}])
@@ -309,9 +309,9 @@ def test_errors_name_the_place_in_what_was_given():
 
 
 @pytest.mark.parametrize("options, message", [
-    ((0,), "microbatches: is '0', allowed are whole numbers from 1"),
-    ((None,), "microbatches: is missing"),
-    ((2.5,), "microbatches: is '2.5', allowed are whole numbers from 1"),
+    ((0,), "microbatches: is '0', must be a whole number from 1"),
+    ((None,), "missing microbatches"),
+    ((2.5,), "microbatches: is '2.5', must be a whole number from 1"),
     ((4, "73"), "capacity: '73' is not a size"),
     ((4, 0), "capacity: '0B' is no capacity"),
     ((4, None, "50GB"), "link: '50GB' is not a speed"),

@@ -201,7 +201,7 @@ def test_over_tls_with_a_token_the_calls_are_the_same(pipeweaver, tmp_path):
 def test_priorities_are_the_same_here_and_there(server):
     for planner in (remote.Planner(BUDGET, samples()), remote.Planner(BUDGET, samples(), url=server.url)):
         for priority in (-1, 101):
-            with pytest.raises(remote.InputError, match="allowed are 0 to 100"):
+            with pytest.raises(remote.InputError, match="must be 0 to 100"):
                 planner.submit(samples(1), priority=priority)
         assert planner.submit(samples(1), deadline=0.5, priority=100).result().gap >= 0
 
@@ -437,7 +437,7 @@ def test_what_is_wrong_is_said_as_in_process(server):
         remote.Planner({**DRAWN, "dataset": "/etc/passwd.jsonl"}, url=server.url)
     with pytest.raises(remote.LimitError):
         remote.Planner({"model": "dip-vlm-xl-8k", "cluster": "h100-sxm:1", "tp": 1, "pp": 1}, samples(), url=server.url)
-    with pytest.raises(remote.InputError, match="allowed is the address of a server"):
+    with pytest.raises(remote.InputError, match="must be the address of a server"):
         remote.Planner(DRAWN, url="127.0.0.1:8080")
     planner = remote.Planner(BUDGET, samples(), url=server.url)
     with pytest.raises(remote.InputError, match="text_tokens"):

@@ -250,7 +250,7 @@ def test_others_are_served_with_a_token_and_tls_alone(begin, pipeweaver, tmp_pat
                    check=True, capture_output=True)
     tls = ["--tls-certificate", certificate, "--tls-key", key]
     refused = {("--http", "0.0.0.0:0"): "needs --token-file", ("--http", "0.0.0.0:0", *tls): "needs --token-file",
-               ("--http", "nowhere"): "allowed is ADDRESS:PORT", ("--http", "example:80"): "needs --token-file"}
+               ("--http", "nowhere"): "must be ADDRESS:PORT", ("--http", "example:80"): "needs --token-file"}
     for options, why in refused.items():
         status, line = pipeweaver.fails("serve", *options)
         assert status == 2 and why in line

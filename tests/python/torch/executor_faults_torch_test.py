@@ -237,9 +237,9 @@ def test_a_torch_without_the_needed_calls_is_refused():
                                                          "'pipeweaver-rank-actions/1' is needed"),
     (lambda v: v.pop("tensors"), "plan.tensors: is missing"),
     (lambda v: v["stages"][0].update(rank="a"), 'plan.stages[0].rank: is "a", which is of another type'),
-    (lambda v: v["tensors"][1].update(kind="x"), "plan.tensors[1].kind: is 'x', allowed are activation, gradient"),
-    (lambda v: v["actions"][1].insert(0, {"op": "G"}), "plan.actions[1][0].op: is 'G', allowed are F, B, I, W, send, "
-                                                       "receive, wait, reduce")])
+    (lambda v: v["tensors"][1].update(kind="x"), "plan.tensors[1].kind: is 'x', must be one of activation, gradient"),
+    (lambda v: v["actions"][1].insert(0, {"op": "G"}), "plan.actions[1][0].op: is 'G', must be one of F, B, I, W, "
+                                                       "send, receive, wait, reduce")])
 def test_files_of_another_format_are_refused(change, text):
     with pytest.raises(PipeweaverError) as error:
         parse_actions(changed(text_of(chain(2)), change), "plan")

@@ -279,10 +279,10 @@ def test_a_profile_says_where_its_times_come_from(measured):
 
 def test_bad_input_is_one_line(tmp_path):
     out = ["--out", tmp_path / "m"]
-    assert refusal(*FLAGS) == (2, "--out: is missing, a folder for the tables is needed")
-    assert refusal(*FLAGS, *out, "--budget", "5")[1].startswith("--budget: is '5', allowed are")
+    assert refusal(*FLAGS) == (2, "missing --out DIR: a folder for the tables")
+    assert refusal(*FLAGS, *out, "--budget", "5")[1].startswith("--budget: is '5', must be")
     assert refusal(*FLAGS, *out, "--device", "cuda:99")[1].startswith("--device: is 'cuda:99', PyTorch sees")
-    assert refusal(*FLAGS, *out, "--device", "gpu")[1] == "--device: is 'gpu', allowed are cpu and cuda:N"
+    assert refusal(*FLAGS, *out, "--device", "gpu")[1] == "--device: is 'gpu', must be cpu or cuda:N"
     assert refusal(*out, "--model", "dip-vlm-z", "--cluster", "cpu:2")[0] == 2
     assert refusal(*FLAGS, *out, "--bugdet", "5s") == (2, "unrecognized arguments: --bugdet 5s")
     h100 = ["--model", "dip-vlm-s", "--cluster", "h100-sxm:16", "--dataset", "vlm-mix", "--microbatches", "2"]

@@ -15,7 +15,7 @@ from .convert import convert, summary, usual_tokens_per_word
 
 def _count(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"is '{text}', allowed are whole numbers from 1")
+        raise argparse.ArgumentTypeError(f"is '{text}', must be a whole number from 1")
     return int(text)
 
 
@@ -25,7 +25,7 @@ def _rate(text: str) -> float:
     except ValueError:
         rate = math.nan
     if not 0 < rate <= 100:
-        raise argparse.ArgumentTypeError(f"is '{text}', allowed are numbers above 0 to 100")
+        raise argparse.ArgumentTypeError(f"is '{text}', must be a number above 0 to 100")
     return rate
 
 

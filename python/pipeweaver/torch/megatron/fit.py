@@ -29,7 +29,7 @@ def check_call(call: Call) -> None:
     for key, allowed, why in NEEDS_ITS_OWN_ORDER:
         value = getattr(config, key, allowed)
         if value != allowed:
-            raise PipeweaverError(f"config.{key} is {value}, allowed is {allowed}: {why}")
+            raise PipeweaverError(f"config.{key} is {value}, must be {allowed}: {why}")
     if call.groups.stages > 1 and config.pipeline_dtype is None:
         raise PipeweaverError("config.pipeline_dtype is None, the type of what stages send is needed")
     chunks = getattr(config, "virtual_pipeline_model_parallel_size", None) or 1
