@@ -4,8 +4,10 @@
 #include "apps/console.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
+#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/emulation_files.hpp"
 #include "pipeweaver/planner/emulate_options.hpp"
+#include "pipeweaver/planner/fitting_change.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -94,10 +96,23 @@ struct Emulate {
         planner::Emulation emulation;
         for (std::int64_t i = 0; i < repeat; ++i) {
             const Stopwatch start;
-            emulation = planner::emulate(request, limits.executor());
+            auto made = planner::try_emulate(request, limits.executor());
+            if (made.why_not) fail_with_changes(*made.why_not, request);
+            emulation = std::move(*made.emulation);
             seconds.push_back(start.seconds());
         }
         return emulation;
+    }
+
+    // What does not fit is told with what would.
+    [[noreturn]] void fail_with_changes(const Error& why, const planner::EmulationRequest& request) const {
+        std::string fits;
+        if (why.kind() == ErrorKind::limit && request.schedules.empty())
+            for (const auto& one : planner::fitting_changes(asked, request, static_cast<std::uint64_t>(limits.seed),
+                                                            limits.executor()))
+                fits += fmt::format("{}{} ({} on the fullest rank)", fits.empty() ? "; it fits with " : ", or ",
+                                    one.options, human(one.peak));
+        fail(why.kind(), "{}{}", why.what(), fits);
     }
 
     nlohmann::ordered_json measured(const Stopwatch& start, const std::vector<double>& each, bool reuse) const {

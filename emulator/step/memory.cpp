@@ -28,8 +28,7 @@ Bytes capacity_of(const Setup& setup) {
 std::string MemoryShortage::text() const {
     if (!task.empty()) return task + kept_free(headroom);
     return fmt::format(
-        "rank {}: weights, gradients, optimizer state and buffers need {}, {} of a {} is usable{}: {} short; "
-        "more pp, tp or dp would help",
+        "rank {}: weights, gradients, optimizer state and buffers need {}, {} of a {} is usable{}: {} short",
         index(rank), human(needed()), human(usable), device, kept_free(headroom), human(short_by()));
 }
 

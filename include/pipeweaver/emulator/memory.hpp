@@ -47,7 +47,7 @@ struct MemoryShortage {
     Bytes needed() const { return held.total() + passes; }
     Bytes short_by() const { return needed() - usable; }
 
-    /// Rank, bytes and what would help: what a user is told.
+    /// Rank and bytes: what a user is told.
     [[nodiscard]] std::string text() const;
 };
 
