@@ -184,10 +184,13 @@ std::string verdict_line(const Checked& checked) {
 
 std::string changes_text(const Checked& checked) {
     if (checked.fit->fits()) return {};
-    std::string text = checked.changes.empty()
-                           ? "no single change of those tried fits: recomputation, the optimizer shared out, layers "
-                             "moved, more tp, pp or cp, a smaller microbatch\n"
-                           : "it fits with any of these, the least intrusive first:\n";
+    const char* const tried =
+        checked.dialect == Dialect::sharded_settings
+            ? "recomputation, ZeRO 3, a smaller microbatch"
+            : "recomputation, the optimizer shared out, layers moved, more tp, pp or cp, a smaller "
+              "microbatch";
+    std::string text = checked.changes.empty() ? fmt::format("no single change of those tried fits: {}\n", tried)
+                                               : "it fits with any of these, the least intrusive first:\n";
     for (const launch::Change& change : checked.changes)
         text += fmt::format("  {}: rank {} is the fullest, {}\n", change.say, change.fit.fullest,
                             human(change.fit.ranks[change.fit.fullest].peak));
@@ -223,8 +226,8 @@ struct Check {
         console.add_to(app);
         add_operand(
             app, "file", file, "FILE",
-            "a launch script (bash) or a configuration of Megatron-Bridge (YAML, JSON); of a script the command "
-            "that launches counts");
+            "a launch script (bash), or a configuration of Megatron-Bridge, LLaMA-Factory, VeOmni or NeMo AutoModel "
+            "(YAML, JSON); of a script the command that launches counts");
         options.group("The launch");
         options.text("megatron-args", megatron, "ARGS", "Megatron-LM's arguments in one text, in place of FILE");
         options.text("bridge-overrides", bridge, "OVERRIDES",
@@ -232,7 +235,7 @@ struct Check {
         options.text("torchtitan-args", titan, "ARGS", "torchtitan's settings, in place of FILE");
         options.text("set", set, "NAME=VALUE,...", "variables of the script that it leaves to its caller");
         options.text("framework", asked.framework, "NAME[:VERSION]",
-                     "whose rules (default: megatron-core:0.16.1, torchtitan:0.3.0)");
+                     "whose rules (default: those of what is launched, megatron-core:0.16.1, torchtitan:0.3.0)");
         options.group("Machine, model and batch");
         options.text("cluster", asked.cluster, "CLUSTER",
                      "NAME:GPUS of `pipeweaver list clusters`, or a cluster file (required)");
@@ -315,8 +318,9 @@ void add_check(CLI::App& program) {
              "--cluster CLUSTER (FILE | --megatron-args ARGS | --bridge-overrides OVERRIDES | --torchtitan-args ARGS) "
              "[OPTION...]",
          .description =
-             "Reads a launch of Megatron-LM, Megatron-Bridge or torchtitan and says whether the framework "
-             "constructs it, rule "
+             "Reads a launch of Megatron-LM, Megatron-Bridge, torchtitan, or of a trainer on DeepSpeed or FSDP "
+             "(LLaMA-Factory, ms-swift, VeOmni, NeMo AutoModel, scripts of Hugging Face's Trainer) and says whether "
+             "the framework constructs it, rule "
              "by rule with the source; whether every rank's memory holds it, by the emulator, and what "
              "would make it fit; and "
              "which known hazards it has.\n"

@@ -1,6 +1,8 @@
+#include "frameworks/sharded_tables.hpp"
 #include "pipeweaver/frameworks/entry.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <iterator>
 
 namespace pipeweaver::frameworks {
@@ -116,20 +118,21 @@ Entry refused(std::string_view name, std::vector<std::string_view> programs, std
 
 std::vector<Entry> all_entries() {
     constexpr std::string_view degrees =
-        "read are launches of Megatron-LM, Megatron-Bridge, `megatron sft|pt|rlhf` of ms-swift and torchtitan; "
-        "`pipeweaver emulate` takes its degrees as options";
-    return {
-        swift(),
-        multimodal(),
-        titan(),
-        refused("verl", {"verl.trainer.main_ppo", "verl.trainer.main_ppo_split", "verl.trainer.sft_trainer"}, degrees),
-        refused("ms-swift on DeepSpeed or FSDP", {"swift sft", "swift pt", "swift rlhf"}, degrees),
-        refused("LLaMA-Factory", {"llamafactory-cli train"}, degrees),
-        bridge()};
+        "read are launches of Megatron-LM, Megatron-Bridge, ms-swift, torchtitan, LLaMA-Factory, VeOmni, NeMo "
+        "AutoModel "
+        "and scripts of Hugging Face's Trainer; `pipeweaver emulate` takes its degrees as options";
+    std::vector<Entry> all{
+        swift(), multimodal(), titan(),
+        refused("verl", {"verl.trainer.main_ppo", "verl.trainer.main_ppo_split", "verl.trainer.sft_trainer"}, degrees)};
+    for (const std::vector<Entry>& some : {llama_factory_entries(), sharded_swift_entries(), veomni_entries(),
+                                           automodel_entries(), hugging_face_entries()})
+        all.insert(all.end(), some.begin(), some.end());
+    all.push_back(bridge());
+    return all;
 }
 
-// Whether the words of `program` are ends of words in a row.
-bool starts(const std::vector<std::string>& words, std::string_view program) {
+// Where the words of `program` end among them; 0: they are not ends of words in a row.
+std::size_t behind(const std::vector<std::string>& words, std::string_view program) {
     const std::size_t blank = program.find(' ');
     const std::string_view first = program.substr(0, blank);
     const auto is_end = [](const std::string& word, std::string_view end) {
@@ -138,10 +141,20 @@ bool starts(const std::vector<std::string>& words, std::string_view program) {
     };
     for (std::size_t i = 0; i < words.size(); ++i) {
         if (!is_end(words[i], first)) continue;
-        if (blank == std::string_view::npos) return true;
-        if (i + 1 < words.size() && words[i + 1] == program.substr(blank + 1)) return true;
+        if (blank == std::string_view::npos) return i + 1;
+        if (i + 1 < words.size() && words[i + 1] == program.substr(blank + 1)) return i + 2;
     }
-    return false;
+    return 0;
+}
+
+// Whether those from `begin` on name a mark of the entry, or a configuration file.
+bool are_marked(const Entry& entry, const std::vector<std::string>& words, std::size_t begin) {
+    return std::any_of(words.begin() + static_cast<std::ptrdiff_t>(begin), words.end(), [&](const std::string& word) {
+        const bool is_file = word.ends_with(".yaml") || word.ends_with(".yml");
+        return is_file || std::any_of(entry.marks.begin(), entry.marks.end(), [&](std::string_view mark) {
+                   return word.starts_with("--" + std::string(mark));
+               });
+    });
 }
 
 }  // namespace
@@ -152,10 +165,31 @@ std::span<const Entry> entries() {
 }
 
 const Entry* entry_of(const std::vector<std::string>& words) {
-    for (const Entry& one : entries())
+    for (const Entry& one : entries()) {
         for (const std::string_view program : one.programs)
-            if (starts(words, program)) return &one;
+            if (behind(words, program) > 0) return &one;
+        for (const std::string_view program : one.common_programs)
+            if (const std::size_t end = behind(words, program); end > 0 && are_marked(one, words, end)) return &one;
+    }
     return nullptr;
+}
+
+const Entry* entry_of_keys(const std::vector<std::string>& keys) {
+    for (const Entry& one : entries())
+        for (const std::string_view mark : one.marks)
+            if (std::find(keys.begin(), keys.end(), mark) != keys.end()) return &one;
+    return nullptr;
+}
+
+std::size_t words_before(const Entry& entry, const std::vector<std::string>& words) {
+    for (const auto* const programs : {&entry.programs, &entry.common_programs})
+        for (const std::string_view program : *programs)
+            if (const std::size_t end = behind(words, program); end > 0) return end;
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        if (words[i].ends_with(".py")) return i + 1;
+        if (words[i] == "-m" && i + 1 < words.size()) return i + 2;
+    }
+    return words.empty() ? 0 : 1;
 }
 
 const Entry* entry_of(Dialect dialect) {

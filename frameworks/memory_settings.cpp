@@ -140,6 +140,79 @@ Rows titan_rows() {
     };
 }
 
+// Table: of LLaMA-Factory, ms-swift, InternVL, VeOmni, NeMo AutoModel, DeepSpeed's files; sources are those of
+// frameworks/*/settings.cpp.
+Rows sharded_memory_rows() {
+    return {
+        {sharded_settings, "use_galore", either, states},
+        {sharded_settings, "use_apollo", either, states},
+        {sharded_settings, "use_badam", less, states},
+        {sharded_settings, "use_adam_mini", less, states},
+        {sharded_settings, "use_muon", either, states},
+        {sharded_settings, "optimizer", either, states},
+        {sharded_settings, "lisa_activated_layers", less, frozen},
+        {sharded_settings, "quantization_bit", less, "frozen weights of fewer bits"},
+        {sharded_settings, "quant_method", less, "frozen weights of fewer bits"},
+        {sharded_settings, "quant_bits", less, "frozen weights of fewer bits"},
+        {sharded_settings, "load_in_4bit", less, "frozen weights of fewer bits"},
+        {sharded_settings, "load_in_8bit", less, "frozen weights of fewer bits"},
+        {sharded_settings, "bits", less, "frozen weights of fewer bits", "16"},
+        {sharded_settings, "quantization.*", less, "frozen weights of fewer bits"},
+        {sharded_settings, "use_kt", less, host},
+        {sharded_settings, "use_unsloth", either, "kernels of another kind"},
+        {sharded_settings, "use_unsloth_gc", less, host},
+        {sharded_settings, "use_dora", more, "DoRA keeps weights of its own"},
+        {sharded_settings, "mixture_of_depths", either, network},
+        {sharded_settings, "use_llama_pro", either, network},
+        {sharded_settings, "additional_target", more, "modules that are trained whole beside adapters"},
+        {sharded_settings, "modules_to_save", more, "modules that are trained whole beside adapters"},
+        {sharded_settings, "resize_vocab", more, "a larger vocabulary"},
+        {sharded_settings, "train_mm_proj_only", less, frozen},
+        {sharded_settings, "fp8", either, states},
+        {sharded_settings, "fp8.*", either, states},
+        {sharded_settings, "freeze_parameters*", less, frozen},
+        {sharded_settings, "trainable_parameters*", either, frozen},
+        {sharded_settings, "target_regex", either, adapters},
+        {sharded_settings, "target_parameters", more, adapters},
+        {sharded_settings, "model.lora_config.target_parameters", more, adapters},
+        {sharded_settings, "unfreeze_vit_layers", more, "layers of a frozen encoder that are trained"},
+        {sharded_settings, "unfreeze_lm_head", more, "a head of a frozen model that is trained"},
+        {sharded_settings, "vit_gradient_checkpointing", more, "a tower whose blocks keep all", "true|True"},
+        {sharded_settings, "use_logits_to_keep", less, loss},
+        {sharded_settings, "zero_hpz_partition_size", more, "a second copy of the weights in every node"},
+        {sharded_settings, "device_map", either, "layers of a model on several GPUs"},
+        {sharded_settings, "ref_model", more, copy},
+        {sharded_settings, "reward_model", more, copy},
+        {sharded_settings, "teacher_model", more, copy},
+        {sharded_settings, "use_vllm", more, copy},
+        {sharded_settings, "torch_compile", either, "compiled kernels"},
+        {sharded_settings, "train.torch_compile.enable", either, "compiled kernels"},
+        {sharded_settings, "compile.enabled", either, "compiled kernels"},
+        {sharded_settings, "train.accelerator.offload_config.enable_activation", less, host},
+        {sharded_settings, "train.enable_activation_offload", less, host},
+        {sharded_settings, "train.chunk_mbs_config.enable", less, "samples that run one after the other"},
+        {sharded_settings, "distributed.activation_checkpointing_scope", more, "layers that keep all", "all"},
+        {sharded_settings, "distributed.offload_policy*", less, host},
+        {sharded_settings, "optimizer.master_weights", more, "masters beside 16-bit weights"},
+        {sharded_settings, "peft.match_all_linear", either, adapters, "true|True"},
+        {sharded_settings, "freeze_config.freeze_embeddings", less, frozen},
+        {sharded_settings, "deepspeed.zero_optimization.zero_hpz_partition_size", more,
+         "a second copy of the weights in every node", "1"},
+        {sharded_settings, "deepspeed.zero_optimization.mics_shard_size", more, "shards among a part of the GPUs",
+         "-1"},
+        {sharded_settings, "deepspeed.zero_optimization.zero_quantized_*", either, states},
+        {sharded_settings, "deepspeed.bf16.bf16_master_weights_and_grads", less, states},
+        {sharded_settings, "deepspeed.bf16.bf16_optimizer_states", less, states},
+        {sharded_settings, "deepspeed.torch_autocast.enabled", either, states},
+        {sharded_settings, "deepspeed.fp8.*", either, states},
+        {sharded_settings, "deepspeed.sequence_parallel_size", less, "a sequence that GPUs share", "1"},
+        {sharded_settings, "deepspeed.pipeline.*", either, "a pipeline"},
+        {sharded_settings, "fsdp_config.activation_cpu_offload", less, host},
+        {sharded_settings, "accelerate.fsdp_auto_wrap_policy", more, "one unit for the whole model",
+         "TRANSFORMER_BASED_WRAP|SIZE_BASED_WRAP"},
+    };
+}
+
 // "encoder-*-model-parallel-size" and "freeze-*".
 bool is_like(std::string_view name, std::string_view pattern) {
     const std::size_t star = pattern.find('*');
@@ -176,7 +249,8 @@ std::string_view name_of(Effect effect) {
 std::span<const MemorySetting> memory_settings() {
     static const Rows rows = [] {
         Rows all;
-        for (const Rows& some : {tuning_rows(), network_rows(), step_rows(), bridge_rows(), titan_rows()})
+        for (const Rows& some :
+             {tuning_rows(), network_rows(), step_rows(), bridge_rows(), titan_rows(), sharded_memory_rows()})
             all.insert(all.end(), some.begin(), some.end());
         return all;
     }();

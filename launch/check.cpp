@@ -1,5 +1,6 @@
 #include "pipeweaver/launch/check.hpp"
 
+#include "launch/check_parts.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/options.hpp"
 #include "pipeweaver/launch/model.hpp"
@@ -16,15 +17,65 @@ namespace pipeweaver::launch {
 
 namespace {
 
+// Overrides are of the same framework as arguments.
+Dialect of_rules(Dialect dialect) {
+    return dialect == Dialect::bridge_overrides ? Dialect::megatron_arguments : dialect;
+}
+
 const Framework& framework_of(const CheckAsked& asked) {
-    const bool titan = asked.said.dialect == Dialect::titan_settings;
-    if (asked.framework.empty()) return framework_called(titan ? "torchtitan" : "megatron-core");
+    const Dialect dialect = of_rules(asked.said.dialect);
+    const std::string_view own = asked.said.entry == nullptr ? std::string_view() : asked.said.entry->framework;
+    const auto& all = frameworks();
+    if (asked.framework.empty())
+        return *std::find_if(all.begin(), all.end(), [&](const Framework& one) {
+            return one.dialect == dialect && (own.empty() || one.name == own);
+        });
     const Framework& framework = framework_called(asked.framework);
-    if (framework.titan != titan)
+    if (framework.dialect != dialect)
         fail(ErrorKind::input, "--framework: is '{}', but {} says {}", asked.framework, asked.said.from,
              name_of(asked.said.dialect));
     return framework;
 }
+
+}  // namespace
+
+Checked begun(const CheckAsked& asked) {
+    Checked checked;
+    checked.framework = &framework_of(asked);
+    checked.dialect = asked.said.dialect;
+    checked.from = asked.said.from;
+    checked.cluster = asked.cluster;
+    const auto cluster = workloads::find_cluster(asked.cluster);
+    checked.gpus = cluster.gpus;
+    if (asked.said.gpus > 0 && asked.said.gpus != cluster.gpus)
+        checked.conflict = fmt::format("{} says {} GPUs ({}); judged on the {} of --cluster", asked.said.from,
+                                       asked.said.gpus, asked.said.says_gpus, cluster.gpus);
+    checked.assumed = asked.said.notes;
+    if (asked.said.entry != nullptr && !asked.said.is_dump) checked.entry = asked.said.entry->name;
+    return checked;
+}
+
+void put_not_read(const SaidLaunch& said, std::vector<std::string> names, Checked& checked) {
+    checked.not_read = std::move(names);
+    for (const std::string& name : checked.not_read)
+        if (frameworks::memory_setting(said.dialect, name, {}, {}) == nullptr) checked.quiet.push_back(name);
+}
+
+void decide(Verdict verdict, std::vector<Open> open, Checked& checked) {
+    checked.verdict = verdict;
+    checked.open = std::move(open);
+}
+
+void append(std::vector<Open> more, std::vector<Open>& open) {
+    open.insert(open.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+FitAsked fit_asked(const CheckAsked& asked, const Checked& checked, workloads::Model model) {
+    return {asked.cluster, checked.gpus,   std::move(model),         asked.dataset, asked.recipe, asked.seed,
+            asked.batch,   asked.assigned, !asked.said.named.empty()};
+}
+
+namespace {
 
 // Whether so many letters put in, left out or changed make one of the other.
 bool are_within(std::string_view a, std::string_view b, int edits) {
@@ -99,34 +150,6 @@ MegatronLaunch read_megatron_on(const CheckAsked& asked) {
     return launch;
 }
 
-Checked begun(const CheckAsked& asked) {
-    Checked checked;
-    checked.framework = &framework_of(asked);
-    checked.dialect = asked.said.dialect;
-    checked.from = asked.said.from;
-    checked.cluster = asked.cluster;
-    const auto cluster = workloads::find_cluster(asked.cluster);
-    checked.gpus = cluster.gpus;
-    if (asked.said.gpus > 0 && asked.said.gpus != cluster.gpus)
-        checked.conflict = fmt::format("{} says {} GPUs ({}); judged on the {} of --cluster", asked.said.from,
-                                       asked.said.gpus, asked.said.says_gpus, cluster.gpus);
-    checked.assumed = asked.said.notes;
-    if (asked.said.entry != nullptr && !asked.said.is_dump) checked.entry = asked.said.entry->name;
-    return checked;
-}
-
-// What is passed over, and what of it says nothing of memory.
-void put_not_read(const SaidLaunch& said, std::vector<std::string> names, Checked& checked) {
-    checked.not_read = std::move(names);
-    for (const std::string& name : checked.not_read)
-        if (frameworks::memory_setting(said.dialect, name, {}, {}) == nullptr) checked.quiet.push_back(name);
-}
-
-void decide(Verdict verdict, std::vector<Open> open, Checked& checked) {
-    checked.verdict = verdict;
-    checked.open = std::move(open);
-}
-
 // Broken rules rest on what the launch says, or on what something else may set.
 void decide_construction(const CheckAsked& asked, const MegatronLaunch* launch, const BrokenWith& broken_with,
                          Checked& checked) {
@@ -138,10 +161,6 @@ void decide_construction(const CheckAsked& asked, const MegatronLaunch* launch, 
         }
     const Verdict verdict = open.empty() ? Verdict::does_not_construct : Verdict::undecided;
     decide(verdict, std::move(open), checked);
-}
-
-void append(std::vector<Open> more, std::vector<Open>& open) {
-    open.insert(open.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
 
 // Microbatches hold what samples have where nothing fills them, and the launch's data is not at hand.
@@ -191,11 +210,6 @@ HazardAsked hazard_asked(const CheckAsked& asked, const Checked& checked, const 
     of.model = model;
     of.varied = !asked.batch.empty() || (!asked.dataset.empty() && !asked.dataset.starts_with("constant-"));
     return of;
-}
-
-FitAsked fit_asked(const CheckAsked& asked, const Checked& checked, workloads::Model model) {
-    return {asked.cluster, checked.gpus,   std::move(model),         asked.dataset, asked.recipe, asked.seed,
-            asked.batch,   asked.assigned, !asked.said.named.empty()};
 }
 
 template <class Launch>
@@ -383,6 +397,7 @@ CheckAsked with_named_model(CheckAsked asked) {
 }
 
 Checked check_said(const CheckAsked& asked, const Executor& execute) {
+    if (asked.said.dialect == Dialect::sharded_settings) return check_sharded(asked, execute);
     return asked.said.dialect == Dialect::titan_settings ? check_titan(asked, execute) : check_megatron(asked, execute);
 }
 

@@ -88,7 +88,7 @@ private:
 };
 
 MegatronLaunch launch_in(const SaidLaunch& said, const std::string& file) {
-    if (said.dialect == Dialect::titan_settings)
+    if (said.dialect == Dialect::titan_settings || said.dialect == Dialect::sharded_settings)
         fail(ErrorKind::input, "--now: {} has {}; allowed are launches of Megatron-LM and Megatron-Bridge, and words",
              file, name_of(said.dialect));
     return read_megatron(said);
@@ -183,7 +183,7 @@ TakenScript take_script(planner::PlanOptions& plan) {
     script.take_layout(all, gpus, run.options.workload);
     script.take_recipe(run.options.workload.recipe);
     // Multi-token prediction counts as layers of the model, and what is frozen or has adapters is of the model, too.
-    const bool tuned = is_tuned(all, model);
+    const bool tuned = is_tuned(tuning_of(all), model);
     if (tuned) assumed.push_back(fmt::format("of the model is trained what {} trains", file));
     if (workload.model.empty() || all.mtp_layers.value_or(0) > 0 || tuned) workload.model = run.options.workload.model;
     if (workload.batch.empty() && workload.dataset.empty() && !is_multimodal(model))

@@ -47,6 +47,7 @@ public:
 private:
     static MegatronLaunch as_run(const MegatronLaunch& launch) { return settled(launch); }
     static TitanLaunch as_run(const TitanLaunch& launch) { return launch; }
+    static ShardedLaunch as_run(const ShardedLaunch& launch) { return launch; }
 
     const FitAsked& asked_;
     FitAsked unassigned_;
@@ -203,6 +204,31 @@ std::vector<Change> fitting_changes(const TitanLaunch& l, const FitAsked& asked,
         add_doubled<TitanLaunch>(
             trials, left, degree,
             [&](std::int64_t to) { return fmt::format("--parallelism.{}_parallel_degree {}", kind, to); }, changes);
+    }
+    return changes;
+}
+
+std::vector<Change> fitting_changes(const ShardedLaunch& l, const FitAsked& asked, const Fit&,
+                                    const std::string& framework, const Executor& execute) {
+    using Said = frameworks::ShardedLaunch;
+    const Trials<ShardedLaunch> trials(l, asked, framework, execute);
+    std::vector<Change> changes;
+    const std::string recompute = written(l, &Said::recompute), batch = written(l, &Said::micro_batch);
+    if (!l.recompute.value_or(false) && !recompute.empty()) {
+        ShardedLaunch changed = l;
+        changed.recompute = true;
+        const auto* const row = frameworks::sharded_row(*l.trainer, recompute.substr(2));
+        trials.add(changes, fmt::format("{} {}", recompute, row->value), changed);
+    }
+    if (l.is_deepspeed() && l.zero_stage() < 3) {
+        ShardedLaunch changed = l;
+        changed.zero = 3;
+        trials.add(changes, "stage 3 in DeepSpeed's zero_optimization", changed);
+    }
+    if (l.micro_batch > 1) {
+        ShardedLaunch changed = l;
+        changed.micro_batch = 1;
+        trials.add(changes, batch + " 1", changed);
     }
     return changes;
 }

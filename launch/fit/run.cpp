@@ -1,3 +1,4 @@
+#include "launch/fit/run_parts.hpp"
 #include "launch/fit/tuning.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/options.hpp"
@@ -18,22 +19,17 @@
 
 namespace pipeweaver::launch {
 
-namespace {
-
-using emulator::Recipe;
-using emulator::Recompute;
-using frameworks::Effect;
-
-// Says it in a sentence, and in short.
 void assume(Run& run, Doubt doubt, std::string sentence) {
     run.doubts.push_back(std::move(doubt));
     run.assumed.push_back(std::move(sentence));
 }
 
-// Memory is the same with more of them: the first rank holds its most after its warm-up.
-constexpr std::int64_t enough_rounds = 4;
+void put_degrees(planner::WorkloadOptions& workload, const FitAsked& asked, const workloads::Model& model) {
+    workload.model = workloads::to_json(model);
+    workload.cluster = asked.cluster;
+}
 
-planner::Degree degree(std::int64_t number) { return {number, false}; }
+namespace {
 
 // Of text, or of the data set that is asked for.
 std::string dataset_of(const FitAsked& asked, std::int64_t sequence) {
@@ -46,8 +42,8 @@ std::string dataset_of(const FitAsked& asked, std::int64_t sequence) {
     return fmt::format("constant-{}", sequence);
 }
 
-// A batch file is the step of all replicas as it is. Without an assignment samples are packed and handed out as a plan
-// has them in its rung "now".
+}  // namespace
+
 void put_samples(const FitAsked& asked, std::int64_t sequence, std::int64_t microbatches, Run& run) {
     planner::WorkloadOptions& workload = run.options.workload;
     workload.batch = asked.batch;
@@ -65,10 +61,18 @@ void put_samples(const FitAsked& asked, std::int64_t sequence, std::int64_t micr
         workload.too_long = workloads::name_of(workloads::TooLong::own);
 }
 
-// "--seq-length times --micro-batch-size".
 std::string product_of(const std::string& sequence, std::int64_t samples, std::string_view count) {
     return samples > 1 ? fmt::format("{} times {}", sequence, count) : sequence;
 }
+
+namespace {
+
+using emulator::Recipe;
+using emulator::Recompute;
+using frameworks::Effect;
+
+// Memory is the same with more of them: the first rank holds its most after its warm-up.
+constexpr std::int64_t enough_rounds = 4;
 
 // The sample that is longer than a microbatch, which holds what the launch says, not what a model file or option does.
 std::optional<std::string> why_not_held(const Run& run, const planner::EmulationRequest& of) {
@@ -147,11 +151,6 @@ void pad_heads(std::int64_t tp, workloads::Model& model, Run& run) {
         if (a.kv_heads == a.heads) a.kv_heads = padded;
         a.heads = padded;
     }
-}
-
-void put_degrees(planner::WorkloadOptions& workload, const FitAsked& asked, const workloads::Model& model) {
-    workload.model = workloads::to_json(model);
-    workload.cluster = asked.cluster;
 }
 
 // Of a data type by the name of Megatron-LM's arguments, or PyTorch's.
@@ -311,7 +310,7 @@ Run run_without_batch(const MegatronLaunch& l, const FitAsked& asked) {
     workloads::Model model = asked.model;
     model.microbatch_tokens = *l.seq_length * l.micro_batch.value_or(1);
     options.layers = layers_text(built_layers(l), model, run);
-    put_tuning(l, model, run.doubts);
+    put_tuning(tuning_of(l), model, run.doubts);
     pad_heads(l.tp, model, run);
     put_degrees(options.workload, asked, model);
     options.workload.tp = degree(l.tp);
@@ -417,6 +416,7 @@ Fit fit_from(const Run& run, const planner::EmulationRequest& request, const pla
     for (const emulator::RankMemory& rank : fullest_replica(emulation).memory)
         fit.ranks.push_back({rank.peak, rank.fixed.weights, rank.fixed.gradients, rank.fixed.optimizer,
                              rank.fixed.buffers + rank.fixed.workspace, rank.activations, rank.transient, 0});
+    for (RankUse& rank : fit.ranks) add_besides(run.besides, rank);
     const std::size_t backbone = setup.model.backbone();
     for (const auto& stage : emulation.partition.chains.front().stages)
         for (const auto& part : stage.parts)

@@ -1,4 +1,4 @@
-// LoRA and frozen modules: flags of ms-swift, Megatron-LM's examples/multimodal and Megatron-Bridge.
+// LoRA and frozen modules: flags of ms-swift, Megatron-LM's examples/multimodal, Megatron-Bridge and sharded trainers.
 #include "launch/fit/tuning.hpp"
 
 #include <algorithm>
@@ -13,10 +13,6 @@ using frameworks::Effect;
 using workloads::Adapters;
 using workloads::Model;
 
-bool has_adapters(const MegatronLaunch& l) {
-    return l.tuner == "lora" || (l.dialect == Dialect::bridge_overrides && l.lora_rank);
-}
-
 // Which matrices a name of a linear layer is; projected together have one pair.
 struct Target {
     std::string_view name;
@@ -29,12 +25,14 @@ constexpr std::array targets{Target{"linear_qkv", &Adapters::qkv},     Target{"q
                              Target{"up_proj", &Adapters::up},         Target{"linear_fc2", &Adapters::down},
                              Target{"down_proj", &Adapters::down}};
 
+bool is_all(const std::string& name) { return name == "all-linear" || name == "all"; }
+
 // Where no rank is said, ms-swift's.
-Adapters adapters_of(const MegatronLaunch& l, std::vector<Doubt>& doubts) {
+Adapters adapters_of(const Tuning& tuning, std::vector<Doubt>& doubts) {
     constexpr std::int64_t usual_rank = 8;
-    Adapters adapters{.rank = l.lora_rank.value_or(usual_rank)};
-    const auto& said = l.lora_targets;
-    if (said.empty() || std::find(said.begin(), said.end(), "all-linear") != said.end()) return adapters;
+    Adapters adapters{.rank = tuning.rank.value_or(usual_rank)};
+    const auto& said = tuning.targets;
+    if (said.empty() || std::any_of(said.begin(), said.end(), is_all)) return adapters;
     adapters.qkv = adapters.output = adapters.up = adapters.down = false;
     for (const std::string& name : said) {
         const auto* const found =
@@ -42,31 +40,33 @@ Adapters adapters_of(const MegatronLaunch& l, std::vector<Doubt>& doubts) {
         if (found != targets.end())
             adapters.*(found->matrix) = true;
         else
-            doubts.push_back(
-                {Effect::more, "adapters of '" + name + "' are not counted", written(l.dialect, "target-modules")});
+            doubts.push_back({Effect::more, "adapters of '" + name + "' are not counted", tuning.says_targets});
     }
     return adapters;
 }
 
-void freeze_towers(const MegatronLaunch& l, Model& model) {
+void freeze_towers(const Tuning& tuning, Model& model) {
     const std::size_t backbone = model.backbone();
-    for (std::size_t m = 0; m < backbone && l.freeze_vit; ++m) model.modules[m].trainable = false;
+    for (std::size_t m = 0; m < backbone && tuning.freeze_tower; ++m) model.modules[m].trainable = false;
     for (workloads::ModelEdge& edge : model.edges)
-        if (edge.to == backbone && edge.projector_in > 0 && l.freeze_aligner != l.freeze_vit)
-            edge.projector_trainable = !l.freeze_aligner;
+        if (edge.to == backbone && edge.projector_in > 0 && tuning.freeze_projector != tuning.freeze_tower)
+            edge.projector_trainable = !tuning.freeze_projector;
 }
 
-void put_adapters(const MegatronLaunch& l, Model& model, std::vector<Doubt>& doubts) {
-    const Adapters adapters = adapters_of(l, doubts);
+// Adapters of encoders have a rank of their own, or none.
+void put_adapters(const Tuning& tuning, Model& model, std::vector<Doubt>& doubts) {
+    const Adapters adapters = adapters_of(tuning, doubts);
     for (std::size_t m = 0; m <= model.backbone(); ++m) {
         workloads::Module& module = model.modules[m];
-        const bool frozen = m == model.backbone() ? l.freeze_llm : l.freeze_vit;
+        const bool is_tower = m < model.backbone();
+        const std::int64_t rank = is_tower ? tuning.tower_rank.value_or(adapters.rank) : adapters.rank;
+        if (rank == 0 && tuning.leaves_others) continue;
         module.trainable = false;
-        if (frozen) continue;
+        if ((is_tower ? tuning.freeze_tower : tuning.freeze_language) || rank == 0) continue;
         module.adapters = adapters;
+        module.adapters->rank = rank;
         if (module.architecture.moe && (adapters.up || adapters.down))
-            doubts.push_back(
-                {Effect::more, "adapters of routed experts are not counted", written(l.dialect, "target-modules")});
+            doubts.push_back({Effect::more, "adapters of routed experts are not counted", tuning.says_targets});
     }
 }
 
@@ -79,21 +79,55 @@ bool trains(const Model& model) {
 
 }  // namespace
 
-bool is_tuned(const MegatronLaunch& l, const Model& model) {
-    return l.freeze_llm || has_adapters(l) || (model.backbone() > 0 && (l.freeze_vit || l.freeze_aligner));
+Tuning tuning_of(const MegatronLaunch& l) {
+    Tuning tuning;
+    const bool is_bridges = l.dialect == Dialect::bridge_overrides && l.lora_rank;
+    tuning.tuner = l.tuner.empty() || is_bridges ? (is_bridges ? "lora" : "full") : l.tuner;
+    tuning.rank = l.lora_rank;
+    tuning.targets = l.lora_targets;
+    tuning.freeze_language = l.freeze_llm;
+    tuning.freeze_tower = l.freeze_vit;
+    tuning.freeze_projector = l.freeze_aligner;
+    tuning.says_tuner = written(l.dialect, "tuner-type");
+    tuning.says_targets = written(l.dialect, "target-modules");
+    tuning.says_frozen = written(l.dialect, "freeze-llm");
+    return tuning;
 }
 
-void put_tuning(const MegatronLaunch& l, Model& model, std::vector<Doubt>& doubts) {
-    if (!l.tuner.empty() && l.tuner != "full" && l.tuner != "lora")
+Tuning tuning_of(const ShardedLaunch& l) {
+    Tuning tuning;
+    tuning.tuner = l.tuner;
+    tuning.rank = l.lora_rank;
+    tuning.targets = l.lora_targets;
+    tuning.tower_rank = l.tower_lora_rank;
+    tuning.leaves_others = l.lora_leaves_others;
+    // Where encoders have a rank of their own, adapters count more than what freezes the weights beside them.
+    const bool own_ranks = l.has_adapters() && l.tower_lora_rank.has_value();
+    tuning.freeze_language = l.freeze_language && !(own_ranks && l.lora_rank.value_or(0) > 0);
+    tuning.freeze_tower = l.freeze_tower && !(own_ranks && *l.tower_lora_rank > 0);
+    tuning.freeze_projector = l.freeze_projector || (own_ranks && !l.lora_leaves_others);
+    tuning.says_tuner = written(l, &frameworks::ShardedLaunch::tuner);
+    tuning.says_targets = written(l, &frameworks::ShardedLaunch::lora_targets);
+    tuning.says_frozen = written(l, &frameworks::ShardedLaunch::freeze_language);
+    return tuning;
+}
+
+bool is_tuned(const Tuning& tuning, const Model& model) {
+    return tuning.freeze_language || tuning.tuner == "lora" ||
+           (model.backbone() > 0 && (tuning.freeze_tower || tuning.freeze_projector));
+}
+
+void put_tuning(const Tuning& tuning, Model& model, std::vector<Doubt>& doubts) {
+    if (tuning.tuner != "full" && tuning.tuner != "lora")
         doubts.push_back(
-            {Effect::less, "a tuner '" + l.tuner + "' is counted as training all", written(l.dialect, "tuner-type")});
-    if (!is_tuned(l, model)) return;
-    freeze_towers(l, model);
-    if (l.freeze_llm) model.modules[model.backbone()].trainable = false;
-    if (has_adapters(l)) put_adapters(l, model, doubts);
+            {Effect::less, "a tuner '" + tuning.tuner + "' is counted as training all", tuning.says_tuner});
+    if (!is_tuned(tuning, model)) return;
+    freeze_towers(tuning, model);
+    if (tuning.freeze_language) model.modules[model.backbone()].trainable = false;
+    if (tuning.tuner == "lora") put_adapters(tuning, model, doubts);
     if (trains(model)) return;
     model.modules[model.backbone()].trainable = true;  // what is trained is not known to us
-    doubts.push_back({Effect::less, "a frozen language model is counted as trained", written(l.dialect, "freeze-llm")});
+    doubts.push_back({Effect::less, "a frozen language model is counted as trained", tuning.says_frozen});
 }
 
 }  // namespace pipeweaver::launch

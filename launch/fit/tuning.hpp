@@ -3,16 +3,33 @@
 
 #include "pipeweaver/launch/doubt.hpp"
 #include "pipeweaver/launch/megatron.hpp"
+#include "pipeweaver/launch/sharded.hpp"
 #include "pipeweaver/workloads/model.hpp"
 
+#include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 namespace pipeweaver::launch {
 
-/// Whether anything of the model is frozen or has adapters.
-[[nodiscard]] bool is_tuned(const MegatronLaunch& launch, const workloads::Model& model);
+/// In the words of no framework.
+struct Tuning {
+    std::string tuner = "full";  ///< "lora"; of others nothing is taken off
+    std::optional<std::int64_t> rank{};
+    std::vector<std::string> targets{};
+    std::optional<std::int64_t> tower_rank{};  ///< of encoders; none: as the language model's; 0: no adapters
+    bool leaves_others = false;                ///< modules without adapters are trained unless they are frozen
+    bool freeze_language = false, freeze_tower = false, freeze_projector = false;
+    std::string says_tuner{}, says_targets{}, says_frozen{};  ///< the settings, as a user writes them
+};
+[[nodiscard]] Tuning tuning_of(const MegatronLaunch& launch);
+[[nodiscard]] Tuning tuning_of(const ShardedLaunch& launch);
 
-/// Freezes modules and gives them adapters as the launch says; what the emulator does not follow goes to `doubts`.
-void put_tuning(const MegatronLaunch& launch, workloads::Model& model, std::vector<Doubt>& doubts);
+/// Whether anything of the model is frozen or has adapters.
+[[nodiscard]] bool is_tuned(const Tuning& tuning, const workloads::Model& model);
+
+/// Freezes modules and gives them adapters; what the emulator does not follow goes to `doubts`.
+void put_tuning(const Tuning& tuning, workloads::Model& model, std::vector<Doubt>& doubts);
 
 }  // namespace pipeweaver::launch

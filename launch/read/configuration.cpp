@@ -1,6 +1,7 @@
 // A configuration of Megatron-Bridge as it writes one (ConfigContainer.to_yaml, run_config.yaml), or the fields of its
 // model provider alone, as overrides.
 #include "launch/read/script.hpp"
+#include "launch/read/sharded_words.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/json.hpp"
 #include "pipeweaver/launch/megatron.hpp"
@@ -71,6 +72,7 @@ SaidLaunch read_configuration(const std::filesystem::path& path) {
     const auto document = JsonDocument::read_large(path);
     const Json root = document.root();
     if (!root.is_object()) root.fail("is no object with a model's fields or sections of a configuration");
+    if (auto sharded = sharded_configuration(path)) return std::move(*sharded);
     SaidLaunch said{Dialect::bridge_overrides, path.string(), {}, {}, {}};
     said.is_dump = is_whole(root);
     said.entry = frameworks::entry_of(Dialect::bridge_overrides);

@@ -1,5 +1,7 @@
 #include "launch/read/pipes.hpp"
 
+#include "launch/read/arithmetic.hpp"
+
 #include <algorithm>
 #include <cctype>
 #include <charconv>
@@ -156,6 +158,14 @@ Text on_one_line(const Texts& words, const std::string& in) {
     return out + "\n";
 }
 
+// "expr 16 / 2".
+Text expr(const Texts& words) {
+    std::string text;
+    for (std::size_t i = 1; i < words.size(); ++i) text += (i > 1 ? " " : "") + words[i];
+    const auto value = worked_out(text, [](const std::string& word) { return word; });
+    return value ? Text(std::to_string(*value) + "\n") : std::nullopt;
+}
+
 Text run(const Texts& words, const std::string& in, bool first) {
     if (words.empty()) return std::nullopt;
     const std::string& name = words.front();
@@ -163,6 +173,7 @@ Text run(const Texts& words, const std::string& in, bool first) {
         return name == "echo"     ? echo(words)
                : name == "printf" ? printf_text(words)
                : name == "seq"    ? seq(words)
+               : name == "expr"   ? expr(words)
                                   : std::nullopt;
     if (name == "tr") return translated(words, in);
     if (name == "sed") return substituted(words, in);

@@ -2,6 +2,7 @@
 #include "launch/read/script.hpp"
 
 #include "launch/read/entry.hpp"
+#include "launch/read/sharded_words.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/options.hpp"
@@ -46,12 +47,16 @@ SaidLaunch read_script(std::string_view text, const std::string& name, std::opti
         refuse_entry(*chosen, name);
     if (chosen == nullptr)
         fail(ErrorKind::input,
-             "{}: has no command with flags of Megatron-LM, overrides of Megatron-Bridge or settings of torchtitan; "
-             "of a file of arrays alone name the script that sources it",
+             "{}: has no command with flags of Megatron-LM, overrides of Megatron-Bridge, settings of torchtitan or of "
+             "a trainer on DeepSpeed or FSDP; of a file of arrays alone name the script that sources it",
              name);
     SaidLaunch said{best.dialect, name, {}, {}, std::move(script.variables)};
-    said.settings = settings_of(best.dialect, *chosen, name, said.notes);
-    put_entry(*chosen, said);
+    if (best.dialect == Dialect::sharded_settings) {
+        put_sharded_words(*chosen, said);
+    } else {
+        said.settings = settings_of(best.dialect, *chosen, name, said.notes);
+        put_entry(*chosen, said);
+    }
     for (std::string& note : notes_of_repeated(best.dialect, said.settings)) said.notes.push_back(std::move(note));
     if (others > 1)
         said.notes.push_back(fmt::format("{} commands of {} launch something: the one at line {} is read", others, name,

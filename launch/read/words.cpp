@@ -1,7 +1,9 @@
 #include "launch/read/words.hpp"
 
 #include "launch/read/megatron_table.hpp"
+#include "launch/read/sharded_words.hpp"
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/frameworks/sharded.hpp"
 #include "pipeweaver/launch/megatron.hpp"
 #include "pipeweaver/launch/titan.hpp"
 
@@ -88,12 +90,13 @@ void require_known(const Word& word, const std::string& name, const std::string&
 }  // namespace
 
 std::string_view name_of(Dialect dialect) {
-    constexpr std::array<std::string_view, 3> names{"Megatron-LM's arguments", "Megatron-Bridge's overrides",
-                                                    "torchtitan's settings"};
+    constexpr std::array<std::string_view, 4> names{"Megatron-LM's arguments", "Megatron-Bridge's overrides",
+                                                    "torchtitan's settings", "a sharded trainer's settings"};
     return names[static_cast<std::size_t>(dialect)];
 }
 
 bool is_known(Dialect dialect, const std::string& name) {
+    if (dialect == Dialect::sharded_settings) return frameworks::is_sharded_setting(name);
     return dialect == Dialect::titan_settings ? is_titan_setting(name) : is_megatron_setting(dialect, name);
 }
 
@@ -153,7 +156,8 @@ Guess guess_of(Dialect dialect, const std::vector<Word>& words) {
 }
 
 Guess guess(const std::vector<Word>& words) {
-    Guess best;
+    Guess best{Dialect::sharded_settings, sharded_settings_among(words)};
+    if (best.known > 0) return best;
     for (const Dialect dialect : {Dialect::megatron_arguments, Dialect::bridge_overrides, Dialect::titan_settings})
         if (const Guess one = guess_of(dialect, words); one.known > best.known) best = one;
     return best;

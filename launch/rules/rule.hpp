@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace pipeweaver::launch {
 
@@ -22,6 +23,7 @@ struct RuleOf {
 };
 using MegatronRule = RuleOf<MegatronLaunch>;
 using TitanRule = RuleOf<TitanLaunch>;
+using ShardedRule = RuleOf<ShardedLaunch>;
 
 [[nodiscard]] std::span<const MegatronRule> pattern_rules();        ///< of hybrid models' layers
 [[nodiscard]] std::span<const MegatronRule> argument_rules();       ///< met by Megatron-LM's arguments alone
@@ -33,5 +35,8 @@ using TitanRule = RuleOf<TitanLaunch>;
 [[nodiscard]] std::span<const MegatronRule> recompute_rules();
 [[nodiscard]] std::span<const MegatronRule> step_rules();
 [[nodiscard]] std::span<const TitanRule> titan_rules();
+
+/// Of a sharded trainer's framework, by its name.
+[[nodiscard]] std::vector<std::span<const ShardedRule>> sharded_rules(std::string_view framework);
 
 }  // namespace pipeweaver::launch

@@ -62,9 +62,14 @@ std::string_view name_of(Phase phase) {
 
 const std::vector<Framework>& frameworks() {
     static const std::vector<Framework> all{
-        {"megatron-core", "0.16.1", "NVIDIA/Megatron-LM core_v0.16.1 (55ac7082)", false},
-        {"megatron-core", "0.20.0", "NVIDIA/Megatron-LM d98e8a64 (22 August 2026)", false},
-        {"torchtitan", "0.3.0", "torchtitan 0.3.0, PyTorch 2.13.0", true},
+        {"megatron-core", "0.16.1", "NVIDIA/Megatron-LM core_v0.16.1 (55ac7082)", Dialect::megatron_arguments},
+        {"megatron-core", "0.20.0", "NVIDIA/Megatron-LM d98e8a64 (22 August 2026)", Dialect::megatron_arguments},
+        {"torchtitan", "0.3.0", "torchtitan 0.3.0, PyTorch 2.13.0", Dialect::titan_settings},
+        {"llama-factory", "ff6d4d12", "hiyouga/LLaMA-Factory ff6d4d12 (18 August 2026)", Dialect::sharded_settings},
+        {"ms-swift", "3602360a", "modelscope/ms-swift 3602360a (22 August 2026)", Dialect::sharded_settings},
+        {"veomni", "d9774494", "ByteDance-Seed/VeOmni d9774494 (21 August 2026)", Dialect::sharded_settings},
+        {"nemo-automodel", "0.5.0", "NVIDIA-NeMo/Automodel 0.5.0 (36044ad3)", Dialect::sharded_settings},
+        {"hugging-face-trainer", "00349ae8", "huggingface/transformers 00349ae8", Dialect::sharded_settings},
     };
     return all;
 }
@@ -82,6 +87,8 @@ std::vector<RuleText> rule_texts() {
     std::vector<RuleText> texts;
     for (const auto& table : megatron_tables()) list(table, "megatron-core", texts);
     list(titan_rules(), "torchtitan", texts);
+    for (const Framework& one : frameworks())
+        for (const auto& table : sharded_rules(one.name)) list(table, one.name, texts);
     return texts;
 }
 
@@ -105,6 +112,16 @@ std::vector<BrokenRule> broken_rules(const TitanLaunch& launch, std::int64_t gpu
     std::vector<BrokenRule> broken;
     for (const Phase phase : phases) {
         add_broken(titan_rules(), phase, launch, gpus, framework, broken);
+        if (!broken.empty()) break;
+    }
+    return broken;
+}
+
+std::vector<BrokenRule> broken_rules(const ShardedLaunch& launch, std::int64_t gpus, const Framework& framework) {
+    std::vector<BrokenRule> broken;
+    for (const Phase phase : phases) {
+        for (const auto& table : sharded_rules(framework.name))
+            add_broken(table, phase, launch, gpus, framework, broken);
         if (!broken.empty()) break;
     }
     return broken;

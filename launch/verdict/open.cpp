@@ -15,7 +15,9 @@ namespace {
 using frameworks::Effect;
 
 std::string as_written(Dialect dialect, const std::string& name) {
-    return dialect == Dialect::bridge_overrides ? name : "--" + name;
+    const bool is_key = dialect == Dialect::bridge_overrides || name.starts_with("deepspeed.") ||
+                        name.starts_with("fsdp_config.") || name.starts_with("accelerate.");
+    return is_key ? name : "--" + name;
 }
 
 // What a recipe or configuration may set of memory, a row each; more of the model is on a GPU where it is not said.
@@ -41,23 +43,31 @@ constexpr std::array set_by_others{
     SetElsewhere{Dialect::titan_settings, "parallelism.context_parallel_degree", Effect::less},
     SetElsewhere{Dialect::titan_settings, "compile.enable", Effect::more},  // counted as on: eager losses hold 32 bits
     SetElsewhere{Dialect::titan_settings, "loss", Effect::less, "--loss.*"},
+    SetElsewhere{Dialect::sharded_settings, "gradient_checkpointing", Effect::either},
+    SetElsewhere{Dialect::sharded_settings, "use_peft", Effect::less},
 };
 
 }  // namespace
 
 std::vector<Open> not_modelled(const SaidLaunch& said, const frameworks::NamedModel& model) {
-    std::vector<Open> open;
-    const auto all = with_defaults(said);
+    std::vector<Setting> settings;
+    for (Setting& one : with_defaults(said))
+        if (!is_known(said.dialect, one.name)) settings.push_back(std::move(one));
+    return not_modelled(said.dialect, settings, with_defaults(said), model);
+}
+
+std::vector<Open> not_modelled(Dialect dialect, const std::vector<Setting>& settings, const std::vector<Setting>& all,
+                               const frameworks::NamedModel& model) {
     const auto is = [&](std::string_view name, std::string_view value) {
         return std::any_of(all.begin(), all.end(), [&](const Setting& one) {
             return one.name == name && !one.values.empty() && one.values.front() == value;
         });
     };
-    for (const Setting& one : all) {
-        if (is_known(said.dialect, one.name)) continue;
-        const auto* const row = frameworks::memory_setting(said.dialect, one.name, one.values, model);
+    std::vector<Open> open;
+    for (const Setting& one : settings) {
+        const auto* const row = frameworks::memory_setting(dialect, one.name, one.values, model);
         if (row != nullptr && (row->unless.empty() || !is(row->unless, row->unless_is)))
-            open.push_back({as_written(said.dialect, one.name), std::string(row->what), {}, row->effect});
+            open.push_back({as_written(dialect, one.name), std::string(row->what), {}, row->effect});
     }
     return open;
 }

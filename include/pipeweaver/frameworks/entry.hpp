@@ -4,6 +4,7 @@
 // Determinism  Tables alone.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -14,7 +15,7 @@
 namespace pipeweaver::frameworks {
 
 /// In whose words a launch is said.
-enum class Dialect : std::uint8_t { megatron_arguments, bridge_overrides, titan_settings };
+enum class Dialect : std::uint8_t { megatron_arguments, bridge_overrides, titan_settings, sharded_settings };
 
 /// A value that an entry gives a setting that the launch does not say.
 struct Default {
@@ -28,6 +29,11 @@ struct Meaning {
     std::string_view setting;
     std::string_view as;        ///< the setting of the dialect that it is; empty: none of those that are read
     std::string_view beside{};  ///< where this one is said alone; empty: always
+};
+
+/// A variable of the environment that says a setting.
+struct VariableSetting {
+    std::string_view variable, setting;
 };
 
 /// A program that is launched.
@@ -47,12 +53,26 @@ struct Entry {
     std::string_view refused{};  ///< not empty: why such a launch is not read
     std::vector<std::pair<std::string_view, std::string_view>> sets{};  ///< variables of the environment
     std::string_view source{};                                          ///< where all this is from
+    std::string_view framework{};           ///< whose rules count, by its name; empty: the first of the dialect
+    std::vector<std::string_view> marks{};  ///< keys that a configuration file of this entry has, and no other's
+    /// Programs that others have, too: theirs are the words only with one of `marks` or a configuration file.
+    std::vector<std::string_view> common_programs{};
+    std::vector<VariableSetting> by_variables{};
+    std::vector<std::string_view> refused_by{};  ///< variables that make another trainer of it, which is not read
+    bool named_by_program = false;               ///< the program is what `names` calls, and sets what it does not say
 };
 
 [[nodiscard]] std::span<const Entry> entries();
 
 /// The entry of these words of a command, in order; null: none has such a program.
 [[nodiscard]] const Entry* entry_of(const std::vector<std::string>& words);
+
+/// The entry of a configuration file with these keys, of which one in a section is "section.key"; null: none.
+[[nodiscard]] const Entry* entry_of_keys(const std::vector<std::string>& keys);
+
+/// How many words lead to what the program itself is told: launchers, their options and its name. Of an entry without
+/// programs the first that ends in ".py", or that follows "-m", is the program.
+[[nodiscard]] std::size_t words_before(const Entry& entry, const std::vector<std::string>& words);
 
 /// The entry that all launches of a dialect take that name no other program; null: the dialect's own defaults count.
 [[nodiscard]] const Entry* entry_of(Dialect dialect);

@@ -9,6 +9,7 @@
 #include "pipeweaver/launch/doubt.hpp"
 #include "pipeweaver/launch/megatron.hpp"
 #include "pipeweaver/launch/model.hpp"
+#include "pipeweaver/launch/sharded.hpp"
 #include "pipeweaver/launch/titan.hpp"
 #include "pipeweaver/planner/emulate_options.hpp"
 
@@ -32,6 +33,17 @@ struct FitAsked {
     bool is_named = false;   ///< a recipe or configuration by name sets what the launch does not say
 };
 
+/// What a GPU holds beside what the emulation counts.
+struct Besides {
+    Bytes buckets{};          ///< of gradients on their way, and of frozen weights that are gathered
+    std::int64_t copies = 1;  ///< groups that each hold all shards, where the emulation has one
+    int zero = 0;             ///< what is in shards, of those
+    /// Bytes of a parameter that the optimizer's update takes beside gradients and states, of as many of the states;
+    /// 0: none.
+    std::int64_t update = 0, state = 0;
+    Bytes most_update{};  ///< of the update, at most; 0: any
+};
+
 /// A launch as the planner emulates it.
 struct Run {
     planner::EmulateOptions options;
@@ -39,12 +51,15 @@ struct Run {
     std::vector<std::string> assumed{};  ///< where it is not all that the launch says, sentences
     std::string says_tokens{};           ///< what of the launch says how many tokens a microbatch holds
     std::vector<Doubt> doubts{};         ///< the same in short, where memory may be other than is said
+    Besides besides{};
 };
 
 /// Why the launch of this model is not emulated: a stage without anything but the embedding or the loss. None: it is.
 /// Pre: no rule is broken; `launch` is settled().
 [[nodiscard]] std::optional<std::string> why_not_emulated(const MegatronLaunch& launch, const workloads::Model& model);
 [[nodiscard]] std::optional<std::string> why_not_emulated(const TitanLaunch& launch, const workloads::Model& model);
+/// None: it has no stages.
+[[nodiscard]] std::optional<std::string> why_not_emulated(const ShardedLaunch& launch, const workloads::Model& model);
 
 /// Throws Error{limit} with that. Pre: as above.
 [[nodiscard]] Run run_of(const MegatronLaunch& launch, const FitAsked& asked);
@@ -53,6 +68,9 @@ struct Run {
 [[nodiscard]] Run run_without_batch(const MegatronLaunch& launch, const FitAsked& asked);
 
 [[nodiscard]] Run run_of(const TitanLaunch& launch, const FitAsked& asked);
+
+/// Pre: with_model(), and the length of a sample is said.
+[[nodiscard]] Run run_of(const ShardedLaunch& launch, const FitAsked& asked);
 
 struct RankUse {
     Bytes peak, weights, gradients, optimizer, buffers, activations, transient;
@@ -69,7 +87,9 @@ struct Fit {
     std::int64_t microbatches = 0;     ///< that were emulated, of the replica with the most
     std::vector<std::string> assumed;  ///< sentences
     std::vector<Doubt> doubts{};
-    std::string recipe{};  ///< by which it was emulated: of those that ship, the one that it is made of
+    std::string
+        recipe{};  ///< by which it was emulated: of those that ship, the one that it is made of; "deepspeed" and
+                   ///< "torch-replicas" are made of torch-fsdp2-eager
 
     bool fits() const { return ranks[fullest].peak <= usable; }
     Bytes short_by() const { return ranks[fullest].peak - usable; }
@@ -98,6 +118,10 @@ struct Change {
 [[nodiscard]] std::vector<Change> fitting_changes(const MegatronLaunch& as_said, const FitAsked& asked, const Fit& fit,
                                                   const std::string& framework, const Executor& execute);
 [[nodiscard]] std::vector<Change> fitting_changes(const TitanLaunch& launch, const FitAsked& asked, const Fit& fit,
+                                                  const std::string& framework, const Executor& execute);
+
+/// Recomputation, ZeRO 3, a microbatch of one sample.
+[[nodiscard]] std::vector<Change> fitting_changes(const ShardedLaunch& launch, const FitAsked& asked, const Fit& fit,
                                                   const std::string& framework, const Executor& execute);
 
 }  // namespace pipeweaver::launch

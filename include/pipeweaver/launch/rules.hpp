@@ -6,6 +6,7 @@
 #pragma once
 
 #include "pipeweaver/launch/megatron.hpp"
+#include "pipeweaver/launch/sharded.hpp"
 #include "pipeweaver/launch/titan.hpp"
 
 #include <cstdint>
@@ -19,8 +20,8 @@ namespace pipeweaver::launch {
 /// Whose rules there are, and from where they were read.
 struct Framework {
     std::string_view name, version;
-    std::string_view source;  ///< repository and commit, or package
-    bool titan = false;       ///< reads settings of torchtitan; else of Megatron
+    std::string_view source;                        ///< repository and commit, or package
+    Dialect dialect = Dialect::megatron_arguments;  ///< whose settings it reads; overrides count as arguments
 
     std::string text() const { return std::string(name) + ":" + std::string(version); }
 };
@@ -58,6 +59,10 @@ struct BrokenRule {
 
 /// The same; `layers`, heads and experts of the model are in the launch. Pre: they are.
 [[nodiscard]] std::vector<BrokenRule> broken_rules(const TitanLaunch& launch, std::int64_t gpus,
+                                                   const Framework& framework);
+
+/// The same; heads and experts of the model are in the launch. Pre: they are.
+[[nodiscard]] std::vector<BrokenRule> broken_rules(const ShardedLaunch& launch, std::int64_t gpus,
                                                    const Framework& framework);
 
 /// Decoder layers of every stage, as Megatron Core builds them: stage k is chunk k / pp of rank k % pp; or the rule.

@@ -4,6 +4,7 @@
 //   Megatron-LM's arguments       --tensor-model-parallel-size 4 --swiglu
 //   Megatron-Bridge's overrides   model.tensor_model_parallel_size=4 train.global_batch_size=512
 //   torchtitan's settings         --parallelism.tensor_parallel_degree 4
+//   a sharded trainer's settings  --per_device_train_batch_size 1, cutoff_len: 4096, train.micro_batch_size
 #pragma once
 
 #include "pipeweaver/frameworks/entry.hpp"
@@ -48,6 +49,7 @@ struct SaidLaunch {
     std::string named_model{};  ///< the model that the launch names, as it does; empty: none
     std::int64_t gpus = 0;      ///< that its launcher starts processes on; 0: not said in plain numbers
     std::string says_gpus{};    ///< "--nproc_per_node 8, --nnodes 4"
+    std::vector<std::string> missing{};  ///< configuration files of a sharded trainer that are not at hand
 };
 
 /// Reads words as a shell parts them: blanks part, quotes join, a backslash takes the next letter as it is. Throws

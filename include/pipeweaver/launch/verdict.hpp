@@ -39,7 +39,7 @@ struct Open {
 
 /// By how much of what we say the memory of a rank was off in recorded runs, docs/accuracy.md.
 struct MemoryError {
-    std::string_view recipe{};  ///< of the recipes that ship; empty: any
+    std::string_view recipe{};  ///< of the recipes that ship, or what a run calls its own; empty: any
     std::string_view entry{};   ///< of frameworks::entries(); empty: any
     std::string_view
         kind{};       ///< of the model: "experts", "several modules", "dense"; "pipeline": of more ranks; empty: any
@@ -60,6 +60,10 @@ struct MemoryError {
 
 /// Settings that the launch says, that change what is held and that no emulation follows.
 [[nodiscard]] std::vector<Open> not_modelled(const SaidLaunch& said, const frameworks::NamedModel& model);
+
+/// The same of these settings, none of which is followed, beside `all` that are said.
+[[nodiscard]] std::vector<Open> not_modelled(Dialect dialect, const std::vector<Setting>& settings,
+                                             const std::vector<Setting>& all, const frameworks::NamedModel& model);
 
 /// Of the doubts of a fit those whose setting is said.
 [[nodiscard]] std::vector<Open> open_of(const std::vector<Doubt>& doubts);

@@ -1,0 +1,66 @@
+// NeMo AutoModel: `automodel FILE.yaml --model.x y`, `automodel finetune llm -c FILE.yaml` before 0.4.
+#include "frameworks/sharded_tables.hpp"
+
+#include <array>
+
+namespace pipeweaver::frameworks {
+
+namespace {
+
+using L = ShardedLaunch;
+
+constexpr std::string_view automodel_name = "NeMo AutoModel";
+constexpr std::string_view automodel_source =
+    "NVIDIA-NeMo/Automodel 0.5.0 (36044ad3) nemo_automodel/components/distributed/{config,mesh_utils}.py, "
+    "recipes/_dist_utils.py, components/training/step_scheduler.py, components/utils/model_utils.py";
+
+// The model keeps the checkpoint's precision, and torch's Adam states with it (docs/guides/mixed-precision-training).
+constexpr std::array rows_of_automodel{
+    ShardedRow{"model.pretrained_model_name_or_path", &L::model},
+    ShardedRow{"model.torch_dtype", &L::dtype, "auto",
+               "torch.float32=float32|torch.bfloat16=bfloat16|bf16=bfloat16|fp32=float32"},
+    ShardedRow{"step_scheduler.local_batch_size", &L::micro_batch, "1"},
+    ShardedRow{"step_scheduler.global_batch_size", &L::global_batch},
+    ShardedRow{"distributed.strategy", &L::strategy, "fsdp2"},
+    ShardedRow{"distributed.tp_size", &L::tp},
+    ShardedRow{"distributed.cp_size", &L::ring},
+    ShardedRow{"distributed.pp_size", &L::pp},
+    ShardedRow{"distributed.ep_size", &L::ep},
+    ShardedRow{"distributed.dp_replicate_size", &L::replicate},
+    ShardedRow{"distributed.sequence_parallel", &L::splits_norms},
+    ShardedRow{"distributed.activation_checkpointing", &L::recompute_kind, "false"},
+    ShardedRow{"distributed.reshard_after_forward", &L::reshards},
+    ShardedRow{"dataset.seq_length", &L::length},
+    ShardedRow{"dataset.seq_len", &L::length},
+    ShardedRow{"packed_sequence.packed_sequence_size", &L::packed_length},
+    ShardedRow{"freeze_config.freeze_vision_tower", &L::freeze_tower},
+    ShardedRow{"freeze_config.freeze_language_model", &L::freeze_language},
+    ShardedRow{"peft.dim", &L::lora_rank, "0"},
+    ShardedRow{"peft.target_modules", &L::lora_targets},
+    ShardedRow{"optimizer._target_", &L::optimizer, "torch.optim.AdamW"},
+    ShardedRow{"loss_fn._target_", &L::fused_loss, "",
+               "nemo_automodel.components.loss.linear_ce.FusedLinearCrossEntropy=true|*=false"},
+    ShardedRow{"model.attn_implementation", &L::attention, "", "flash_attention_2=flash"},
+    ShardedRow{"", &L::deferred, "4"},
+};
+
+}  // namespace
+
+std::vector<Entry> automodel_entries() {
+    Entry entry;
+    entry.name = automodel_name;
+    entry.dialect = Dialect::sharded_settings;
+    entry.framework = "nemo-automodel";
+    entry.programs = {"automodel finetune",     "automodel pretrain",       "automodel",
+                      "nemo_automodel.cli.app", "llm_finetune/finetune.py", "vlm_finetune/finetune.py"};
+    entry.model = "model.pretrained_model_name_or_path";
+    entry.packs = "packed_sequence.packed_sequence_size";
+    entry.marks = {"step_scheduler.local_batch_size", "step_scheduler.global_batch_size",
+                   "model.pretrained_model_name_or_path"};
+    entry.source = automodel_source;
+    return {entry};
+}
+
+std::vector<ShardedTrainer> automodel_trainers() { return {{automodel_name, {{automodel_source, rows_of_automodel}}}}; }
+
+}  // namespace pipeweaver::frameworks

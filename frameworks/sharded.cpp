@@ -1,0 +1,48 @@
+// Finding settings of sharded trainers.
+#include "frameworks/sharded_tables.hpp"
+
+#include <algorithm>
+
+namespace pipeweaver::frameworks {
+
+std::span<const ShardedTrainer> sharded_trainers() {
+    static const std::vector<ShardedTrainer> all = [] {
+        std::vector<ShardedTrainer> trainers;
+        for (const std::vector<ShardedTrainer>& some :
+             {llama_factory_trainers(), sharded_swift_trainers(), veomni_trainers(), automodel_trainers(),
+              hugging_face_trainers()})
+            trainers.insert(trainers.end(), some.begin(), some.end());
+        return trainers;
+    }();
+    return all;
+}
+
+const ShardedTrainer* sharded_trainer(std::string_view entry) {
+    const auto all = sharded_trainers();
+    const auto found =
+        std::find_if(all.begin(), all.end(), [&](const ShardedTrainer& one) { return one.entry == entry; });
+    return found == all.end() ? nullptr : &*found;
+}
+
+const ShardedRow* sharded_row(const ShardedTrainer& trainer, std::string_view setting) {
+    if (setting.empty()) return nullptr;
+    for (const ShardedTable& table : trainer.tables)
+        for (const ShardedRow& row : table.rows)
+            if (row.setting == setting) return &row;
+    return nullptr;
+}
+
+bool is_sharded_setting(std::string_view setting) {
+    const auto all = sharded_trainers();
+    return std::any_of(all.begin(), all.end(),
+                       [&](const ShardedTrainer& one) { return sharded_row(one, setting) != nullptr; });
+}
+
+std::string_view setting_of(const ShardedTrainer& trainer, const ShardedMember& member) {
+    for (const ShardedTable& table : trainer.tables)
+        for (const ShardedRow& row : table.rows)
+            if (!row.setting.empty() && row.member == member) return row.setting;
+    return {};
+}
+
+}  // namespace pipeweaver::frameworks

@@ -1,0 +1,27 @@
+// Tables that several sharded trainers have, and those of each.
+#pragma once
+
+#include "pipeweaver/frameworks/entry.hpp"
+#include "pipeweaver/frameworks/sharded.hpp"
+
+#include <vector>
+
+namespace pipeweaver::frameworks {
+
+[[nodiscard]] ShardedTable training_arguments();  ///< of Hugging Face's Trainer
+[[nodiscard]] ShardedTable accelerate_file();     ///< of `accelerate launch`, its flags too
+[[nodiscard]] ShardedTable deepspeed_file();
+
+/// Of each folder: the way in, and its settings.
+[[nodiscard]] std::vector<Entry> llama_factory_entries();
+[[nodiscard]] std::vector<Entry> sharded_swift_entries();
+[[nodiscard]] std::vector<Entry> hugging_face_entries();
+[[nodiscard]] std::vector<Entry> veomni_entries();
+[[nodiscard]] std::vector<Entry> automodel_entries();
+[[nodiscard]] std::vector<ShardedTrainer> llama_factory_trainers();
+[[nodiscard]] std::vector<ShardedTrainer> sharded_swift_trainers();
+[[nodiscard]] std::vector<ShardedTrainer> hugging_face_trainers();
+[[nodiscard]] std::vector<ShardedTrainer> veomni_trainers();
+[[nodiscard]] std::vector<ShardedTrainer> automodel_trainers();
+
+}  // namespace pipeweaver::frameworks

@@ -1,0 +1,66 @@
+// ms-swift beside Megatron: `swift sft`, `swift pt` and `swift rlhf` on DeepSpeed, FSDP2 or PyTorch's own replicas.
+#include "frameworks/sharded_tables.hpp"
+
+#include <array>
+
+namespace pipeweaver::frameworks {
+
+namespace {
+
+using L = ShardedLaunch;
+
+constexpr std::string_view sharded_swift_name = "ms-swift on DeepSpeed or FSDP";
+constexpr std::string_view sharded_swift_source =
+    "modelscope/ms-swift 3602360a swift/arguments/{sft,tuner}_args.py, base_args/{model,data,template}_args.py, "
+    "trainers/arguments.py";
+
+// Defaults as these files have them; the checkpoint's precision is the model's, and mixed precision's.
+constexpr std::array rows_of_sharded_swift{
+    ShardedRow{"model", &L::model},
+    ShardedRow{"tuner_type", &L::tuner, "lora"},
+    ShardedRow{"train_type", &L::tuner},
+    ShardedRow{"lora_rank", &L::lora_rank, "8"},
+    ShardedRow{"target_modules", &L::lora_targets, "all-linear"},
+    ShardedRow{"freeze_llm", &L::freeze_language, "false"},
+    ShardedRow{"freeze_vit", &L::freeze_tower, "true"},
+    ShardedRow{"freeze_aligner", &L::freeze_projector, "true"},
+    ShardedRow{"max_length", &L::length},
+    ShardedRow{"packing", &L::packs, "false"},
+    ShardedRow{"packing_length", &L::packed_length},
+    ShardedRow{"padding_free", &L::flattens},
+    ShardedRow{"max_pixels", &L::image_pixels},
+    ShardedRow{"sequence_parallel_size", &L::sequence},
+    ShardedRow{"deepspeed_autotp_size", &L::tp},
+    ShardedRow{"torch_dtype", &L::dtype, "auto"},
+    ShardedRow{"attn_impl", &L::attention, "",
+               "flash_attn=flash|flash_attention_2=flash|flash_attention_3=flash|flash_attention_4=flash"},
+    ShardedRow{"gradient_checkpointing", &L::recompute, "true"},
+    ShardedRow{"per_device_train_batch_size", &L::micro_batch, "1"},
+    ShardedRow{"gradient_accumulation_steps", &L::accumulation},
+    ShardedRow{"rlhf_type", &L::stage},
+    ShardedRow{"", &L::mixes_as_loaded, "true"},
+};
+
+}  // namespace
+
+std::vector<Entry> sharded_swift_entries() {
+    Entry entry;
+    entry.name = sharded_swift_name;
+    entry.dialect = Dialect::sharded_settings;
+    entry.framework = "ms-swift";
+    entry.programs = {"swift sft",        "swift pt",        "swift rlhf",
+                      "swift/cli/sft.py", "swift/cli/pt.py", "swift/cli/rlhf.py"};
+    entry.model = "model";
+    entry.packs = "packing";
+    entry.by_variables = {{"MAX_PIXELS", "max_pixels"}};
+    entry.source = sharded_swift_source;
+    return {entry};
+}
+
+std::vector<ShardedTrainer> sharded_swift_trainers() {
+    return {
+        {sharded_swift_name,
+         {{sharded_swift_source, rows_of_sharded_swift}, training_arguments(), accelerate_file(), deepspeed_file()}}};
+}
+
+}  // namespace pipeweaver::frameworks

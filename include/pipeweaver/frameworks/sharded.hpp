@@ -1,0 +1,142 @@
+// Sharded trainers: every GPU trains the whole model on its own samples, and DeepSpeed or FSDP shares out what it
+// holds. What such a launch says, as one struct, and the settings of each trainer that say it, as tables: a correction
+// is a row.
+//
+// Units        samples, tokens, pixels, layers, GPUs: numbers; buckets are in values, as DeepSpeed counts them.
+// Determinism  Tables alone.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace pipeweaver::frameworks {
+
+struct ShardedLaunch {
+    using Number = std::optional<std::int64_t>;
+    using Flag = std::optional<bool>;
+    using Texts = std::vector<std::string>;
+
+    // Who shares out what among copies
+    std::string deepspeed{};    ///< a file, or a name that the trainer knows; empty: no DeepSpeed
+    std::string fsdp{};         ///< words such as "full_shard offload", a file, or a name; empty: no FSDP
+    std::string fsdp_config{};  ///< a file
+    std::string accelerate{};   ///< the file of `accelerate launch`
+    std::string launcher{};     ///< of that file: "FSDP", "DEEPSPEED", "MULTI_GPU"
+    std::string strategy{};     ///< of VeOmni and NeMo AutoModel: "fsdp2", "ddp", ...
+    Number zero{};              ///< DeepSpeed's stage
+    bool reshards = true;       ///< FSDP frees gathered weights after a forward; false: ZeRO 2
+    std::string offload_optimizer{}, offload_weights{};  ///< the device; "none" and empty: none
+    Number reduce_bucket{}, sub_group{}, live_weights{};
+    bool two_buckets = false;                  ///< one is filled while the other is reduced
+    std::string gradient_dtype{};              ///< in which DeepSpeed adds gradients up; empty: the model's
+    Number said_batch{}, said_accumulation{};  ///< of DeepSpeed's file, which must be the trainer's
+    Flag said_bf16{}, said_fp16{};             ///< likewise; none: the trainer's
+
+    // Degrees
+    std::int64_t tp = 1, pp = 1, ep = 1;
+    bool splits_norms = false;  ///< tensor parallel GPUs share out positions where they do not share out columns
+    std::int64_t sequence = 1;  ///< GPUs that share a sample's positions by exchanging heads (Ulysses)
+    std::int64_t ring = 1;      ///< that do so by passing keys and values round
+    Number replicate{};         ///< groups that each hold all shards; none: one
+    Number shard{};             ///< GPUs of such a group; none: those that are left
+
+    // The batch
+    std::int64_t micro_batch = 1;
+    Number accumulation{};  ///< microbatches of a step; none: of `global_batch`
+    Number global_batch{};
+    Number length{};         ///< of the longest sample; none: not said
+    Number packed_length{};  ///< of a packed sample, where it is another; 0: nothing is packed
+    Flag packs{};            ///< samples are joined up to the length
+    bool flattens = false;   ///< samples of a microbatch lie in a row, without padding
+    bool apart = false;      ///< packed samples do not attend to each other
+    Number image_pixels{};   ///< larger images are scaled down to so many
+
+    // Precision
+    bool bf16 = false, fp16 = false;
+    bool mixes_as_loaded = false;  ///< without bf16 and fp16 products are in the precision of `dtype`
+    bool all_16_bits = false;      ///< trained weights stay in 16 bits without DeepSpeed, their states too
+    bool masters = false;          ///< without DeepSpeed trained weights are cast to 32 bits
+    std::string dtype{};           ///< in which the model is loaded; "auto": the checkpoint's; empty: not known
+    Number deferred = 2;  ///< bytes of a gradient that FSDP adds up whole over microbatches; 0: it shares out each
+    std::string optimizer = "adamw";
+    std::string file_optimizer{};  ///< of DeepSpeed's file, in place of it
+
+    // What is kept for the backward
+    Flag recompute{};
+    bool recompute_selective = false;  ///< of a block only what is cheap
+    std::string recompute_kind{};      ///< of NeMo AutoModel: "full", "selective", "true", "false"
+    bool recompute_by_fsdp = false;
+    bool fused_loss = false;  ///< logits are worked out in pieces and not kept
+    std::string attention{};  ///< "eager" keeps scores; others do not
+
+    // What is trained
+    std::string stage{};         ///< "sft", "pt"; others hold more than one copy of the model
+    std::string tuner = "full";  ///< "lora", "freeze", ...
+    Number lora_rank{};
+    Texts lora_targets{};      ///< empty, "all", "all-linear": all linear layers
+    Number tower_lora_rank{};  ///< of an encoder that has adapters of its own; none: as the language model; 0: none
+    bool lora_leaves_others = false;  ///< beside adapters, modules without any are trained unless they are frozen
+    bool freeze_language = false, freeze_tower = false, freeze_projector = false;
+
+    std::string model{};  ///< as the trainer names it
+};
+
+/// Where a setting goes.
+using ShardedMember = std::variant<std::int64_t ShardedLaunch::*, ShardedLaunch::Number ShardedLaunch::*,
+                                   bool ShardedLaunch::*, ShardedLaunch::Flag ShardedLaunch::*,
+                                   std::string ShardedLaunch::*, ShardedLaunch::Texts ShardedLaunch::*>;
+
+/// A setting of a trainer. "auto" and null are as if it were not said.
+struct ShardedRow {
+    std::string_view setting;  ///< "per_device_train_batch_size", "train.micro_batch_size"
+    ShardedMember member;
+    std::string_view otherwise{};  ///< what the trainer takes where it is not said; empty: the member as it is
+    std::string_view words{};      ///< "disabled=eager|fa2=flash": values that are called otherwise in the struct
+    bool value = true;             ///< what a flag that is on sets
+};
+
+/// Rows from one place. Of several tables that have a setting the first counts.
+struct ShardedTable {
+    std::string_view source;  ///< repository, commit or version, files
+    std::span<const ShardedRow> rows;
+};
+
+/// The settings of an entry. Those of files that a launch names have the file's sort in front: "deepspeed.",
+/// "fsdp_config.", "accelerate.".
+struct ShardedTrainer {
+    std::string_view entry;  ///< of entries()
+    std::vector<ShardedTable> tables;
+};
+
+[[nodiscard]] std::span<const ShardedTrainer> sharded_trainers();
+
+/// The trainer of an entry; null: none.
+[[nodiscard]] const ShardedTrainer* sharded_trainer(std::string_view entry);
+
+/// The row of a setting; null: the trainer's tables have none.
+[[nodiscard]] const ShardedRow* sharded_row(const ShardedTrainer& trainer, std::string_view setting);
+
+/// Whether any trainer has the setting.
+[[nodiscard]] bool is_sharded_setting(std::string_view setting);
+
+/// The setting by which a trainer is told a member; empty: by none.
+[[nodiscard]] std::string_view setting_of(const ShardedTrainer& trainer, const ShardedMember& member);
+
+/// Settings of a file that a framework or a model's repository ships, by its name.
+struct KnownFile {
+    std::string_view name;   ///< the end of its path, or a name that its trainer knows: "zero3"
+    std::string_view entry;  ///< of entries(), which alone takes it so; empty: any
+    std::vector<std::pair<std::string_view, std::string_view>> settings;
+    std::string_view source;
+};
+[[nodiscard]] const KnownFile* known_file(std::string_view path, std::string_view entry);
+
+/// Bytes of a parameter's states beside its 32-bit weight; none: the optimizer is not known.
+[[nodiscard]] std::optional<std::int64_t> bytes_of_states(std::string_view optimizer);
+
+}  // namespace pipeweaver::frameworks

@@ -1,0 +1,31 @@
+// What checks of all frameworks are made of.
+#pragma once
+
+#include "pipeweaver/base/parallel.hpp"
+#include "pipeweaver/launch/verdict.hpp"
+#include "pipeweaver/workloads/model.hpp"
+
+#include <string>
+#include <vector>
+
+namespace pipeweaver::launch {
+
+struct CheckAsked;
+struct Checked;
+struct FitAsked;
+
+/// With what is known before anything is read.
+[[nodiscard]] Checked begun(const CheckAsked& asked);
+
+/// What is passed over, and what of it says nothing of memory.
+void put_not_read(const SaidLaunch& said, std::vector<std::string> names, Checked& checked);
+
+void decide(Verdict verdict, std::vector<Open> open, Checked& checked);
+
+void append(std::vector<Open> more, std::vector<Open>& open);
+
+[[nodiscard]] FitAsked fit_asked(const CheckAsked& asked, const Checked& checked, workloads::Model model);
+
+[[nodiscard]] Checked check_sharded(const CheckAsked& asked, const Executor& execute);
+
+}  // namespace pipeweaver::launch

@@ -1,0 +1,192 @@
+// Checks of sharded trainers' launches.
+#include "launch/check_parts.hpp"
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/launch/check.hpp"
+#include "pipeweaver/launch/model.hpp"
+#include "pipeweaver/launch/sharded.hpp"
+#include "pipeweaver/workloads/catalogue.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace pipeweaver::launch {
+
+namespace {
+
+using frameworks::Effect;
+using SaidSharded = frameworks::ShardedLaunch;
+
+// No sample that is trained is shorter, as far as a verdict rests on it.
+constexpr std::int64_t shortest_sample = 128;
+
+std::vector<Open> missing_files(const ShardedLaunch& launch) {
+    std::vector<Open> open;
+    for (const MissingFile& one : launch.missing)
+        open.push_back({one.setting, fmt::format("'{}' is not at hand", one.file),
+                        "put it beside the launch, or say its path from there", Effect::either});
+    return open;
+}
+
+// Degrees that no number of whole groups makes up.
+std::vector<Open> open_degrees(const ShardedLaunch& l, std::int64_t gpus) {
+    const std::int64_t together = l.tp * l.pp * l.sequence * l.ring;
+    if (gpus % together == 0) return {};
+    return {{"--cluster", fmt::format("{} GPUs are no multiple of the {} that share a sample", gpus, together),
+             "name a cluster of as many GPUs as the launch has", Effect::either}};
+}
+
+void add_degrees(const ShardedLaunch& l, Checked& checked) {
+    checked.degrees = {{"tp", l.tp},
+                       {"cp", l.sequence * l.ring},
+                       {"pp", l.pp},
+                       {"dp", l.dp(checked.gpus)},
+                       {"ep", l.ep},
+                       {"zero", l.zero_stage()},
+                       {"microbatches", l.microbatches(checked.gpus)}};
+}
+
+// What a microbatch holds is known: all of a length that is said, or samples that are.
+bool knows_samples(const CheckAsked& asked, const workloads::Model& model) {
+    return !asked.batch.empty() || !asked.dataset.empty() || !is_multimodal(model);
+}
+
+bool is_filled(const CheckAsked& asked, const ShardedLaunch& l) {
+    const bool constant = asked.dataset.starts_with("constant-");
+    return l.packs.value_or(false) || constant || !asked.batch.empty();
+}
+
+Open shorter_microbatch(const ShardedLaunch& l) {
+    return {"--batch",
+            fmt::format("a microbatch of {} samples may hold less than the most, which is counted", l.micro_batch),
+            "say the samples of a step in --batch FILE", Effect::less};
+}
+
+// By text of the shortest samples, one in a microbatch: no launch holds less.
+struct Least {
+    Fit fit;
+    bool fits = true;  ///< or it is not known that it does not
+};
+
+class ShardedCheck {
+public:
+    ShardedCheck(const CheckAsked& asked, const ShardedLaunch& launch, workloads::Model model, Checked& checked,
+                 const Executor& execute)
+        : asked_(asked), launch_(launch), model_(std::move(model)), checked_(checked), execute_(execute) {}
+
+    void run() {
+        const bool knows = knows_samples(asked_, model_) && launch_.length;
+        if (!knows) return run_without_samples();
+        const FitAsked of = fit_asked(asked_, checked_, model_);
+        put(fit_of(run_of(launch_, of), of.seed, execute_));
+        std::vector<Open> open = open_of_fit(*checked_.fit);
+        if (!is_filled(asked_, launch_) && !checked_.fit->fits() && least().fits)
+            open.push_back(shorter_microbatch(launch_));
+        decide(verdict_of(*checked_.fit, *checked_.error, open), turning(*checked_.fit, *checked_.error, open),
+               checked_);
+        if (!checked_.fit->fits())
+            checked_.changes = fitting_changes(launch_, of, *checked_.fit, checked_.framework->text(), execute_);
+    }
+
+private:
+    void put(Fit fit) {
+        checked_.fit = std::move(fit);
+        checked_.error = memory_error_of(checked_.fit->recipe, checked_.entry, model_, checked_.fit->ranks.size() > 1);
+        const auto& assumed = checked_.fit->assumed;
+        checked_.assumed.insert(checked_.assumed.end(), assumed.begin(), assumed.end());
+    }
+
+    std::vector<Open> open_of_fit(const Fit& fit) const {
+        std::vector<Open> open =
+            not_modelled(asked_.said.dialect, launch_.not_read, asked_.said.settings, {true, model_.backbone() > 0});
+        append(open_of(fit.doubts), open);
+        if (!asked_.said.named.empty()) append(memory_set_elsewhere(asked_.said), open);
+        return open;
+    }
+
+    Least least() const {
+        ShardedLaunch launch = launch_;
+        launch.length = shortest_sample;
+        launch.packs = false;
+        launch.micro_batch = 1;
+        FitAsked of = fit_asked(asked_, checked_, model_);
+        of.dataset = fmt::format("constant-{}", shortest_sample);
+        of.batch.clear();
+        of.assigned.clear();
+        Least found{fit_of(run_of(launch, of), of.seed, execute_)};
+        const MemoryError& error =
+            memory_error_of(found.fit.recipe, checked_.entry, model_, found.fit.ranks.size() > 1);
+        found.fits = verdict_of(found.fit, error, open_of_fit(found.fit)) != Verdict::does_not_fit;
+        return found;
+    }
+
+    // Only what does not fit with the least is known.
+    void run_without_samples() {
+        Least found = least();
+        if (!found.fits) {
+            put(std::move(found.fit));
+            checked_.assumed.push_back(
+                fmt::format("samples of {} tokens of text: it does not fit with these already", shortest_sample));
+            return decide(Verdict::does_not_fit, {}, checked_);
+        }
+        std::vector<Open> open;
+        if (!launch_.length)
+            open.push_back({length_setting(), "the length of samples is not said", "say it in the launch"});
+        if (!knows_samples(asked_, model_))
+            open.push_back(
+                {"--dataset", "what samples hold beside text decides what fits", "name a data set, or --batch FILE"});
+        decide(Verdict::undecided, std::move(open), checked_);
+    }
+
+    std::string length_setting() const {
+        const std::string name = written(launch_, &SaidSharded::length);
+        return name.empty() ? "the length of samples" : name;
+    }
+
+    const CheckAsked& asked_;
+    const ShardedLaunch& launch_;
+    workloads::Model model_;
+    Checked& checked_;
+    const Executor& execute_;
+};
+
+std::vector<std::string> names_of(const std::vector<Setting>& settings) {
+    std::vector<std::string> names;
+    for (const Setting& one : settings)
+        if (std::find(names.begin(), names.end(), one.name) == names.end()) names.push_back(one.name);
+    return names;
+}
+
+}  // namespace
+
+Checked check_sharded(const CheckAsked& asked, const Executor& execute) {
+    Checked checked = begun(asked);
+    ShardedLaunch launch = read_sharded(asked.said);
+    put_not_read(asked.said, names_of(launch.not_read), checked);
+    std::vector<Open> open = missing_files(launch);
+    if (asked.model.empty()) {
+        const std::string& named = asked.said.named_model;
+        const std::string why =
+            named.empty() ? "no model is said" : fmt::format("model '{}' is not in the catalogue", named);
+        open.push_back({"--model", why, "name the model with --model", Effect::either});
+    }
+    if (!open.empty()) {
+        decide(Verdict::undecided, std::move(open), checked);
+        return checked;
+    }
+    const workloads::Model model = workloads::find_model(asked.model);
+    launch = with_model(std::move(launch), model);
+    checked.broken = broken_rules(launch, checked.gpus, *checked.framework);
+    add_degrees(launch, checked);
+    if (!checked.constructs())
+        decide(Verdict::does_not_construct, {}, checked);
+    else if (open = open_degrees(launch, checked.gpus); !open.empty())
+        decide(Verdict::undecided, std::move(open), checked);
+    else if (asked.fits)
+        ShardedCheck(asked, launch, model, checked, execute).run();
+    return checked;
+}
+
+}  // namespace pipeweaver::launch

@@ -1,0 +1,29 @@
+// What runs of all frameworks are made of.
+#pragma once
+
+#include "pipeweaver/launch/fit.hpp"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace pipeweaver::launch {
+
+/// Says it in a sentence, and in short.
+void assume(Run& run, Doubt doubt, std::string sentence);
+
+inline planner::Degree degree(std::int64_t number) { return {number, false}; }
+
+/// A batch file is the step of all replicas as it is. Without an assignment samples are packed and handed out as a plan
+/// has them in its rung "now".
+void put_samples(const FitAsked& asked, std::int64_t sequence, std::int64_t microbatches, Run& run);
+
+void put_degrees(planner::WorkloadOptions& workload, const FitAsked& asked, const workloads::Model& model);
+
+/// "--seq-length times --micro-batch-size".
+[[nodiscard]] std::string product_of(const std::string& sequence, std::int64_t samples, std::string_view count);
+
+/// Adds to a rank what `besides` says.
+void add_besides(const Besides& besides, RankUse& rank);
+
+}  // namespace pipeweaver::launch

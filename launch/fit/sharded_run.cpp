@@ -1,0 +1,256 @@
+// A sharded trainer's launch as the planner emulates it.
+//
+// Sources  DeepSpeed 0.19.6 (edaa7221) runtime/zero/stage_1_and_2.py, stage3.py, engine.py get_data_types();
+//          accelerate 16cb6eb8 accelerator.py, utils/fsdp_utils.py (trained weights are cast to 32 bits with mixed
+//          precision); transformers trainer.py (no_sync between microbatches), models/llama/modeling_llama.py.
+#include "launch/fit/run_parts.hpp"
+#include "launch/fit/tuning.hpp"
+#include "pipeweaver/base/parallel.hpp"
+#include "pipeweaver/emulator/recipe.hpp"
+#include "pipeweaver/partition/said_layers.hpp"
+#include "pipeweaver/workloads/counts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace pipeweaver::launch {
+
+namespace in_sharded_runs {
+
+namespace {
+
+using emulator::Recipe;
+using emulator::Recompute;
+using emulator::StateBytes;
+using frameworks::Effect;
+using Said = frameworks::ShardedLaunch;
+
+constexpr std::int64_t half_bytes = 2, whole_bytes = 4;
+
+bool is_off_gpu(const std::string& device) { return !device.empty() && device != "none"; }
+
+bool is_half(const std::string& dtype) {
+    return dtype == "bfloat16" || dtype == "float16" || dtype == "bf16" || dtype == "fp16";
+}
+
+const std::string& optimizer_of(const ShardedLaunch& l) {
+    return l.file_optimizer.empty() ? l.optimizer : l.file_optimizer;
+}
+
+// Of two moments, in the precision of the weight that they are of.
+std::int64_t moments_of(const ShardedLaunch& l, bool of_half, Run& run) {
+    constexpr std::int64_t usual = 8;
+    const auto known = frameworks::bytes_of_states(optimizer_of(l));
+    if (!known)
+        run.doubts.push_back({Effect::either, fmt::format("states of '{}' are counted as Adam's", optimizer_of(l)),
+                              written(l, &Said::optimizer)});
+    const std::int64_t bytes = known.value_or(usual);
+    return of_half && bytes >= whole_bytes ? bytes / 2 : bytes;
+}
+
+// 16-bit weights and gradients with 32-bit masters and states, or all in 32 bits.
+StateBytes deepspeed_states(const ShardedLaunch& l, Run& run) {
+    const bool half = l.said_bf16.value_or(l.bf16) || l.said_fp16.value_or(l.fp16);
+    const std::int64_t moments = moments_of(l, false, run);
+    if (!half) return {whole_bytes, whole_bytes, moments};
+    const bool wide_gradients = l.gradient_dtype == "fp32" || l.gradient_dtype == "float32";
+    return {half_bytes, wide_gradients ? whole_bytes : half_bytes, whole_bytes + moments};
+}
+
+// Weights that are cast to 32 bits for training lie in 16 where they are at work, as frozen ones do.
+StateBytes cast_states(const ShardedLaunch& l, Run& run) {
+    return {half_bytes, whole_bytes, half_bytes + moments_of(l, false, run)};
+}
+
+StateBytes torch_states(const ShardedLaunch& l, Run& run) {
+    const bool masters = l.masters && !l.all_16_bits;
+    const bool half = l.all_16_bits || is_half(l.dtype);
+    if (!masters && !half && l.dtype.empty())
+        run.doubts.push_back({Effect::less, "weights of 32 bits, which a script may load in 16",
+                              written(l, &Said::dtype).empty() ? "torch_dtype" : written(l, &Said::dtype)});
+    if (masters || (l.is_fsdp() && l.dtype == "float32")) return cast_states(l, run);
+    if (half) return {half_bytes, half_bytes, moments_of(l, true, run)};
+    return {whole_bytes, whole_bytes, moments_of(l, false, run)};
+}
+
+// Gradients that are added up whole: DistributedDataParallel's buckets, and FSDP's between microbatches.
+std::int64_t whole_gradients(const ShardedLaunch& l, std::int64_t gpus, const StateBytes& state) {
+    if (l.is_deepspeed() || gpus == 1) return 0;
+    if (!l.is_fsdp()) return state.gradient;
+    return l.microbatches(gpus) > 1 ? l.deferred.value_or(0) : 0;
+}
+
+void put_offload(const ShardedLaunch& l, StateBytes& state, Run& run) {
+    const bool weights = is_off_gpu(l.offload_weights);
+    if (is_off_gpu(l.offload_optimizer) || (weights && l.is_fsdp())) {
+        state.optimizer = 0;
+        if (l.is_fsdp() || l.zero_stage() < 3) state.gradient = 0;
+    }
+    if (!weights) return;
+    run.doubts.push_back({Effect::less, "weights on the host are counted on the GPU",
+                          l.is_deepspeed() ? "deepspeed.zero_optimization.offload_param" : "--fsdp"});
+}
+
+// What eager PyTorch keeps beside the emulation's kernels, in values of 2 bytes: of each of two norms a 32-bit input
+// and a 32-bit result, and of rotated queries and keys 2 copies. Logits have 16 bits, a 32-bit copy, its log-softmax
+// and the gradients of both.
+void put_kept(const ShardedLaunch& l, Recipe& recipe) {
+    constexpr std::int64_t norms_and_rotations = 10, eager_logit = 16;
+    recipe.kept.masks = norms_and_rotations;
+    recipe.kept.logit = l.fused_loss ? 0 : eager_logit;
+    recipe.kept.fused_gate = l.fused_loss;
+    recipe.execution.fused_attention = l.attention != "eager";
+}
+
+Recipe sharded_recipe(const ShardedLaunch& l, const FitAsked& asked, Run& run) {
+    Recipe recipe = emulator::find_recipe(asked.recipe.empty() ? "torch-fsdp2-eager" : asked.recipe);
+    if (asked.recipe.empty() && !l.is_fsdp()) recipe.name = l.is_deepspeed() ? "deepspeed" : "torch-replicas";
+    recipe.zero = l.zero_stage();
+    recipe.state = l.is_deepspeed() ? deepspeed_states(l, run) : torch_states(l, run);
+    recipe.state.whole = whole_gradients(l, asked.gpus, recipe.state);
+    if (recipe.state.weight == whole_bytes) recipe.execution.products = costdb::Dtype::fp32;
+    put_offload(l, recipe.state, run);
+    put_kept(l, recipe);
+    recipe.execution.sequence_parallel = l.splits_norms || l.tp == 1;
+    return recipe;
+}
+
+Recompute sharded_recompute(const ShardedLaunch& l, Run& run) {
+    if (!l.recompute.value_or(false)) return Recompute::none;
+    if (!l.recompute_selective) return Recompute::full;
+    assume(run, {Effect::either, "selective checkpointing of norms and activation functions"},
+           "selective activation checkpointing is counted as of norms and activation functions");
+    return Recompute::selective;
+}
+
+// The largest layer of frozen modules twice, one at work and one on its way, and what stands around the layers.
+Bytes gathered_frozen(const workloads::Model& model, std::int64_t tp) {
+    std::int64_t most = 0;
+    for (const workloads::Module& module : model.modules) {
+        if (module.trainable) continue;
+        const auto& network = module.architecture;
+        std::int64_t layer = 0;
+        for (std::int64_t i = 0; i < network.layers; ++i) layer = std::max(layer, layer_parameters(network, i));
+        most = std::max(most, 2 * layer + std::max(embedding_parameters(network), head_parameters(network)));
+    }
+    return {half_bytes * most / tp};
+}
+
+// PyTorch's AdamW without fused kernels works out the root of a second moment for all parameters together.
+bool makes_roots(const std::string& optimizer) {
+    return optimizer == "adamw_torch" || optimizer.starts_with("torch.optim.Adam");
+}
+
+Besides besides_of(const ShardedLaunch& l, const workloads::Model& model, const StateBytes& state) {
+    constexpr std::int64_t usual_bucket = 500'000'000, usual_group = 1'000'000'000, usual_live = 1'000'000'000;
+    Besides besides;
+    besides.copies = l.is_fsdp() ? l.replicate.value_or(1) : 1;
+    besides.zero = l.zero_stage();
+    if (besides.zero == 3) besides.buckets = gathered_frozen(model, l.tp);
+    besides.state = state.optimizer;
+    const bool half_states = state.optimizer == whole_bytes;  // two moments of 16 bits
+    if (makes_roots(optimizer_of(l)) && state.optimizer > 0) besides.update = half_states ? half_bytes : whole_bytes;
+    if (!l.is_deepspeed() || besides.zero == 0) return besides;
+    const std::int64_t bucket = l.reduce_bucket.value_or(besides.zero == 3 ? l.hidden * l.hidden : usual_bucket);
+    besides.buckets += Bytes{(l.two_buckets ? 2 : 1) * std::max(state.gradient, half_bytes) * bucket};
+    if (besides.zero == 3) besides.buckets += Bytes{half_bytes * l.live_weights.value_or(usual_live)};
+    if (state.optimizer == 0 || state.weight == whole_bytes) return besides;
+    besides.update += whole_bytes;  // gradients in 32 bits, of a group of parameters after the other with stage 3
+    if (besides.zero == 3) besides.most_update = Bytes{besides.update * l.sub_group.value_or(usual_group)};
+    return besides;
+}
+
+// What the emulation has no word for.
+void put_other_doubts(const ShardedLaunch& l, Run& run) {
+    if (!l.stage.empty() && l.stage != "sft" && l.stage != "pt")
+        run.doubts.push_back(
+            {Effect::more, fmt::format("what '{}' holds beside the model", l.stage), written(l, &Said::stage)});
+    if (l.is_deepspeed() && l.zero_stage() == 0)
+        run.doubts.push_back({Effect::less, "32-bit states, which DeepSpeed may share out without ZeRO, too",
+                              "deepspeed.zero_optimization.stage"});
+    if (l.pp > 1) run.doubts.push_back({Effect::either, "a pipeline is counted as one stage", written(l, &Said::pp)});
+    if (l.is_fsdp() && l.fsdp.find("hybrid") != std::string::npos)
+        run.doubts.push_back({Effect::more, "shards among the GPUs of a node alone", "--fsdp"});
+    if (l.strategy.find("megatron") != std::string::npos)
+        run.doubts.push_back({Effect::either, "Megatron's FSDP is counted as FSDP2", written(l, &Said::strategy)});
+}
+
+// Images are scaled down to so many pixels.
+void put_pixels(const ShardedLaunch& l, workloads::Model& model) {
+    workloads::ImageRule& image = model.image;
+    if (!l.image_pixels || *l.image_pixels == 0 || image.fixed_pixels > 0) return;
+    const std::int64_t side = image.patch * image.merge;
+    const std::int64_t tokens = std::max<std::int64_t>(image.min_tokens, *l.image_pixels / (side * side));
+    image.max_tokens = image.max_tokens == 0 ? tokens : std::min(image.max_tokens, tokens);
+}
+
+// Without packing a microbatch is so many samples, padded to the longest.
+void hold_samples(const ShardedLaunch& l, const FitAsked& asked, workloads::Model& model, Run& run) {
+    if (l.packs.value_or(false) || (asked.dataset.empty() && asked.batch.empty())) return;
+    const auto request = run.options.request(static_cast<std::uint64_t>(asked.seed), on_threads(1));
+    std::int64_t longest = 0;
+    for (const workloads::Sample& sample : request.batch.samples) longest = std::max(longest, sample.tokens());
+    model.microbatch_tokens = std::min(longest, *l.length) * l.micro_batch;
+    run.options.workload.model = workloads::to_json(model);
+}
+
+}  // namespace
+
+}  // namespace in_sharded_runs
+
+void add_besides(const Besides& besides, RankUse& rank) {
+    const auto more = [&](Bytes& part, int from_stage) {
+        if (besides.zero < from_stage) return;
+        const Bytes added{part.count * (besides.copies - 1)};
+        part += added;
+        rank.peak += added;
+    };
+    more(rank.optimizer, 1);
+    more(rank.gradients, 2);
+    more(rank.weights, 3);
+    rank.buffers += besides.buckets;
+    rank.peak += besides.buckets;
+    if (besides.update == 0) return;
+    Bytes update{rank.optimizer.count / besides.state * besides.update};
+    if (besides.most_update > Bytes{}) update = std::min(update, besides.most_update);
+    const Bytes at_update = rank.weights + rank.gradients + rank.optimizer + besides.buckets + update;
+    if (at_update <= rank.peak) return;
+    rank.transient += at_update - rank.peak;
+    rank.peak = at_update;
+}
+
+std::optional<std::string> why_not_emulated(const ShardedLaunch&, const workloads::Model&) { return std::nullopt; }
+
+Run run_of(const ShardedLaunch& l, const FitAsked& asked) {
+    using namespace in_sharded_runs;
+    Run run;
+    run.target = "torchtitan";
+    run.assumed = l.notes;
+    planner::EmulateOptions& options = run.options;
+    workloads::Model model = asked.model;
+    model.microbatch_tokens = *l.tokens();
+    put_pixels(l, model);
+    put_tuning(tuning_of(l), model, run.doubts);
+    put_other_doubts(l, run);
+    options.layers = partition::text_of({{"", {model.modules[model.backbone()].architecture.layers}}});
+    put_degrees(options.workload, asked, model);
+    options.workload.tp = degree(l.tp);
+    options.workload.pp = degree(1);
+    options.workload.cp = degree(l.sequence * l.ring);
+    options.workload.dp = degree(asked.gpus / (l.tp * l.sequence * l.ring));
+    options.workload.ep = degree(l.ep);
+    if (l.ring > 1) options.workload.context = "ring";
+    const Recipe recipe = sharded_recipe(l, asked, run);
+    run.besides = besides_of(l, model, recipe.state);
+    options.workload.recipe = emulator::to_json(recipe);
+    options.recompute = {.everywhere = sharded_recompute(l, run)};
+    options.policy = "1f1b";
+    options.any_memory = true;
+    put_samples(asked, *l.length, 1, run);
+    hold_samples(l, asked, model, run);
+    run.says_tokens = product_of(written(l, &Said::length), l.micro_batch, written(l, &Said::micro_batch));
+    return run;
+}
+
+}  // namespace pipeweaver::launch

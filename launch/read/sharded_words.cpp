@@ -1,0 +1,191 @@
+#include "launch/read/sharded_words.hpp"
+
+#include "launch/read/sharded_files.hpp"
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/frameworks/sharded.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+namespace pipeweaver::launch {
+
+namespace {
+
+using frameworks::Entry;
+
+std::vector<std::string> texts_of_words(const std::vector<Word>& words) {
+    std::vector<std::string> texts;
+    texts.reserve(words.size());
+    for (const Word& word : words) texts.push_back(word.text);
+    return texts;
+}
+
+bool names_configuration(const std::string& text) {
+    return text.ends_with(".yaml") || text.ends_with(".yml") || text.ends_with(".json");
+}
+
+bool is_redirection(const std::string& text) {
+    const std::size_t at = text.find_first_not_of("0123456789");
+    return at != std::string::npos && (text[at] == '>' || text[at] == '<');
+}
+
+bool is_sharded_flag(const std::string& text) {
+    return text.size() > 2 && text.starts_with("--") && std::isalpha(static_cast<unsigned char>(text[2])) != 0;
+}
+
+// "--max-length" and "--max_length" are one.
+std::string flag_name(const std::string& text) {
+    std::string name = text.substr(2, text.find('=') == std::string::npos ? std::string::npos : text.find('=') - 2);
+    std::replace(name.begin(), name.end(), '-', '_');
+    return name;
+}
+
+void require_plain(const Word& word, const Setting& setting) {
+    if (!word.unknown.empty() && frameworks::is_sharded_setting(setting.name))
+        fail(ErrorKind::input, "{}: {}: '{}' is set to no plain text in the script; say it with --set NAME=VALUE",
+             setting.where, setting.name, word.unknown);
+}
+
+// Reads the words behind a program, or those of a launcher in front of it with the launcher's name before each setting.
+class ShardedWords {
+public:
+    ShardedWords(SaidLaunch& said, std::string prefix) : said_(said), prefix_(std::move(prefix)) {}
+
+    void read(const std::vector<Word>& words, std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end && !is_redirection(words[i].text); ++i) take(words[i]);
+    }
+
+    std::vector<Setting> settings;
+
+private:
+    void take(const Word& word) {
+        const std::string where = word.line == 0 ? said_.from : fmt::format("{}:{}", said_.from, word.line);
+        const std::size_t equals = word.text.find('=');
+        if (is_sharded_flag(word.text)) {
+            settings.push_back({prefix_ + flag_name(word.text), {}, where});
+            if (equals != std::string::npos) settings.back().values.push_back(word.text.substr(equals + 1));
+            is_open_ = equals == std::string::npos;
+            require_plain(word, settings.back());
+        } else if (word.text == "-c") {
+            settings.push_back({"config", {}, where});
+            is_open_ = true;
+        } else if (is_open_ && !is_configuration_flag()) {
+            settings.back().values.push_back(word.text);
+            require_plain(word, settings.back());
+        } else if (prefix_.empty() && names_configuration(word.text)) {
+            if (is_open_) settings.pop_back();
+            is_open_ = false;
+            read_file(word);
+        } else if (prefix_.empty() && equals != std::string::npos && equals > 0) {
+            settings.push_back({word.text.substr(0, equals), {word.text.substr(equals + 1)}, where});
+            require_plain(word, settings.back());
+        }
+    }
+
+    bool is_configuration_flag() const {
+        return prefix_.empty() && settings.back().values.empty() &&
+               (settings.back().name == "config" || settings.back().name == "config_file");
+    }
+
+    void read_file(const Word& word) {
+        if (!word.unknown.empty())
+            fail(ErrorKind::input, "{}:{}: '{}' is set to no plain text in the script; say it with --set NAME=VALUE",
+                 said_.from, word.line, word.unknown);
+        const auto path = file_named(word.text, said_.from);
+        if (!path) {
+            said_.missing.push_back(word.text);
+            return;
+        }
+        const auto document = JsonDocument::read_large(*path);
+        auto more = flattened(document.root(), {}, path->string());
+        settings.insert(settings.begin(), more.begin(), more.end());
+    }
+
+    SaidLaunch& said_;
+    std::string prefix_;
+    bool is_open_ = false;  // values of the last flag may follow
+};
+
+// Of a program that is anybody's script, so many flags of Hugging Face's Trainer make it one.
+constexpr std::size_t enough_flags = 3;
+
+std::size_t known_flags(const Entry& entry, const std::vector<Word>& words, std::size_t begin) {
+    const auto* const trainer = frameworks::sharded_trainer(entry.name);
+    return static_cast<std::size_t>(
+        std::count_if(words.begin() + static_cast<std::ptrdiff_t>(begin), words.end(), [&](const Word& word) {
+            return is_sharded_flag(word.text) && frameworks::sharded_row(*trainer, flag_name(word.text)) != nullptr;
+        }));
+}
+
+// The trainer that the words start; null: none.
+const Entry* sharded_entry_of(const std::vector<Word>& words) {
+    const auto texts = texts_of_words(words);
+    const Entry* const named = frameworks::entry_of(texts);
+    if (named != nullptr) return named->dialect == Dialect::sharded_settings ? named : nullptr;
+    const Entry* const any = frameworks::entry_of(Dialect::sharded_settings);
+    const std::size_t begin = frameworks::words_before(*any, texts);
+    const bool is_script = begin > 1 && (texts[begin - 1].ends_with(".py") || texts[begin - 2] == "-m");
+    return is_script && known_flags(*any, words, begin) >= enough_flags ? any : nullptr;
+}
+
+void refuse_by_variables(const Entry& entry, const SaidLaunch& said) {
+    for (const std::string_view name : entry.refused_by) {
+        const auto found = said.variables.find(std::string(name));
+        if (found == said.variables.end() || found->second == "0" || found->second.empty()) continue;
+        fail(ErrorKind::input, "{}: {}={} makes another trainer of {}, which is not read", said.from, name,
+             found->second, entry.name);
+    }
+}
+
+void put_named_model(SaidLaunch& said) {
+    for (const Setting& one : said.settings)
+        if (one.name == said.entry->model && one.values.size() == 1) said.named_model = one.values.front();
+}
+
+}  // namespace
+
+std::size_t sharded_settings_among(const std::vector<Word>& words) {
+    const Entry* const entry = sharded_entry_of(words);
+    if (entry == nullptr) return 0;
+    const std::size_t begin = frameworks::words_before(*entry, texts_of_words(words));
+    const bool has_file = std::any_of(words.begin() + static_cast<std::ptrdiff_t>(begin), words.end(),
+                                      [](const Word& word) { return names_configuration(word.text); });
+    const std::size_t known = known_flags(*entry, words, begin) + (has_file ? enough_flags : 0);
+    return known == 0 ? 0 : known + 1;
+}
+
+void put_sharded_words(const std::vector<Word>& words, SaidLaunch& said) {
+    said.entry = sharded_entry_of(words);
+    refuse_by_variables(*said.entry, said);
+    const auto texts = texts_of_words(words);
+    const std::size_t begin = frameworks::words_before(*said.entry, texts);
+    for (const auto& [variable, setting] : said.entry->by_variables)
+        if (const auto found = said.variables.find(std::string(variable)); found != said.variables.end())
+            said.settings.push_back({std::string(setting), {found->second}, std::string(variable)});
+    const bool is_accelerate = std::find(texts.begin(), texts.begin() + static_cast<std::ptrdiff_t>(begin),
+                                         "accelerate") != texts.begin() + static_cast<std::ptrdiff_t>(begin);
+    ShardedWords launcher(said, "accelerate."), program(said, {});
+    if (is_accelerate) launcher.read(words, 0, begin - 1);
+    program.read(words, begin, words.size());
+    for (const auto* const some : {&launcher.settings, &program.settings})
+        said.settings.insert(said.settings.end(), some->begin(), some->end());
+    put_named_model(said);
+    if (!said.entry->named_by_program || begin == 0) return;
+    said.named = fmt::format("the {} {}", said.entry->names, texts[begin - 1]);
+}
+
+std::optional<SaidLaunch> sharded_configuration(const std::filesystem::path& path) {
+    const auto document = JsonDocument::read_large(path);
+    if (!document.root().is_object()) return std::nullopt;
+    SaidLaunch said{Dialect::sharded_settings, path.string(), flattened(document.root(), {}, path.string()), {}, {}};
+    std::vector<std::string> keys;
+    for (const Setting& one : said.settings) keys.push_back(one.name);
+    said.entry = frameworks::entry_of_keys(keys);
+    if (said.entry == nullptr) return std::nullopt;
+    put_named_model(said);
+    return said;
+}
+
+}  // namespace pipeweaver::launch
