@@ -1,0 +1,246 @@
+// Launches of sharded trainers: what their words and files say, what copies share out, and what is refused.
+#include "pipeweaver/launch/sharded.hpp"
+
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/emulator/recipe.hpp"
+#include "pipeweaver/launch/fit.hpp"
+#include "pipeweaver/launch/rules.hpp"
+#include "pipeweaver/workloads/catalogue.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+using namespace pipeweaver;
+using launch::ShardedLaunch;
+
+namespace {
+
+ShardedLaunch read(const std::string& text, const launch::Variables& given = {}) {
+    return launch::read_sharded(launch::read_script(text, "launch.sh", std::nullopt, given));
+}
+
+const std::string factory = "llamafactory-cli train --model_name_or_path M --stage sft --bf16 true ";
+const std::string swift = "swift sft --model M --dataset d.jsonl ";
+const std::string script = "deepspeed --num_gpus 8 my/train.py --model_name_or_path M --bf16 True --max_length 1024 ";
+
+std::string entry_of(const std::string& text) {
+    const auto said = launch::read_script(text, "launch.sh");
+    return said.entry == nullptr ? std::string() : std::string(said.entry->name);
+}
+
+// Of the text model of 7 billion parameters on 8 GPUs.
+launch::Run run(const std::string& text) {
+    const auto model = workloads::model("qwen2.5-7b");
+    return launch::run_of(launch::with_model(read(text), model), {.cluster = "a100-sxm:8", .gpus = 8, .model = model});
+}
+
+emulator::Recipe recipe(const std::string& text) { return emulator::find_recipe(run(text).options.workload.recipe); }
+
+std::vector<std::string> broken(const std::string& text, const char* framework, std::int64_t gpus = 8) {
+    std::vector<std::string> ids;
+    for (const auto& rule : launch::broken_rules(read(text), gpus, launch::framework_called(framework)))
+        ids.emplace_back(rule.id);
+    return ids;
+}
+
+}  // namespace
+
+TEST_CASE("a sharded trainer is known by its program, anybody's script by the flags of Hugging Face's Trainer") {
+    CHECK(entry_of(factory) == "LLaMA-Factory");
+    CHECK(entry_of("torchrun src/train.py --finetuning_type full --bf16 true") == "LLaMA-Factory");
+    CHECK(entry_of("NPROC_PER_NODE=8 " + swift + "--max_length 2048") == "ms-swift on DeepSpeed or FSDP");
+    CHECK(entry_of("megatron sft --model M --tensor_model_parallel_size 2") == "ms-swift");
+    CHECK(entry_of("bash train.sh tasks/train_vlm.py --train.micro_batch_size 2") == "VeOmni");
+    CHECK(entry_of("torchrun examples/llm_finetune/finetune.py --distributed.tp_size 2") == "NeMo AutoModel");
+    CHECK(entry_of("torchrun qwenvl/train/train_qwen.py --bf16") == "Qwen-VL's finetuning");
+    CHECK(entry_of("srun python -u internvl/train/internvl_chat_finetune.py --bf16 True") == "InternVL's finetuning");
+    CHECK(entry_of(script) == "Hugging Face's Trainer");
+    CHECK(entry_of("torchrun src/train.py --deepspeed z.json --bf16 True --optim sgd") == "Hugging Face's Trainer");
+    CHECK_THROWS_AS((void)launch::read_script("python my/train.py --optim sgd", "launch.sh"), Error);
+}
+
+TEST_CASE("a trainer's own defaults count where nobody says others") {
+    const ShardedLaunch l = read(factory);
+    CHECK(l.micro_batch == 8);
+    CHECK(l.length == 2048);
+    CHECK(l.tuner == "lora");
+    CHECK(l.lora_rank == 8);
+    CHECK(l.freeze_tower);
+    CHECK(l.freeze_projector);
+    CHECK(l.recompute == true);
+    CHECK(l.zero_stage() == 0);
+    CHECK(l.packs == false);
+    CHECK(read("llamafactory-cli train --model_name_or_path M --stage pt").packs == true);
+
+    const ShardedLaunch s = read(swift + "--tuner_type full");
+    CHECK(s.micro_batch == 1);
+    CHECK_FALSE(s.length.has_value());
+    CHECK(s.bf16);
+    CHECK(s.recompute == true);
+
+    const ShardedLaunch h = read(script);
+    CHECK(h.recompute == false);
+    CHECK(h.tuner == "full");
+}
+
+TEST_CASE("dashes and underscores, switches and values say the same") {
+    CHECK(read(swift + "--max-length 4096 --lora-rank 16").length == 4096);
+    CHECK(read(swift + "--lora_rank=16").lora_rank == 16);
+    CHECK(read(factory + "--disable_gradient_checkpointing").recompute == false);
+    CHECK(read(factory + "--disable_gradient_checkpointing false").recompute == true);
+    CHECK(read(script + "--packing").packs == true);
+    CHECK(read(factory + "--flash_attn disabled").attention == "eager");
+    CHECK(read(factory + "--lora_target q_proj,v_proj").lora_targets == std::vector<std::string>{"q_proj", "v_proj"});
+    CHECK(read(swift + "--target_modules q_proj v_proj 2>&1").lora_targets.size() == 2);
+    CHECK_THROWS_AS(read(swift + "--max_length long"), Error);
+}
+
+TEST_CASE("files of DeepSpeed are read, taken by a name that is known, or missing") {
+    CHECK(read(swift + "--deepspeed zero3_offload").zero_stage() == 3);
+    CHECK(read(swift + "--deepspeed zero3_offload").offload_optimizer == "cpu");
+    CHECK(read(swift + "--deepspeed zero2").reduce_bucket == 200'000'000);
+    const ShardedLaunch shipped = read(factory + "--deepspeed examples/deepspeed/ds_z2_config.json");
+    CHECK(shipped.zero_stage() == 2);
+    CHECK(shipped.notes.size() == 1);
+    const ShardedLaunch missing = read(script + "--deepspeed my_own.json");
+    REQUIRE(missing.missing.size() == 1);
+    CHECK(missing.missing.front().file == "my_own.json");
+    CHECK(read(script + "--deepspeed zero3").missing.size() == 1);  // ms-swift's name alone
+    const ShardedLaunch inline_json =
+        read(swift + "--deepspeed '{\"zero_optimization\": {\"stage\": 1, \"reduce_bucket_size\": 5e8}}'");
+    CHECK(inline_json.zero_stage() == 1);
+    CHECK(inline_json.reduce_bucket == 500'000'000);
+}
+
+TEST_CASE("FSDP shares out weights, or gradients and states alone") {
+    CHECK(read(script + "--fsdp \"full_shard auto_wrap\"").zero_stage() == 3);
+    CHECK(read(script + "--fsdp shard_grad_op").zero_stage() == 2);
+    CHECK(read(swift + "--fsdp fsdp2").zero_stage() == 3);
+    CHECK(read("accelerate launch --use_fsdp --fsdp_sharding_strategy SHARD_GRAD_OP my/train.py --bf16 True "
+               "--model_name_or_path M --optim sgd")
+              .zero_stage() == 2);
+    CHECK(read("bash train.sh tasks/train_vlm.py --train.data_parallel_mode ddp").zero_stage() == 0);
+}
+
+TEST_CASE("variables of the environment say settings, or make another trainer of it") {
+    CHECK(read("MAX_PIXELS=501760 " + swift + "--max_length 2048").image_pixels == 501'760);
+    CHECK_THROWS_AS(read("USE_MCA=1 " + factory), Error);
+}
+
+TEST_CASE("DeepSpeed keeps 32-bit masters beside 16-bit weights, and PyTorch what the trainer casts") {
+    using Bytes3 = std::vector<std::int64_t>;
+    const auto state = [](const std::string& text) {
+        const auto s = recipe(text).state;
+        return Bytes3{s.weight, s.gradient, s.optimizer, s.whole};
+    };
+    const std::string full = factory + "--finetuning_type full ";
+    CHECK(state(full + "--deepspeed ds_z3_config.json") == Bytes3{2, 2, 12, 0});
+    CHECK(state(full + "--deepspeed ds_z2_offload_config.json") == Bytes3{2, 0, 0, 0});
+    CHECK(state(full) == Bytes3{2, 4, 10, 4});
+    CHECK(state(full + "--pure_bf16 true") == Bytes3{2, 2, 4, 2});
+    CHECK(state(full + "--deepspeed ds_z3_config.json --optim adamw_bnb_8bit") == Bytes3{2, 2, 6, 0});
+    CHECK(state(swift + "--max_length 2048 --tuner_type full") == Bytes3{2, 2, 4, 2});
+    CHECK(state(script + "--fsdp full_shard") == Bytes3{2, 4, 10, 0});
+    CHECK(state(script + "--fsdp full_shard --gradient_accumulation_steps 4") == Bytes3{2, 4, 10, 2});
+}
+
+TEST_CASE("what the update takes beside states is of stage 3 no more than a group of parameters") {
+    const auto besides = [](const std::string& text) {
+        return run(factory + "--finetuning_type full " + text).besides;
+    };
+    CHECK(besides("--deepspeed ds_z2_config.json").update == 8);
+    CHECK(besides("--deepspeed ds_z2_config.json --optim adamw_torch_fused").update == 4);
+    CHECK(besides("--deepspeed ds_z2_config.json").most_update == Bytes{});
+    CHECK(besides("--deepspeed ds_z3_config.json").most_update == Bytes{8'000'000'000});
+    CHECK(besides("--deepspeed ds_z2_offload_config.json").update == 0);
+    CHECK(besides("--deepspeed ds_z2_config.json").buckets == Bytes{1'000'000'000});
+}
+
+TEST_CASE("adapters and frozen parts are each trainer's") {
+    const auto trained = [](const std::string& text) {
+        const auto vision = workloads::model("qwen2.5-vl-7b");
+        const auto made =
+            launch::run_of(launch::with_model(read(text), vision),
+                           {.cluster = "a100-sxm:8", .gpus = 8, .model = vision, .dataset = "constant-100+1x336px"});
+        const auto model = workloads::parse_model(JsonDocument("model", made.options.workload.model));
+        std::string all;
+        for (const auto& module : model.modules) all += module.adapters ? 'a' : module.trainable ? 't' : 'f';
+        return all;
+    };
+    CHECK(trained(factory) == "fa");
+    CHECK(trained(factory + "--finetuning_type full") == "ft");
+    CHECK(trained(factory + "--finetuning_type full --freeze_vision_tower false") == "tt");
+    CHECK(trained(swift + "--max_length 2048 --freeze_vit false") == "aa");
+    const std::string qwen = "torchrun qwenvl/train/train_qwen.py --bf16 --model_name_or_path M ";
+    CHECK(trained(qwen + "--tune_mm_llm True") == "ft");
+    CHECK(trained(qwen + "--tune_mm_vision True") == "tf");
+    CHECK(trained(qwen + "--lora_enable True") == "fa");
+    const std::string internvl = "python internvl_chat_finetune.py --bf16 True --model_name_or_path M ";
+    CHECK(trained(internvl + "--freeze_backbone True") == "ft");
+    CHECK(trained(internvl + "--freeze_llm True --use_llm_lora 16") == "ta");
+    CHECK(trained(internvl + "--freeze_llm True --freeze_backbone True --use_llm_lora 16") == "fa");
+}
+
+TEST_CASE("every rule of a sharded trainer is broken by its launch alone") {
+    struct Row {
+        const char* framework;
+        const char* id;
+        std::string launch;
+        std::int64_t gpus = 8;
+    };
+    const std::string veomni = "bash train.sh tasks/train_vlm.py --model.model_path M ";
+    const std::string automodel = "torchrun examples/llm_finetune/finetune.py --step_scheduler.local_batch_size 1 ";
+    const std::vector<Row> rows{
+        {"llama-factory", "pure-bf16", factory + "--pure_bf16 true --deepspeed ds_z3_config.json"},
+        {"llama-factory", "neat-packing", "llamafactory-cli train --stage pt --neat_packing true --bf16 true"},
+        {"llama-factory", "one-sharding", factory + "--deepspeed ds_z3_config.json --fsdp full_shard"},
+        {"llama-factory", "one-precision", factory + "--fp16 true"},
+        {"llama-factory", "deepspeed-values",
+         factory + "--per_device_train_batch_size 2 --deepspeed '{\"train_micro_batch_size_per_gpu\": 4}'"},
+        {"ms-swift", "packing-attention", swift + "--packing true"},
+        {"ms-swift", "one-sharding", swift + "--deepspeed zero2 --fsdp fsdp2"},
+        {"ms-swift", "one-precision", swift + "--bf16 true --fp16 true"},
+        {"ms-swift", "deepspeed-values", swift + "--deepspeed '{\"train_micro_batch_size_per_gpu\": 4}'"},
+        {"hugging-face-trainer", "one-sharding", script + "--deepspeed z.json --fsdp full_shard"},
+        {"hugging-face-trainer", "one-precision", script + "--fp16 True"},
+        {"hugging-face-trainer", "deepspeed-values", script + "--deepspeed '{\"gradient_accumulation_steps\": 4}'"},
+        {"veomni", "world", veomni + "--train.accelerator.ulysses_size 3"},
+        {"veomni", "degrees", veomni + "--train.tensor_parallel_size 2"},
+        {"veomni", "shards", veomni + "--train.accelerator.dp_replicate_size 3"},
+        {"veomni", "global-batch", veomni + "--train.global_batch_size 12"},
+        {"nemo-automodel", "world", automodel + "--distributed.tp_size 3"},
+        {"nemo-automodel", "replicas", automodel + "--distributed.dp_replicate_size 8"},
+        {"nemo-automodel", "experts", automodel + "--distributed.ep_size 3"},
+        {"nemo-automodel", "global-batch", automodel + "--step_scheduler.global_batch_size 12"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.id);
+        CAPTURE(row.launch);
+        CHECK(broken(row.launch, row.framework, row.gpus) == std::vector<std::string>{row.id});
+    }
+    for (const auto& rule : launch::rule_texts()) {
+        if (launch::framework_called(rule.framework).dialect != launch::Dialect::sharded_settings) continue;
+        CAPTURE(rule.framework);
+        CAPTURE(rule.id);
+        CHECK(std::any_of(rows.begin(), rows.end(),
+                          [&](const Row& row) { return rule.framework == row.framework && rule.id == row.id; }));
+    }
+    CHECK(broken(factory + "--deepspeed ds_z3_config.json", "llama-factory").empty());
+    CHECK(broken(swift + "--packing true --attn_impl flash_attn", "ms-swift").empty());
+    CHECK(broken(veomni + "--train.global_batch_size 16", "veomni").empty());
+    CHECK(broken(automodel + "--distributed.tp_size 2 --step_scheduler.global_batch_size 8", "nemo-automodel").empty());
+}
+
+TEST_CASE("every trainer has tables with a source, and every row a member that no earlier table has") {
+    for (const auto& trainer : frameworks::sharded_trainers()) {
+        CAPTURE(trainer.entry);
+        for (const auto& table : trainer.tables) {
+            CHECK_FALSE(table.source.empty());
+            for (const auto& row : table.rows)
+                if (!row.setting.empty()) CHECK(frameworks::sharded_row(trainer, row.setting) != nullptr);
+        }
+    }
+}

@@ -1,0 +1,187 @@
+"""`pipeweaver check` on launches of sharded trainers: LLaMA-Factory, ms-swift on DeepSpeed or FSDP, VeOmni, NeMo
+AutoModel and scripts of Hugging Face's Trainer. Public outcomes are kept; the launches are written anew."""
+
+import json
+
+import pytest
+from checkout import ROOT
+
+FIELD = ROOT / "tests/data/field"
+HF = ROOT / "tests/data/hf"
+STATUS = {None: 0, "fits": 0, "close": 0, "does-not-fit": 4, "does-not-construct": 4, "undecided": 5}
+GIB = 2**30
+
+
+def check(pipeweaver, *words):
+    done = pipeweaver.run("check", "--json", *words)
+    assert done.stdout, done.stderr
+    answer = json.loads(done.stdout)
+    assert STATUS[answer["verdict"]] == done.returncode
+    return answer
+
+
+def script(pipeweaver, folder, text, *words, name="launch.sh"):
+    (folder / name).write_text(text)
+    return check(pipeweaver, *words, folder / name)
+
+
+def peak(answer):
+    return answer["memory"]["peak_bytes"] / GIB
+
+
+def opened(answer):
+    return [one["setting"] for one in answer["open"]]
+
+
+VL72, IMAGES = ["--model", "qwen2.5-vl-72b"], ["--dataset", "constant-1500+1x448px"]
+MOE = ["--model", f"hf:{HF}/qwen3-vl-30b-a3b.json", "--dataset", "constant-2000+2x360px"]
+VL78, TILES = ["--model", "internvl2.5-78b"], ["--dataset", "constant-1000+6x448px"]
+
+
+@pytest.mark.parametrize("right, words", [
+    # LLaMA-Factory#5553, #6270, #5590
+    ("does-not-fit", ["--cluster", "a100-sxm:4", *VL72, FIELD / "factory_72b_full.yaml"]),
+    ("does-not-fit", ["--cluster", "a100-sxm:4", *VL72, *IMAGES, FIELD / "factory_72b_full.yaml"]),
+    ("does-not-fit/close/undecided", ["--cluster", "a100-sxm:16", *VL72, FIELD / "factory_72b_full.sh"]),
+    ("does-not-fit/close", ["--cluster", "a100-sxm:16", *VL72, *IMAGES, FIELD / "factory_72b_full.sh"]),
+    ("fits/close", ["--cluster", "a100-sxm:24", *VL72, *IMAGES, FIELD / "factory_72b_full.sh"]),
+    # Qwen3-VL#2053
+    ("does-not-fit/close", ["--cluster", "h100-sxm:32", *MOE, FIELD / "qwen3_vl_30b_zero2.sh"]),
+    # InternVL#516
+    ("does-not-fit", ["--cluster", "a100-sxm:8", *VL78, FIELD / "internvl_76b_full.sh"]),
+    ("fits/close", ["--cluster", "a100-sxm:32", *VL78, *TILES, FIELD / "internvl_76b_full.sh"]),
+    ("fits/close", ["--cluster", "a100-sxm:8", *VL78, *TILES, "--set",
+                    "TUNING=--freeze_llm True --use_llm_lora 16", FIELD / "internvl_76b_full.sh"]),
+])
+def test_what_ran_fits_and_what_did_not_is_not_said_to(pipeweaver, right, words):
+    assert check(pipeweaver, *words)["verdict"] in right.split("/")
+
+
+@pytest.mark.parametrize("liger, taken", [("true", 42), ("false", 54)])
+def test_a_packed_run_takes_what_was_measured(pipeweaver, liger, taken):
+    answer = check(pipeweaver, "--cluster", "a100-sxm:4", "--set", f"LIGER={liger}", FIELD / "swift_zero3_packed.sh")
+    assert answer["verdict"] == "fits" and answer["launched_by"] == "ms-swift on DeepSpeed or FSDP"
+    assert answer["layout"]["zero"] == 3 and answer["layout"]["microbatches"] == 2
+    assert peak(answer) == pytest.approx(taken * 1e9 / GIB, rel=0.2)
+
+
+@pytest.mark.parametrize("file, cluster, layout", [
+    ("veomni_ulysses.yaml", "h100-sxm:8", {"cp": 2, "dp": 4, "zero": 3, "microbatches": 2}),
+    ("automodel_packed.yaml", "h100-sxm:8", {"cp": 1, "dp": 8, "zero": 3, "microbatches": 1}),
+])
+def test_a_configuration_alone_is_a_launch(pipeweaver, file, cluster, layout):
+    answer = check(pipeweaver, "--cluster", cluster, "--model", "llama3-8b" if "auto" in file else "qwen3-8b",
+                   FIELD / file)
+    assert answer["verdict"] == "fits"
+    assert {key: answer["layout"][key] for key in layout} == layout
+
+
+FACTORY = "model_name_or_path: Qwen/Qwen2.5-7B-Instruct\nstage: sft\nfinetuning_type: full\nbf16: true\n" \
+    "cutoff_len: 4096\nper_device_train_batch_size: 1\ngradient_accumulation_steps: 1\n"
+ON = ["--cluster", "h100-sxm:8"]
+
+
+def factory(pipeweaver, folder, more, *words):
+    return script(pipeweaver, folder, FACTORY + more, *ON, *words, name="train.yaml")
+
+
+def test_a_file_and_the_words_behind_it_are_one_launch(pipeweaver, tmp_path):
+    (tmp_path / "train.yaml").write_text(FACTORY)
+    alone = check(pipeweaver, *ON, tmp_path / "train.yaml")
+    by_command = script(pipeweaver, tmp_path, "FORCE_TORCHRUN=1 llamafactory-cli train train.yaml", *ON)
+    assert by_command["memory"] == alone["memory"]
+    shorter = script(pipeweaver, tmp_path, "llamafactory-cli train train.yaml cutoff_len=2048", *ON)
+    assert peak(shorter) < peak(alone)
+    missing = script(pipeweaver, tmp_path, "llamafactory-cli train other.yaml bf16=true", *ON)
+    assert missing["verdict"] == "undecided" and "the configuration" in opened(missing)
+
+
+def test_what_copies_share_out_lies_on_each_in_parts(pipeweaver, tmp_path):
+    def rank(more):
+        return factory(pipeweaver, tmp_path, more)["memory"]["ranks"][0]
+    one, two, three = (rank(f"deepspeed: ds_z{stage}_config.json\n") for stage in (0, 2, 3))
+    assert two["weights_bytes"] == one["weights_bytes"] > 7 * three["weights_bytes"]
+    assert one["gradients_bytes"] > 7 * two["gradients_bytes"]
+    assert one["optimizer_bytes"] > 7 * two["optimizer_bytes"]
+    assert rank("deepspeed: ds_z2_offload_config.json\n")["optimizer_bytes"] == 0
+
+
+def test_accelerates_file_says_who_shards(pipeweaver, tmp_path):
+    (tmp_path / "train.yaml").write_text(FACTORY)
+    (tmp_path / "fsdp.yaml").write_text(
+        "distributed_type: FSDP\nmixed_precision: bf16\nfsdp_config:\n  fsdp_version: 2\n"
+        "  fsdp_reshard_after_forward: true\n  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n")
+    launch = "accelerate launch --config_file fsdp.yaml src/train.py train.yaml"
+    answer = script(pipeweaver, tmp_path, launch, *ON)
+    assert answer["layout"]["zero"] == 3 and answer["verdict"] == "fits"
+    both = script(pipeweaver, tmp_path, launch + " deepspeed=ds_z3_config.json", *ON)
+    assert both["verdict"] == "does-not-construct" and both["broken"][0]["rule"] == "one-sharding"
+
+
+def test_a_file_that_is_not_at_hand_is_asked_for(pipeweaver, tmp_path):
+    answer = factory(pipeweaver, tmp_path, "deepspeed: my/own.json\n")
+    assert answer["verdict"] == "undecided" and opened(answer) == ["--deepspeed"]
+    assert "'my/own.json' is not at hand" in answer["open"][0]["why"]
+    (tmp_path / "own.json").write_text('{"zero_optimization": {"stage": 3}}')
+    assert factory(pipeweaver, tmp_path, "deepspeed: my/own.json\n")["layout"]["zero"] == 3
+
+
+@pytest.mark.parametrize("more, setting", [
+    ("stage: dpo\n", "--stage"),           # a second copy of the model, and samples in pairs
+    ("use_dora: true\nfinetuning_type: lora\n", "--use_dora"),
+    ("fp8: true\n", "--fp8"),
+    ("optim: some_optimizer\n", "--optim"),
+])
+def test_what_is_not_followed_makes_it_undecided(pipeweaver, tmp_path, more, setting):
+    text = "".join(line + "\n" for line in FACTORY.splitlines() if line.split(":")[0] not in more)
+    answer = script(pipeweaver, tmp_path, text + "deepspeed: ds_z3_config.json\n" + more, *ON, name="train.yaml")
+    assert answer["verdict"] == "undecided" and opened(answer) == [setting]
+
+
+def test_what_takes_off_alone_leaves_fits(pipeweaver, tmp_path):
+    assert factory(pipeweaver, tmp_path, "deepspeed: ds_z3_config.json\nuse_unsloth_gc: true\n")["verdict"] == "fits"
+
+
+SWIFT = "NPROC_PER_NODE=8 swift sft --model Qwen/Qwen2.5-7B-Instruct --dataset own --deepspeed zero3 "
+
+
+def test_a_length_that_is_not_said_is_asked_for_unless_nothing_fits(pipeweaver, tmp_path):
+    answer = script(pipeweaver, tmp_path, SWIFT + "--tuner_type full", *ON)
+    assert answer["verdict"] == "undecided" and opened(answer) == ["--max_length"]
+    large = SWIFT.replace("Qwen/Qwen2.5-7B-Instruct", "Qwen2.5-72B") + "--tuner_type full"
+    answer = script(pipeweaver, tmp_path, large, *ON, "--model", "qwen2.5-72b")
+    assert answer["verdict"] == "does-not-fit"
+    assert any("does not fit with these already" in one for one in answer["assumed"])
+
+
+def test_samples_that_may_be_shorter_leave_what_does_not_fit_open(pipeweaver, tmp_path):
+    launch = SWIFT + "--tuner_type full --max_length 32768 --per_device_train_batch_size 4 --attn_impl flash_attn "
+    answer = script(pipeweaver, tmp_path, launch, *ON)
+    assert answer["verdict"] == "undecided" and opened(answer) == ["--batch"]
+    assert script(pipeweaver, tmp_path, launch + "--packing true", *ON)["verdict"] == "does-not-fit"
+
+
+def test_packing_takes_flash_attention_in_ms_swift(pipeweaver, tmp_path):
+    answer = script(pipeweaver, tmp_path, SWIFT + "--packing true --max_length 4096", *ON)
+    assert answer["verdict"] == "does-not-construct" and answer["broken"][0]["rule"] == "packing-attention"
+
+
+def test_a_script_of_ones_own_decides_what_it_does_not_say(pipeweaver, tmp_path):
+    launch = "deepspeed --num_gpus 8 mine/train.py --deepspeed ds_z3_config.json --bf16 True --max_length 2048 " \
+        "--model_name_or_path Qwen/Qwen2.5-7B --per_device_train_batch_size 1 "
+    answer = script(pipeweaver, tmp_path, launch, *ON)
+    assert answer["verdict"] == "undecided" and "--gradient_checkpointing" in opened(answer)
+    assert "the script mine/train.py may set it" in answer["open"][0]["why"]
+    assert script(pipeweaver, tmp_path, launch + "--gradient_checkpointing True", *ON)["verdict"] == "fits"
+
+
+def test_a_model_that_no_catalogue_has_is_asked_for(pipeweaver, tmp_path):
+    answer = script(pipeweaver, tmp_path, SWIFT.replace("Qwen2.5-7B", "Own-7B") + "--max_length 2048", *ON)
+    assert answer["verdict"] == "undecided" and opened(answer) == ["--model"]
+
+
+def test_another_trainer_behind_the_same_command_is_refused(pipeweaver, tmp_path):
+    (tmp_path / "train.yaml").write_text(FACTORY)
+    (tmp_path / "launch.sh").write_text("USE_MCA=1 llamafactory-cli train train.yaml\n")
+    status, line = pipeweaver.fails("check", *ON, tmp_path / "launch.sh")
+    assert status == 2 and "makes another trainer of LLaMA-Factory, which is not read" in line
