@@ -165,6 +165,7 @@ Checked check_sharded(const CheckAsked& asked, const Executor& execute) {
     Checked checked = begun(asked);
     ShardedLaunch launch = read_sharded(asked.said);
     put_not_read(asked.said, names_of(launch.not_read), checked);
+    checked.assumed.insert(checked.assumed.end(), launch.notes.begin(), launch.notes.end());
     std::vector<Open> open = missing_files(launch);
     if (asked.model.empty()) {
         const std::string& named = asked.said.named_model;

@@ -226,7 +226,6 @@ Run run_of(const ShardedLaunch& l, const FitAsked& asked) {
     using namespace in_sharded_runs;
     Run run;
     run.target = "torchtitan";
-    run.assumed = l.notes;
     planner::EmulateOptions& options = run.options;
     workloads::Model model = asked.model;
     model.microbatch_tokens = *l.tokens();
