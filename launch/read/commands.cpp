@@ -48,6 +48,8 @@ public:
             variables_[variable] = {{{value, 0, {}, true}}, false};
             fixed_.insert(variable);
         }
+        variables_.try_emplace("0", Variable{{{name_, 0, {}, true}}, false});
+        put_own_name();
     }
 
     Script read() {
@@ -142,14 +144,19 @@ private:
         inner.variables_ = std::move(variables_);
         inner.fixed_ = fixed_;
         inner.nested_ = nested_ + 1;
+        inner.put_own_name();
         while (inner.at_ < inner.text_.size()) inner.command();
         inner.find_names();
         has_.merge(inner.has_);
         variables_ = std::move(inner.variables_);
+        put_own_name();
         auto& commands = inner.script_.commands;
         script_.commands.insert(script_.commands.end(), std::make_move_iterator(commands.begin()),
                                 std::make_move_iterator(commands.end()));
     }
+
+    // The file that bash reads.
+    void put_own_name() { variables_["BASH_SOURCE"] = {{{name_, 0, {}, true}}, true}; }
 
     // Which of the names that are given the text has.
     void find_names() {
@@ -532,10 +539,49 @@ private:
             static_cast<std::size_t>(std::find_if_not(body.begin(), body.end(), is_name) - body.begin());
         const std::string name = body.substr(0, end), rest = body.substr(end);
         if (rest.empty() || rest == "[@]" || rest == "[*]") return put(name, "$" + whole, quoted, rest == "[@]");
+        if (put_part(name, rest, quoted)) return;
         const bool otherwise = rest.starts_with(":-") || rest.starts_with(":=") || rest.starts_with("-");
         if (!otherwise) return put_unknown("$" + whole);
         if (variables_.contains(name)) return put(name, "$" + whole, quoted, false);
         nested(rest.substr(rest.front() == ':' ? 2 : 1), quoted);
+    }
+
+    // ${NAME[0]}, ${NAME%END}, ${NAME#BEGIN}, ${NAME:+TEXT}; false: another form, or a text that is not known.
+    bool put_part(const std::string& name, const std::string& rest, bool quoted) {
+        const auto found = variables_.find(name);
+        const bool if_set = rest.starts_with(":+") || rest.starts_with('+');
+        if (found == variables_.end()) {
+            if (if_set) put_text({}, quoted, false);
+            return if_set;
+        }
+        const auto& items = found->second.items;
+        if (items.empty() || !items.front().unknown.empty() || script_.in_branches.contains(name)) return false;
+        const std::string& text = items.front().text;
+        if (if_set) {
+            if (!text.empty() || rest.front() == '+') nested(rest.substr(rest.front() == ':' ? 2 : 1), quoted);
+            return true;
+        }
+        const auto part = rest == "[0]" ? std::optional(text) : cut(text, rest);
+        if (part) put_text(*part, quoted, false);
+        return part.has_value();
+    }
+
+    // Without the shortest end ("%*.sh") or beginning ("#a/") that is like a pattern, or the longest ("%%", "##").
+    static std::optional<std::string> cut(const std::string& text, const std::string& rest) {
+        const char mark = rest.front();
+        const bool longest = rest.size() > 1 && rest[1] == mark;
+        const std::string pattern = rest.substr(longest ? 2 : 1);
+        constexpr std::ptrdiff_t most_stars = 3;
+        const bool is_plain = pattern.find_first_of("[]()+@!$`'\"\\") == std::string::npos &&
+                              std::count(pattern.begin(), pattern.end(), '*') <= most_stars;
+        if ((mark != '%' && mark != '#') || !is_plain) return std::nullopt;
+        for (std::size_t i = 0; i <= text.size(); ++i) {
+            const std::size_t size = longest ? text.size() - i : i;  // that is cut off
+            const std::size_t from = mark == '%' ? text.size() - size : 0;
+            if (is_like(std::string_view(text).substr(from, size), pattern))
+                return mark == '%' ? text.substr(0, from) : text.substr(size);
+        }
+        return text;
     }
 
     // The default of a variable, which may have variables itself.
@@ -616,8 +662,9 @@ private:
         while (inner.at_ < inner.text_.size()) inner.command();
         const bool is_pipe = inner.separators_.find_first_not_of('|') == std::string::npos;
         const auto& commands = inner.script_.commands;
-        const auto printed =
-            is_pipe && inner.separators_.size() + 1 == commands.size() ? piped(commands) : std::nullopt;
+        const bool is_row = inner.separators_.find_first_not_of('&') == std::string::npos;
+        auto printed = is_pipe && inner.separators_.size() + 1 == commands.size() ? piped(commands) : std::nullopt;
+        if (!printed && is_row) printed = folder_entered(commands);
         if (!printed) return false;
         bool has_unknown = false;
         for (const auto& words : commands)

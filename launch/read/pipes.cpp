@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <filesystem>
 #include <regex>
 #include <sstream>
 #include <utility>
@@ -158,6 +159,36 @@ Text on_one_line(const Texts& words, const std::string& in) {
     return out + "\n";
 }
 
+// The last of the words that is no option.
+Text operand(const Texts& words) {
+    for (std::size_t i = words.size(); i > 1; --i)
+        if (!words[i - 1].starts_with('-')) return words[i - 1];
+    return std::nullopt;
+}
+
+// "dirname FILE".
+Text folder_of(const Texts& words) {
+    const Text file = operand(words);
+    if (!file) return std::nullopt;
+    const std::string folder = std::filesystem::path(*file).parent_path().string();
+    return (folder.empty() ? "." : folder) + "\n";
+}
+
+// "basename FILE [END]".
+Text name_of_file(const Texts& words) {
+    if (words.size() != 2 && words.size() != 3) return std::nullopt;
+    std::string name = std::filesystem::path(words[1]).filename().string();
+    if (words.size() == 3 && name.size() > words[2].size() && name.ends_with(words[2]))
+        name.resize(name.size() - words[2].size());
+    return name + "\n";
+}
+
+// "realpath FILE" and "readlink -f FILE": links are not followed.
+Text same_path(const Texts& words) {
+    const Text file = operand(words);
+    return file ? Text(std::filesystem::path(*file).lexically_normal().string() + "\n") : std::nullopt;
+}
+
 // "expr 16 / 2".
 Text expr(const Texts& words) {
     std::string text;
@@ -170,11 +201,14 @@ Text run(const Texts& words, const std::string& in, bool first) {
     if (words.empty()) return std::nullopt;
     const std::string& name = words.front();
     if (first)
-        return name == "echo"     ? echo(words)
-               : name == "printf" ? printf_text(words)
-               : name == "seq"    ? seq(words)
-               : name == "expr"   ? expr(words)
-                                  : std::nullopt;
+        return name == "echo"                             ? echo(words)
+               : name == "printf"                         ? printf_text(words)
+               : name == "seq"                            ? seq(words)
+               : name == "expr"                           ? expr(words)
+               : name == "dirname"                        ? folder_of(words)
+               : name == "basename"                       ? name_of_file(words)
+               : name == "realpath" || name == "readlink" ? same_path(words)
+                                                          : std::nullopt;
     if (name == "tr") return translated(words, in);
     if (name == "sed") return substituted(words, in);
     if (name == "xargs") return on_one_line(words, in);
@@ -182,6 +216,18 @@ Text run(const Texts& words, const std::string& in, bool first) {
 }
 
 }  // namespace
+
+std::optional<std::string> folder_entered(const std::vector<std::vector<Word>>& commands) {
+    std::vector<Texts> all;
+    for (const auto& words : commands) {
+        if (words.empty() || words.front().text.starts_with('>')) continue;
+        Texts& texts = all.emplace_back();
+        for (const Word& word : words)
+            if (word.text.find('>') == std::string::npos) texts.push_back(word.text);
+    }
+    if (all.size() != 2 || all[0].size() < 2 || all[0].front() != "cd" || all[1].front() != "pwd") return std::nullopt;
+    return std::filesystem::path(all[0].back()).lexically_normal().string();
+}
 
 std::optional<std::string> piped(const std::vector<std::vector<Word>>& commands) {
     if (commands.empty()) return std::nullopt;

@@ -175,3 +175,18 @@ TEST_CASE("patterns of layers: a number, lists, sums and products") {
     CHECK_THROWS_AS(launch::layer_pattern("0", 2, "f"), Error);
     CHECK_THROWS_AS(launch::layer_pattern("[1]*99999999999", 2, "f"), Error);
 }
+
+TEST_CASE("parts of variables and the script's own folder are as bash has them") {
+    const auto layers = [](const std::string& text) {
+        return script(text + "\npython train.py --num-layers $N\n").layers;
+    };
+    CHECK(layers("A=(8 4)\nN=${A[0]}") == 8);
+    CHECK(layers("S=model-8.sh\nS=${S%.sh}\nN=${S#model-}") == 8);
+    CHECK(layers("S=a/b/8\nN=${S##*/}") == 8);
+    CHECK(layers("S=8/a/b\nN=${S%%/*}") == 8);
+    CHECK(layers("X=1\nN=8${X:+}${UNSET:+7}") == 8);
+    CHECK(layers("X=1\nN=${X:+8}") == 8);
+    CHECK(layers("D=$(dirname \"$0\")\n[ \"$D\" = . ] && N=8") == 8);
+    CHECK(layers("D=$(cd \"$(dirname \"${BASH_SOURCE[0]}\")\" && pwd)\n[ \"$D\" = . ] && N=8") == 8);
+    CHECK(layers("N=$(basename 8.sh .sh)") == 8);
+}
