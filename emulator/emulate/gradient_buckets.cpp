@@ -47,7 +47,7 @@ std::vector<Ready> buckets_of(const std::vector<Ready>& gradients, std::int64_t 
         open.at = ready.at;
         open.parameters += std::min(ready.parameters, left);
         left -= std::min(ready.parameters, left);
-        if (recipe.state.gradient * open.parameters < recipe.bucket.count) continue;
+        if (reduced_bytes(recipe.state) * open.parameters < recipe.bucket.count) continue;
         buckets.push_back(open);
         open.parameters = 0;
     }
@@ -81,7 +81,7 @@ std::int64_t end_of_gradients(const ScheduledStep& step, const StepTimes& times,
         for (const Ready& bucket : buckets_of(ready_gradients(step, times, rank, *group), group->trained, recipe)) {
             Operator part = op;
             costdb::Collective query = std::get<costdb::Collective>(op.query);
-            query.message = Bytes{recipe.state.gradient * bucket.parameters};
+            query.message = Bytes{reduced_bytes(recipe.state) * bucket.parameters};
             part.query = query;
             reductions.push_back({bucket.at, time_of(input, part, rank).count()});
         }

@@ -48,7 +48,7 @@ void add_accumulation(std::vector<Operator>& operators, std::int64_t parameters,
                       const Recipe& recipe) {
     const bool gradients = trained && (pass == PassKind::backward || pass == PassKind::weight_gradient);
     if (recipe.fused_accumulation || !gradients || parameters == 0 || operators.empty()) return;
-    const Bytes traffic{(2 + 2 * recipe.state.gradient) * parameters};
+    const Bytes traffic{(2 + 2 * reduced_bytes(recipe.state)) * parameters};
     operators.push_back(
         {"accumulate gradients", costdb::Elementwise{traffic, costdb::ElementwiseKind::other, costdb::Pass::backward}});
     operators.back().after = {static_cast<std::uint32_t>(operators.size() - 2)};
@@ -61,7 +61,7 @@ void add_data_traffic(std::vector<Operator>& operators, const OwnParameters& own
     if (gradients) {
         const auto last = static_cast<std::uint32_t>(operators.size() - 1);
         operators.push_back(among_copies(own.reduction(), CollectiveKind::reduce_scatter, own.copies, own.stride,
-                                         recipe.state.gradient * own.parameters, cluster));
+                                         reduced_bytes(recipe.state) * own.parameters, cluster));
         operators.back().after = {last};
     }
     if (recipe.zero >= 3 && pass != PassKind::weight_gradient)

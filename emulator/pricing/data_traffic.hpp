@@ -14,6 +14,11 @@ namespace pipeweaver::emulator {
 [[nodiscard]] Operator among_copies(std::string_view name, costdb::CollectiveKind kind, std::int64_t copies,
                                     std::int64_t stride, std::int64_t bytes, const workloads::Cluster& cluster);
 
+/// Bytes of a gradient on its way between GPUs: one that its host keeps is as wide there as its weight.
+[[nodiscard]] inline std::int64_t reduced_bytes(const StateBytes& state) {
+    return state.gradient > 0 ? state.gradient : state.weight;
+}
+
 /// Parameters of some layers on one GPU, and whose they are.
 struct OwnParameters {
     std::int64_t parameters = 0;

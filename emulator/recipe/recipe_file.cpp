@@ -114,7 +114,7 @@ void read_precision(const Json& json, Recipe& recipe) {
 void read_state(const Json& json, StateBytes& state) {
     json.only_keys({"weight", "gradient", "optimizer", "whole"});
     read_integer(json, "weight", 1, most_bytes_each, state.weight);
-    read_integer(json, "gradient", 1, most_bytes_each, state.gradient);
+    read_integer(json, "gradient", 0, most_bytes_each, state.gradient);
     read_integer(json, "optimizer", 0, most_bytes_each, state.optimizer);
     read_integer(json, "whole", 0, most_bytes_each, state.whole);
 }

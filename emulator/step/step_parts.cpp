@@ -76,7 +76,7 @@ void exchange(const StepInput& input, const WeightGroup& group, std::vector<Oper
         tail.push_back(among_copies(name, kind, own.copies, own.stride, bytes, input.setup->cluster));
     };
     const Recipe& recipe = input.setup->recipe;
-    const std::int64_t gradients = recipe.state.gradient * own.parameters;
+    const std::int64_t gradients = reduced_bytes(recipe.state) * own.parameters;
     const std::string_view reduction = group.in_phases ? "reduce dealt gradients" : own.reduction();
     if (recipe.zero == 0) add(reduction, CollectiveKind::all_reduce, gradients);
     if (recipe.zero == 1) add(reduction, CollectiveKind::reduce_scatter, gradients);
@@ -100,7 +100,7 @@ std::vector<Operator> tail_of(const StepInput& input, const RankParameters& rank
     const std::int64_t apart = layout.gpus() <= node ? 1 : node;
     if (rank.shares_embedding)
         tail.push_back(among_copies("tied embedding", CollectiveKind::all_reduce, 2, apart,
-                                    input.setup->recipe.state.gradient * rank.tied, input.setup->cluster));
+                                    reduced_bytes(input.setup->recipe.state) * rank.tied, input.setup->cluster));
     for (const WeightGroup& group : rank.groups)
         if (group.in_phases) exchange(input, group, tail);
     return tail;

@@ -22,7 +22,9 @@ std::vector<std::string> texts_of_words(const std::vector<Word>& words) {
     return texts;
 }
 
+// "deepspeed=ds_z3.json" is a setting.
 bool names_configuration(const std::string& text) {
+    if (text.find('=') != std::string::npos) return false;
     return text.ends_with(".yaml") || text.ends_with(".yml") || text.ends_with(".json");
 }
 

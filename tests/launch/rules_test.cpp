@@ -106,7 +106,8 @@ TEST_CASE("a size that nothing says is asked for by the name that the launch wou
     CHECK_THROWS_WITH_AS(
         launch::framework_called("megatron-core:9"),
         "--framework: is 'megatron-core:9', must be one of megatron-core:0.16.1, megatron-core:0.20.0, "
-        "torchtitan:0.3.0",
+        "torchtitan:0.3.0, llama-factory:ff6d4d12, ms-swift:3602360a, veomni:d9774494, nemo-automodel:0.5.0, "
+        "hugging-face-trainer:00349ae8",
         Error);
 }
 

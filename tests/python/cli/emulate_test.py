@@ -380,3 +380,23 @@ def test_nothing_chooses_a_layout_of_a_module_where_a_step_is_emulated(pipeweave
                               "--module-tp", module_tp)
     assert failed == (2, f"pipeweaver: --module-tp: is '{module_tp}', and 'auto' is chosen by plan and partition; "
                          "allowed is MODULE=TP")
+
+
+def test_what_would_make_a_step_fit_is_emulated_before_it_is_said(pipeweaver, tmp_path):
+    clip = {"frames": 81, "fps": 16, "width": 512, "height": 512, "role": "target"}
+    batch = tmp_path / "clips.jsonl"
+    lines = [json.dumps({"id": f"c{i}", "text_tokens": 0, "videos": [clip]}) for i in range(8)]
+    batch.write_text("\n".join(lines) + "\n")
+    step = ["emulate", "--cluster", "h200-sxm:8", "--model", "wan2.1-t2v-14b", "--recompute", "full"]
+    step += ["--microbatch-tokens", "10752", "--batch", batch]
+    status, line = pipeweaver.fails(*step, "--tp", "1", "--pp", "1", "--dp", "8", "--zero", "0")
+    changes = re.findall(r"(--[a-z][^(]*) \(([0-9.]+) GiB on the fullest rank\)", line)
+    assert status == 4
+    assert changes[0][0] == "--zero 1", line  # what users of ZeRO raise comes before other degrees
+    for options, peak in changes:
+        layout = {"--tp": "1", "--pp": "1", "--dp": "8", "--zero": "0"}
+        words = options.split()
+        layout.update(zip(words[::2], words[1::2]))
+        fits = json.loads(pipeweaver(*step, *[word for one in layout.items() for word in one], "--json"))
+        most = max(rank["memory"]["peak_bytes"] for replica in fits["replicas"] for rank in replica["ranks"])
+        assert f"{most / 2**30:.2f}" == peak, options
