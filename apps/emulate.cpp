@@ -108,8 +108,8 @@ struct Emulate {
     [[noreturn]] void fail_with_changes(const Error& why, const planner::EmulationRequest& request) const {
         std::string fits;
         if (why.kind() == ErrorKind::limit && request.schedules.empty())
-            for (const auto& one : planner::fitting_changes(asked, request, static_cast<std::uint64_t>(limits.seed),
-                                                            limits.executor()))
+            for (const auto& one :
+                 planner::fitting_changes(asked, request, static_cast<std::uint64_t>(limits.seed), limits.executor()))
                 fits += fmt::format("{}{} ({} on the fullest rank)", fits.empty() ? "; it fits with " : ", or ",
                                     one.options, human(one.peak));
         fail(why.kind(), "{}{}", why.what(), fits);

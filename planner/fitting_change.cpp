@@ -20,9 +20,11 @@ Bytes fullest(const Emulation& emulation) {
 
 class Changes {
 public:
-    Changes(const EmulateOptions& options, const EmulationRequest& request, std::uint64_t seed,
-            const Executor& execute)
-        : options_(options), layout_(request.job.setup->layout), zero_(request.job.setup->recipe.zero), seed_(seed),
+    Changes(const EmulateOptions& options, const EmulationRequest& request, std::uint64_t seed, const Executor& execute)
+        : options_(options),
+          layout_(request.job.setup->layout),
+          zero_(request.job.setup->recipe.zero),
+          seed_(seed),
           execute_(execute) {}
 
     std::vector<FittingChange> all() {

@@ -13,7 +13,7 @@ namespace pipeweaver::capacity {
 
 namespace {
 
-constexpr std::int64_t most_gpus = 1'000'000;
+constexpr std::int64_t most_gpus_rented = 1'000'000;
 
 // 64, 96, 128, 192, ..., 512, 1024: whole nodes of eight where the first is one. What lies between two large counts
 // seldom decides.
@@ -33,11 +33,11 @@ std::vector<std::int64_t> between(std::int64_t from, std::int64_t to) {
 std::vector<std::int64_t> gpu_counts(const std::string& text) {
     const auto dash = text.find('-');
     if (dash != std::string::npos) {
-        const std::int64_t from = parse_integer("--gpus", text.substr(0, dash), 1, most_gpus);
-        return between(from, parse_integer("--gpus", text.substr(dash + 1), from, most_gpus));
+        const std::int64_t from = parse_integer("--gpus", text.substr(0, dash), 1, most_gpus_rented);
+        return between(from, parse_integer("--gpus", text.substr(dash + 1), from, most_gpus_rented));
     }
     std::vector<std::int64_t> counts;
-    for (const std::string& part : parts_of(text)) counts.push_back(parse_integer("--gpus", part, 1, most_gpus));
+    for (const std::string& part : parts_of(text)) counts.push_back(parse_integer("--gpus", part, 1, most_gpus_rented));
     return counts;
 }
 

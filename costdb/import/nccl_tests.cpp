@@ -19,8 +19,6 @@ namespace pipeweaver::costdb {
 
 namespace {
 
-constexpr std::int64_t largest_message = std::int64_t{1} << 50;
-
 using Words = std::vector<std::string_view>;
 
 Words words_of(std::string_view line) {
@@ -140,7 +138,7 @@ private:
         groups_.insert(group);
         const auto bracket = std::find_if(words.begin(), words.end(), [](auto word) { return word.ends_with(']'); });
         std::string product;
-        for (auto word = bracket; word != words.end() && ++word != words.end();) {
+        for (auto word = bracket == words.end() ? bracket : bracket + 1; word != words.end(); ++word) {
             if (!product.empty()) product += ' ';
             product += *word;
         }

@@ -15,7 +15,8 @@ std::string plain_text(const Json& value) { return value.is_string() ? value.tex
 void add_flattened(const Json& value, const std::string& name, const std::string& where, std::vector<Setting>& all) {
     if (value.is_object()) {
         for (const auto& [key, inner] : value.members())
-            add_flattened(inner, name.empty() || name.ends_with('.') ? name + key : name + "." + key, where, all);
+            add_flattened(inner, fmt::format("{}{}{}", name, name.empty() || name.ends_with('.') ? "" : ".", key),
+                          where, all);
         return;
     }
     if (!value.is_array()) {

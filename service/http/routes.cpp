@@ -221,7 +221,7 @@ void Routes::list(const Call& call) {
 }
 
 void Routes::open(const Call& call) {
-    const std::string name = call.session();
+    const std::string& name = call.session();
     call.require_json();
     planning_.open(name, call.question.body,
                    [this, name, respond = call.respond](const std::optional<Refusal>& refusal) {

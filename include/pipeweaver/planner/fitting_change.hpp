@@ -19,8 +19,7 @@ struct FittingChange {
 };
 
 /// Of each kind the first that fits. Pre: `request` is what the options ask for, and does not fit.
-[[nodiscard]] std::vector<FittingChange> fitting_changes(const EmulateOptions& options,
-                                                         const EmulationRequest& request, std::uint64_t seed,
-                                                         const Executor& execute);
+[[nodiscard]] std::vector<FittingChange> fitting_changes(const EmulateOptions& options, const EmulationRequest& request,
+                                                         std::uint64_t seed, const Executor& execute);
 
 }  // namespace pipeweaver::planner
