@@ -99,7 +99,7 @@ TEST_CASE("a session may name no file, and nothing that a service has not") {
     CHECK_THROWS_WITH_AS(asked(R"({"config":{"model":"dip-vlm-s","cluster":"x.json:16"},"sample":[]})"),
                          doctest::Contains("names a file"), Error);
     CHECK_THROWS_WITH_AS(asked(R"({"config":{"model":"dip-vlm-s","cluster":"h100-sxm:16"}})"),
-                         doctest::Contains("--batch, --dataset"), Error);
+                         "missing --batch FILE or --dataset DATASET: the samples of a step", Error);
     CHECK_THROWS_AS(asked("[]"), Error);
     CHECK_THROWS_AS(asked("{"), Error);
     CHECK_THROWS_AS(asked((std::string(100'000, '[')).c_str()), Error);

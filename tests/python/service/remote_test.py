@@ -152,7 +152,7 @@ def test_one_replica_alone_is_planned_as_in_the_plan_of_all(server):
     assert mine.assignment["replicas"] == plan.assignment["replicas"]
     assert one.first.replicas[0].number == here.first.replicas[0].number == 1
     here.close()
-    with pytest.raises(remote.InputError, match="allowed"):
+    with pytest.raises(remote.InputError, match="must be a whole number from 0 to 1"):
         remote.Planner(config, url=server.url, replica=2)
 
 
