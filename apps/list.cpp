@@ -181,10 +181,10 @@ std::string shown(const std::string& name) {
     if (std::filesystem::exists(std::filesystem::path(name) / "config.json", none) ||
         std::filesystem::exists(std::filesystem::path(name) / "transformer" / "config.json", none))
         return to_json(workloads::find_model("hf:" + name));
-    if (names_a_document(name)) return shown_file(name);
-    const auto models = workloads::model_names();
-    if (std::find(models.begin(), models.end(), name) != models.end()) return to_json(workloads::model(name));
-    std::vector<std::string> known = models;
+    const std::string called = workloads::model_called(name);
+    if (names_a_document(name) && (called.empty() || std::filesystem::exists(name, none))) return shown_file(name);
+    if (!called.empty()) return to_json(workloads::model(called));
+    std::vector<std::string> known = workloads::model_names();
     for (const auto& cluster : workloads::clusters()) {
         if (cluster.name == name) return to_json(cluster);
         known.push_back(cluster.name);

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <iterator>
 #include <string_view>
 
@@ -336,60 +335,10 @@ Checked check_titan(const CheckAsked& asked, const Executor& execute) {
     return checked;
 }
 
-// Of models with equal sizes the one that the catalogue has; empty: none is known.
-std::string other_name(const std::string& name) {
-    struct Other {
-        std::string_view name, known;
-    };
-    constexpr std::array others{Other{"llama-2-7b", "llama2-7b"},
-                                Other{"llama-2-13b", "llama2-13b"},
-                                Other{"llama-2-70b", "llama2-70b"},
-                                Other{"meta-llama-3-8b", "llama3-8b"},
-                                Other{"llama-3-8b", "llama3-8b"},
-                                Other{"meta-llama-3.1-8b", "llama3-8b"},
-                                Other{"llama-3.1-8b", "llama3-8b"},
-                                Other{"meta-llama-3-70b", "llama3-70b"},
-                                Other{"llama-3-70b", "llama3-70b"},
-                                Other{"llama-3.1-70b", "llama3-70b"},
-                                Other{"llama-3.3-70b", "llama3-70b"},
-                                Other{"meta-llama-3.1-70b", "llama3-70b"},
-                                Other{"llama-3.1-405b", "llama3.1-405b"},
-                                Other{"meta-llama-3.1-405b", "llama3.1-405b"},
-                                Other{"llama-4-scout-17b-16e", "llama4-scout-109b"},
-                                Other{"llama-4-maverick-17b-128e", "llama4-maverick-400b"},
-                                Other{"mixtral-8x7b-v0.1", "mixtral-8x7b"},
-                                Other{"mixtral-8x22b-v0.1", "mixtral-8x22b"},
-                                Other{"qwen3.5-35b-a3b", "qwen3.6-35b-a3b"},
-                                Other{"deepseek-v3.1", "deepseek-v3"},
-                                Other{"deepseek-r1", "deepseek-v3"}};
-    const auto* const found =
-        std::find_if(others.begin(), others.end(), [&](const Other& one) { return one.name == name; });
-    return found == others.end() ? std::string() : std::string(found->known);
-}
-
-// A model of the catalogue by the name that a launch has: "Qwen/Qwen2.5-7B-Instruct", "qwen3_32b". Empty: none is.
-std::string in_catalogue(const std::string& named) {
-    std::string name = named.substr(0, named.find_last_not_of('/') + 1);
-    name = name.substr(name.find_last_of('/') == std::string::npos ? 0 : name.find_last_of('/') + 1);
-    for (char& c : name) c = c == '_' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    const auto known = workloads::model_names();
-    for (;;) {
-        if (std::find(known.begin(), known.end(), name) != known.end()) return name;
-        std::string other = other_name(name);
-        if (!other.empty()) return other;
-        constexpr std::array<std::string_view, 11> kinds{"-instruct", "-base", "-chat", "-thinking", "-2507", "-it",
-                                                         "-hf",       "-fp8",  "-bf16", "-0324",     "-0528"};
-        const auto* const kind =
-            std::find_if(kinds.begin(), kinds.end(), [&](std::string_view one) { return name.ends_with(one); });
-        if (kind == kinds.end()) return {};
-        name.resize(name.size() - kind->size());
-    }
-}
-
 // With the model that the launch names, where nobody says another and no size is said.
 CheckAsked with_named_model(CheckAsked asked) {
     if (!asked.model.empty()) return asked;
-    asked.model = in_catalogue(asked.said.named_model);
+    asked.model = workloads::model_called(asked.said.named_model);
     if (!asked.model.empty())
         asked.said.notes.push_back(
             fmt::format("model '{}' is taken as {} of the catalogue", asked.said.named_model, asked.model));

@@ -13,5 +13,6 @@ pipeweaver_workloads_\name\()_end:
     embed datasets, DATASETS_FILE
     embed clusters, CLUSTERS_FILE
     embed networks, NETWORKS_FILE
+    embed public_models, PUBLIC_MODELS_FILE
 
     .section .note.GNU-stack, "", %progbits

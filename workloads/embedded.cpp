@@ -6,6 +6,7 @@ extern const char pipeweaver_workloads_catalogue[], pipeweaver_workloads_catalog
 extern const char pipeweaver_workloads_datasets[], pipeweaver_workloads_datasets_end[];
 extern const char pipeweaver_workloads_clusters[], pipeweaver_workloads_clusters_end[];
 extern const char pipeweaver_workloads_networks[], pipeweaver_workloads_networks_end[];
+extern const char pipeweaver_workloads_public_models[], pipeweaver_workloads_public_models_end[];
 }
 
 namespace pipeweaver::workloads {
@@ -17,5 +18,9 @@ std::string_view embedded_datasets() { return {pipeweaver_workloads_datasets, pi
 std::string_view embedded_clusters() { return {pipeweaver_workloads_clusters, pipeweaver_workloads_clusters_end}; }
 
 std::string_view embedded_networks() { return {pipeweaver_workloads_networks, pipeweaver_workloads_networks_end}; }
+
+std::string_view embedded_public_models() {
+    return {pipeweaver_workloads_public_models, pipeweaver_workloads_public_models_end};
+}
 
 }  // namespace pipeweaver::workloads

@@ -9,5 +9,6 @@ namespace pipeweaver::workloads {
 [[nodiscard]] std::string_view embedded_datasets();
 [[nodiscard]] std::string_view embedded_clusters();
 [[nodiscard]] std::string_view embedded_networks();
+[[nodiscard]] std::string_view embedded_public_models();
 
 }  // namespace pipeweaver::workloads

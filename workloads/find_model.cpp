@@ -1,4 +1,5 @@
-// A model by what a user calls it: a catalogue name, a model file, JSON itself, or a Hugging Face configuration.
+// A model by what a user calls it: a catalogue name or one that people have for it, a model file, JSON itself, or a
+// Hugging Face configuration.
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/json.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
@@ -22,20 +23,25 @@ bool names_a_repository(const std::string& name) {
            !std::filesystem::exists(path.parent_path(), ignored);
 }
 
+Model model_of_repository(const std::string& repository) {
+    if (const std::string called = model_called(repository); !called.empty()) return model(called);
+    fail(ErrorKind::input,
+         "--model: there is no file '{}', and nothing is downloaded: save the model's config.json and give hf:FILE, or "
+         "take a name of `pipeweaver list models`",
+         repository);
+}
+
 }  // namespace
 
 Model find_model(const std::string& name) {
     if (is_a_document(name)) return parse_model(JsonDocument::given("--model", name));
     const bool configuration = name.starts_with("hf:");
     const std::string file = configuration ? name.substr(3) : name;
-    if (names_a_repository(file))
-        fail(ErrorKind::input,
-             "--model: there is no file '{}', and nothing is downloaded: save the model's config.json and give "
-             "hf:FILE, or take a name of `pipeweaver list models`",
-             file);
+    if (names_a_repository(file)) return model_of_repository(file);
     if (configuration) return read_hf_model(file);
     if (names_a_document(name)) return read_model(name);
-    return model(name);
+    const std::string called = model_called(name);
+    return model(called.empty() ? name : called);
 }
 
 std::int64_t usual_latents(const Model& model) {

@@ -20,7 +20,14 @@ namespace pipeweaver::workloads {
 /// The model of that name. Throws Error{input} naming the nearest.
 [[nodiscard]] Model model(std::string_view name);
 
-/// A model as --model names it: of the catalogue, a model file, or hf:CONFIG.json. Throws Error{input}, Error{io}.
+/// The catalogue's name of the model that people call so: an owner and a name ("Qwen/Qwen2.5-7B-Instruct"), a folder
+/// whose last part is the name ("/models/Llama-3.1-8B/"), in any case, with '_' or '-' for '.', and with what releases
+/// of equal sizes have behind it (-Instruct, -Base, -Chat, -Thinking, ...). Models of equal sizes may be one. Empty:
+/// none is known by it.
+[[nodiscard]] std::string model_called(std::string_view name);
+
+/// A model as --model names it: of the catalogue, by its name or as model_called() knows it, a model file, or
+/// hf:CONFIG.json. Throws Error{input}, Error{io}.
 [[nodiscard]] Model find_model(const std::string& name);
 
 /// Positions of a microbatch for a generator alone, where nobody says it (Model::microbatch_tokens_of_file is 0) and

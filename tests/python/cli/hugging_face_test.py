@@ -111,6 +111,10 @@ def test_a_hugging_face_file_without_its_prefix_says_how_to_write_it(pipeweaver,
     rest = ["--cluster", "h100-sxm:8", *BATCH, "--out", tmp_path / "out"]
     status, line = pipeweaver.fails("plan", "--model", path, *rest)
     assert status == 2 and line.endswith(f"{path}: is a Hugging Face configuration, no model file: write hf:{path}")
-    for name in ("Qwen/Qwen2.5-VL-7B-Instruct", "hf:Qwen/Qwen2.5-VL-7B-Instruct"):
+    for name in ("Own/Qwen-of-Mine", "hf:Own/Qwen-of-Mine"):
         status, line = pipeweaver.fails("plan", "--model", name, *rest)
         assert status == 2 and "nothing is downloaded" in line and "hf:FILE" in line
+
+
+def test_a_repository_of_the_catalogue_is_shown_without_a_file(pipeweaver):
+    assert pipeweaver("show", "Qwen/Qwen2.5-VL-7B-Instruct") == pipeweaver("show", "qwen2.5-vl-7b")

@@ -1,0 +1,51 @@
+// Models by the names that people have for them.
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/workloads/catalogue.hpp"
+
+#include <doctest/doctest.h>
+
+#include <array>
+
+using namespace pipeweaver;
+using namespace pipeweaver::workloads;
+
+TEST_CASE("a model is known by the names of its repositories, folders and releases") {
+    struct Called {
+        std::string_view name, model;
+    };
+    for (const auto& one :
+         {Called{"qwen2.5-7b", "qwen2.5-7b"}, Called{"Qwen/Qwen2.5-7B-Instruct", "qwen2.5-7b"},
+          Called{"/models/Qwen2.5-7B-Instruct/", "qwen2.5-7b"}, Called{"qwen3_32b", "qwen3-32b"},
+          Called{"Qwen/Qwen3-30B-A3B-Thinking-2507-FP8", "qwen3-30b-a3b"},
+          Called{"meta-llama/Llama-2-7b-chat-hf", "llama2-7b"}, Called{"meta-llama/Llama-3.1-8B-Instruct", "llama3-8b"},
+          Called{"OpenGVLab/InternVL2_5-78B-MPO", "internvl2.5-78b"},
+          Called{"OpenGVLab/InternVL3-78B-Pretrained", "internvl3-78b"},
+          Called{"Wan-AI/Wan2.1-T2V-14B-Diffusers", "wan2.1-t2v-14b"},
+          Called{"deepseek-ai/DeepSeek-R1-0528", "deepseek-v3"}, Called{"VIT-BIGG-14", "vit-bigG-14"}}) {
+        CAPTURE(one.name);
+        CHECK(model_called(one.name) == one.model);
+    }
+}
+
+TEST_CASE("what no model is called is no model") {
+    for (const auto* const name : {"", "/", "-instruct", "my/own", "Qwen/Qwen2.5-7B-Instruct-AWQ", "Qwen", "sd-vae-f8",
+                                   "deepseek-ai/DeepSeek-R1-Distill-Qwen-7B"}) {
+        CAPTURE(name);
+        CHECK(model_called(name).empty());
+    }
+}
+
+TEST_CASE("every model of the catalogue is called by its own name") {
+    for (const auto& name : model_names()) {
+        CAPTURE(name);
+        CHECK(model_called(name) == name);
+        CHECK(model(name).name == name);
+    }
+}
+
+TEST_CASE("a repository of a model that is known needs no file") {
+    CHECK(find_model("Qwen/Qwen2.5-VL-7B-Instruct") == model("qwen2.5-vl-7b"));
+    CHECK(find_model("hf:Qwen/Qwen2.5-VL-7B-Instruct") == model("qwen2.5-vl-7b"));
+    CHECK(find_model("Qwen2.5-VL-7B-Instruct") == model("qwen2.5-vl-7b"));
+    CHECK_THROWS_AS(static_cast<void>(find_model("Own/Qwen-of-Mine")), Error);
+}
