@@ -293,6 +293,7 @@ Checked check_megatron(const CheckAsked& asked, const Executor& execute) {
         return checked;
     }
     add_fit(asked, launch, all, *named, checked, execute);
+    decide_vocabulary(asked, launch, checked, execute);
     return checked;
 }
 

@@ -13,6 +13,7 @@ namespace pipeweaver::launch {
 struct CheckAsked;
 struct Checked;
 struct FitAsked;
+struct MegatronLaunch;
 
 /// With what is known before anything is read.
 [[nodiscard]] Checked begun(const CheckAsked& asked);
@@ -25,6 +26,10 @@ void decide(Verdict verdict, std::vector<Open> open, Checked& checked);
 void append(std::vector<Open> more, std::vector<Open>& open);
 
 [[nodiscard]] FitAsked fit_asked(const CheckAsked& asked, const Checked& checked, workloads::Model model);
+
+/// Where a tokenizer has between so many entries and the most are counted: undecided, if the fewest turn the verdict.
+/// Pre: it is decided, and its fit is there.
+void decide_vocabulary(const CheckAsked& asked, MegatronLaunch as_said, Checked& checked, const Executor& execute);
 
 [[nodiscard]] Checked check_sharded(const CheckAsked& asked, const Executor& execute);
 

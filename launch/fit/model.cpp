@@ -47,6 +47,17 @@ MixtureOfExperts experts_of(const MegatronLaunch& l) {
     return moe;
 }
 
+// What is taken of a tokenizer; empty: the launch says the vocabulary itself.
+std::string entries_of(const MegatronLaunch& l) {
+    if (!l.most_vocab || l.vocab) return {};
+    const std::string tokenizer =
+        l.tokenizer_model.empty() ? l.tokenizer_type : fmt::format("{} '{}'", l.tokenizer_type, l.tokenizer_model);
+    if (l.least_vocab == l.most_vocab)
+        return fmt::format("{} has {} entries, padded to {}", tokenizer, *l.most_vocab, *l.padded_vocab);
+    return fmt::format("{} has {} to {} entries, of which the most are counted, padded to {}", tokenizer,
+                       *l.least_vocab, *l.most_vocab, *l.padded_vocab);
+}
+
 void put_attention(const MegatronLaunch& l, Architecture& a) {
     a.kv_heads = l.groups.value_or(a.heads);
     a.head_dim = *l.kv_channels;
@@ -109,6 +120,7 @@ SaidModel model_of(const MegatronLaunch& l) {
                      fmt::format("say it or {}, or name a model with --model",
                                  written(Dialect::megatron_arguments, "padded-vocab-size")));
     a.vocab = *l.padded_vocab;
+    if (std::string entries = entries_of(l); !entries.empty()) said.assumed.push_back(std::move(entries));
     a.gated = l.gated();
     a.tied_embeddings = !l.untied;
     put_attention(l, a);
@@ -140,6 +152,7 @@ MegatronLaunch with_model(MegatronLaunch l, const workloads::Model& model) {
     }
     l.latent_attention = l.latent_attention || a.attention.kind == AttentionKind::latent;
     if (l.latent_attention) l.grouped_query = false;
+    l.least_vocab = l.most_vocab = std::nullopt;
     if (!l.vocab && !l.padded_vocab) {
         l.vocab = a.vocab;
         l.pads_vocab = true;

@@ -4,6 +4,7 @@
 #include "launch/read/megatron_table.hpp"
 #include "launch/read/values.hpp"
 #include "pipeweaver/base/assert.hpp"
+#include "pipeweaver/frameworks/tokenizers.hpp"
 
 #include <fmt/format.h>
 
@@ -81,6 +82,16 @@ void take_data_length(MegatronLaunch& l) {
     l.seq_length = l.data_length;
 }
 
+// A padded size counts whatever the tokenizer has.
+void take_tokenizer(MegatronLaunch& l) {
+    const bool is_of_model = l.dialect == Dialect::bridge_overrides && l.vocab;
+    if (l.tokenizer_type.empty() || l.padded_vocab || is_of_model) return;
+    const auto has = frameworks::vocabulary_of({l.tokenizer_type, l.tokenizer_model, l.vocab_file, l.vocab});
+    if (!has) return;
+    l.least_vocab = has->least;
+    l.most_vocab = has->most;
+}
+
 }  // namespace
 
 bool is_megatron_setting(Dialect dialect, const std::string& name) { return row_of(dialect, name) != nullptr; }
@@ -108,6 +119,7 @@ MegatronLaunch read_megatron(const SaidLaunch& said) {
     }
     if (launch.recompute == "none") launch.recompute.clear();  // ms-swift's word
     take_data_length(launch);
+    take_tokenizer(launch);
     return launch;
 }
 

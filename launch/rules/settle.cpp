@@ -144,9 +144,9 @@ MegatronLaunch settled(MegatronLaunch l) {
     if (!l.groups) l.groups = l.heads;
     if (l.experts && !l.expert_ffn) l.expert_ffn = l.ffn;
     if (l.recompute_modules.empty()) l.recompute_modules = {"core_attn"};
-    if (l.vocab && !l.padded_vocab) {
+    if (const L::Number entries = l.most_vocab ? l.most_vocab : l.vocab; entries && !l.padded_vocab) {
         const std::int64_t multiple = l.pads_vocab ? l.vocab_divisor * l.tp : 1;
-        l.padded_vocab = (*l.vocab + multiple - 1) / multiple * multiple;
+        l.padded_vocab = (*entries + multiple - 1) / multiple * multiple;
     }
     settle_layout(l);
     // A pattern counts its layers itself.

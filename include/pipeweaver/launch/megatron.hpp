@@ -44,6 +44,8 @@ struct MegatronLaunch {
     bool grouped_query = false;
     Number seq_length{}, max_positions{};
     Number vocab{}, padded_vocab{};
+    std::string tokenizer_type{}, tokenizer_model{}, vocab_file{};
+    Number least_vocab{}, most_vocab{};  ///< of the tokenizer; none: it is not said, or what it takes is not
     std::int64_t vocab_divisor = 128;
     bool pads_vocab = true;  ///< Megatron-LM always; of overrides model.should_pad_vocab
     bool swiglu = false, squared_relu = false, quick_geglu = false, gated_linear_unit = false;
