@@ -15,14 +15,14 @@ constexpr std::int64_t largest_value = 1'000'000'000;
 
 std::string place_of(const Setting& setting) { return setting.where + ": " + setting.name; }
 
-bool is_in_name(char c) {
+bool is_of_a_word(char c) {
     return std::isspace(static_cast<unsigned char>(c)) == 0 && c != ',' && c != '"' && c != '\'';
 }
 
 std::vector<std::string> names_in(std::string_view text) {
     std::vector<std::string> names(1);
     for (const char c : text) {
-        if (is_in_name(c))
+        if (is_of_a_word(c))
             names.back() += c;
         else if (!names.back().empty())
             names.emplace_back();
@@ -97,8 +97,8 @@ std::optional<std::vector<std::vector<std::string>>> lists_of(const std::string&
             inside.clear();
         } else if (depth == 2) {
             inside += c;
-        } else if (depth == 0 || is_in_name(c)) {
-            if (is_in_name(c)) return std::nullopt;
+        } else if (depth == 0 || is_of_a_word(c)) {
+            if (is_of_a_word(c)) return std::nullopt;
         }
     }
     if (depth != 0 || lists.empty()) return std::nullopt;

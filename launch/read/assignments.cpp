@@ -1,0 +1,129 @@
+// What sets variables: assignments, loops over rows and `read`.
+#include "launch/read/reader.hpp"
+#include "pipeweaver/base/error.hpp"
+
+#include <fmt/format.h>
+
+#include <cctype>
+#include <utility>
+
+namespace pipeweaver::launch {
+
+namespace {
+
+// "${ARRAY[@]}" of a plain variable: its items apart by blanks.
+Word joined(const std::vector<Word>& items) {
+    Word all = items.front();
+    for (std::size_t i = 1; i < items.size(); ++i) {
+        all.text += " " + items[i].text;
+        if (all.unknown.empty()) all.unknown = items[i].unknown;
+        all.uncertain = all.uncertain || items[i].uncertain;
+    }
+    return all;
+}
+
+}  // namespace
+
+// NAME=VALUE, NAME+=VALUE, NAME=( ... ); nothing read where there is none.
+bool Reader::assignment() {
+    std::size_t end = at_;
+    while (end < text_.size() && is_in_name(text_[end])) ++end;
+    const bool more = end + 1 < text_.size() && text_[end] == '+' && text_[end + 1] == '=';
+    if (end == at_ || std::isdigit(static_cast<unsigned char>(peek())) != 0) return false;
+    if (!more && (end >= text_.size() || text_[end] != '=')) return false;
+    const std::string name(text_.substr(at_, end - at_));
+    const std::size_t line = line_;
+    at_ = end + (more ? 2 : 1);
+    Variable value;
+    if (peek() == '(') {
+        next();
+        value = {list(), true};
+    } else {
+        whole_ = true;  // no parting at blanks on the right of an assignment
+        value.items =
+            is_blank_of_shell(peek()) || ends_command(peek()) || at_ >= text_.size() ? std::vector<Word>{} : word();
+        whole_ = false;
+        if (value.items.empty()) value.items = {{std::string(), line, {}, true}};
+        if (value.items.size() > 1) value.items = {joined(value.items)};
+    }
+    assign(name, std::move(value), more, line);
+    return true;
+}
+
+std::vector<Word> Reader::list() {
+    std::vector<Word> items;
+    for (;;) {
+        skip();
+        if (at_ >= text_.size()) fail(ErrorKind::input, "{}:{}: an array is not closed", name_, line_);
+        if (peek() == ')') break;
+        if (ends_command(peek())) {
+            next();
+            continue;
+        }
+        for (Word& one : word()) items.push_back(std::move(one));
+    }
+    next();
+    return items;
+}
+
+void Reader::assign(const std::string& name, Variable value, bool more, std::size_t line) {
+    if (is_skipped()) return;
+    if (fixed_.contains(name)) return require_same(name, value, line);
+    if (branches_.is_uncertain())
+        script_.in_branches[name] = line;
+    else if (!more)
+        script_.in_branches.erase(name);
+    Variable& variable = variables_[name];
+    if (!more || (!variable.array && variable.items.empty() && !value.array)) {
+        variable = std::move(value);
+    } else if (variable.array || value.array) {
+        variable.array = true;
+        variable.items.insert(variable.items.end(), value.items.begin(), value.items.end());
+    } else {
+        variable.items.front().text += value.items.front().text;
+        if (variable.items.front().unknown.empty()) variable.items.front().unknown = value.items.front().unknown;
+    }
+}
+
+// A script that is run has its own value, whoever says another.
+void Reader::require_same(const std::string& name, const Variable& value, std::size_t line) const {
+    const bool is_plain = !value.array && value.items.size() == 1 && value.items.front().unknown.empty() &&
+                          !value.items.front().uncertain;
+    const std::string& given = variables_.at(name).items.front().text;
+    if (is_plain && !branches_.is_uncertain() && value.items.front().text != given)
+        fail(ErrorKind::input, "{}:{}: {} is set to '{}', so that --set {}={} does not reach it: change it there",
+             name_, line, name, value.items.front().text, name, given);
+}
+
+// Of a loop over rows of plain text the first, and what `read` makes of it.
+void Reader::take_row(const std::vector<Word>& words, bool here_string) {
+    const auto plain = [](const Word& word) { return word.unknown.empty() && !word.uncertain; };
+    if (words.size() > 3 && words[0].text == "for" && words[2].text == "in" && plain(words[3])) {
+        set_plain(words[1].text, words[3].text);
+        if (words.size() > 4)
+            script_.loops.push_back(fmt::format("{}:{}: of the {} rows of a loop the first is taken: {} is '{}'", name_,
+                                                words[0].line, words.size() - 3, words[1].text, words[3].text));
+    }
+    if (words[0].text == "read" && here_string && words.size() > 2 && plain(words.back())) read_fields(words);
+}
+
+void Reader::set_plain(const std::string& name, const std::string& value) {
+    if (fixed_.contains(name)) return;
+    script_.in_branches.erase(name);
+    variables_[name] = {{{value, line_, {}, true}}, false};
+}
+
+// "IFS=',' read -r A B <<< TEXT": the last name has what is left.
+void Reader::read_fields(const std::vector<Word>& words) {
+    const auto separators = variables_.find("IFS");
+    const std::string by = separators == variables_.end() ? " \t" : separators->second.items.front().text;
+    std::string left = words.back().text;
+    for (std::size_t i = 1; i + 1 < words.size(); ++i) {
+        if (words[i].text.starts_with('-')) continue;
+        const std::size_t end = i + 2 == words.size() ? std::string::npos : left.find_first_of(by);
+        set_plain(words[i].text, left.substr(0, end));
+        left = end == std::string::npos ? std::string() : left.substr(end + 1);
+    }
+}
+
+}  // namespace pipeweaver::launch

@@ -1,0 +1,128 @@
+// What stands for text in a shell's words: parts and defaults of variables, sums, and what plain commands print.
+#include "launch/read/arithmetic.hpp"
+#include "launch/read/patterns.hpp"
+#include "launch/read/pipes.hpp"
+#include "launch/read/reader.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace pipeweaver::launch {
+
+// ${NAME}, ${NAME:-default}, ${NAME[@]}; others are unknown.
+void Reader::braces(bool quoted) {
+    const std::size_t begin = at_++;
+    std::size_t open = 1;
+    while (at_ < text_.size() && open > 0) {
+        const char c = next();
+        open += c == '{' ? 1U : 0U;
+        open -= c == '}' ? 1U : 0U;
+    }
+    const std::string whole(text_.substr(begin, at_ - begin));
+    const std::string body = whole.substr(1, whole.size() < 2 ? 0 : whole.size() - 2);
+    const std::size_t end =
+        static_cast<std::size_t>(std::find_if_not(body.begin(), body.end(), is_in_name) - body.begin());
+    const std::string name = body.substr(0, end), rest = body.substr(end);
+    if (rest.empty() || rest == "[@]" || rest == "[*]") return put(name, "$" + whole, quoted, rest == "[@]");
+    if (put_part(name, rest, quoted)) return;
+    const bool otherwise = rest.starts_with(":-") || rest.starts_with(":=") || rest.starts_with("-");
+    if (!otherwise) return put_unknown("$" + whole);
+    if (variables_.contains(name)) return put(name, "$" + whole, quoted, false);
+    nested(rest.substr(rest.front() == ':' ? 2 : 1), quoted);
+}
+
+// ${NAME[0]}, ${NAME%END}, ${NAME#BEGIN}, ${NAME:+TEXT}; false: another form, or a text that is not known.
+bool Reader::put_part(const std::string& name, const std::string& rest, bool quoted) {
+    const auto found = variables_.find(name);
+    const bool if_set = rest.starts_with(":+") || rest.starts_with('+');
+    if (found == variables_.end()) {
+        if (if_set) put_text({}, quoted, false);
+        return if_set;
+    }
+    const auto& items = found->second.items;
+    if (items.empty() || !items.front().unknown.empty() || script_.in_branches.contains(name)) return false;
+    const std::string& text = items.front().text;
+    if (if_set) {
+        if (!text.empty() || rest.front() == '+') nested(rest.substr(rest.front() == ':' ? 2 : 1), quoted);
+        return true;
+    }
+    const auto part = rest == "[0]" ? std::optional(text) : cut_off(text, rest);
+    if (part) put_text(*part, quoted, false);
+    return part.has_value();
+}
+
+// The default of a variable, which may have variables itself.
+void Reader::nested(const std::string& text, bool quoted) {
+    Reader inner(text, name_, {});
+    inner.variables_ = variables_;
+    inner.whole_ = true;
+    std::string all;
+    while (inner.at_ < inner.text_.size()) {
+        const auto words = inner.word();
+        for (const Word& one : words) {
+            all += (all.empty() ? "" : " ") + one.text;
+            if (!one.unknown.empty()) return put_unknown(one.unknown);
+        }
+        if (inner.at_ < inner.text_.size()) inner.next();
+    }
+    put_text(all, quoted, false);
+}
+
+// What echo, tr and sed make of plain text is put in; what else a command prints is not known.
+void Reader::command_output(char end, bool quoted) {
+    std::string what(1, end == '`' ? '`' : '$');
+    std::size_t open = 0;
+    next();
+    while (at_ < text_.size() && (peek() != end || open > 0)) {
+        open += peek() == '(' ? 1U : 0U;
+        open -= peek() == ')' && open > 0 ? 1U : 0U;
+        what += next();
+    }
+    if (at_ < text_.size()) next();
+    if (put_printed(what.substr(1), quoted)) return;
+    put_unknown(end == '`' ? what + "`" : "$(" + what.substr(1) + ")");
+}
+
+bool Reader::put_printed(const std::string& text, bool quoted) {
+    Reader inner(text, name_, {});
+    inner.variables_ = variables_;
+    while (inner.at_ < inner.text_.size()) inner.command();
+    const bool is_pipe = inner.separators_.find_first_not_of('|') == std::string::npos;
+    const auto& commands = inner.script_.commands;
+    const bool is_row = inner.separators_.find_first_not_of('&') == std::string::npos;
+    auto printed = is_pipe && inner.separators_.size() + 1 == commands.size() ? piped(commands) : std::nullopt;
+    if (!printed && is_row) printed = folder_entered(commands);
+    if (!printed) return false;
+    bool has_unknown = false;
+    for (const auto& words : commands)
+        for (const Word& word : words) has_unknown = has_unknown || !word.unknown.empty();
+    put_text(*printed, quoted, has_unknown);
+    return true;
+}
+
+// $(( ... )) of whole numbers and variables.
+void Reader::arithmetic() {
+    next(), next();
+    const std::size_t begin = at_;
+    std::size_t open = 0;
+    while (at_ < text_.size() && !(open == 0 && peek() == ')' && peek(1) == ')')) {
+        open += peek() == '(' ? 1U : 0U;
+        open -= peek() == ')' ? 1U : 0U;
+        next();
+    }
+    const std::string body(text_.substr(begin, at_ - begin));
+    if (at_ < text_.size()) next();
+    if (at_ < text_.size()) next();
+    const auto value = worked_out(body, [&](const std::string& variable) {
+        const auto found = variables_.find(variable);
+        const bool is_one = found != variables_.end() && found->second.items.size() == 1;
+        return is_one ? found->second.items.front().text : variable;
+    });
+    if (value)
+        fields_.back().text += std::to_string(*value);
+    else
+        put_unknown("$((" + body + "))");
+}
+
+}  // namespace pipeweaver::launch

@@ -1,0 +1,102 @@
+// Reads a bash script as far as a launch needs it: words with quotes, comments and continued lines; variables and
+// arrays that are set to plain text; whole numbers worked out. What a shell would run is not run.
+//
+// Commands lie in commands.cpp, what sets variables in assignments.cpp, words in words_of_shell.cpp, and what is put in
+// for variables and commands in expansions.cpp.
+#pragma once
+
+#include "launch/read/branches.hpp"
+#include "launch/read/script.hpp"
+#include "launch/read/words.hpp"
+
+#include <cstddef>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pipeweaver::launch {
+
+[[nodiscard]] bool is_blank_of_shell(char c);
+[[nodiscard]] bool is_in_name(char c);  ///< of a variable
+[[nodiscard]] bool ends_command(char c);
+
+/// "a b" apart at blanks.
+[[nodiscard]] std::vector<std::string> parted_at_blanks(const std::string& text);
+
+class Reader {
+public:
+    /// Pre: `text` outlives the reader. `given` are variables that the script need not set, and does not change.
+    Reader(std::string_view text, std::string name, const Variables& given);
+
+    /// Throws Error{input} with the line.
+    [[nodiscard]] Script read();
+
+private:
+    struct Variable {
+        std::vector<Word> items;
+        bool array = false;
+    };
+
+    // Letters
+    char peek(std::size_t ahead = 0) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
+    char next();
+    void skip();
+
+    // Commands
+    void command();
+    void source(const Word& file);
+    void here_document();
+    void put_own_name();
+    void find_names();
+    void require_names() const;
+
+    // Branches
+    bool read_pattern();
+    void end_arm();
+    void choose_arm(const std::vector<Word>& words);
+    void guard(const std::vector<Word>& words);
+    bool goes_on() const { return (peek() == '&' || peek() == '|') && peek(1) == peek(); }  // before "&&" or "||"
+    bool is_skipped() const { return guarded_ || branches_.is_skipped(); }
+
+    // Variables
+    bool assignment();
+    std::vector<Word> list();
+    void assign(const std::string& name, Variable value, bool more, std::size_t line);
+    void require_same(const std::string& name, const Variable& value, std::size_t line) const;
+    void take_row(const std::vector<Word>& words, bool here_string);
+    void read_fields(const std::vector<Word>& words);
+    void set_plain(const std::string& name, const std::string& value);
+
+    // A word: text and what is put in; several where variables have several
+    std::vector<Word> word();
+    char inside(char quote);
+    void double_quoted();
+    void expansion(bool quoted);
+    void put(const std::string& name, const std::string& whole, bool quoted, bool each);
+    void put_text(const std::string& text, bool quoted, bool has_unknown);
+    void put_unknown(const std::string& what);
+    void braces(bool quoted);
+    bool put_part(const std::string& name, const std::string& rest, bool quoted);
+    void nested(const std::string& text, bool quoted);
+    void command_output(char end, bool quoted);
+    bool put_printed(const std::string& text, bool quoted);
+    void arithmetic();
+
+    std::string_view text_;
+    std::string name_;
+    std::size_t at_ = 0, line_ = 1;
+    Branches branches_;
+    std::string separators_;  // what ended each command
+    bool guarded_ = false;    // the command at hand never runs: what it stands behind with && or || says so
+    int nested_ = 0;          // files that led here
+    bool whole_ = false;
+    bool empty_list_ = false;  // within these quotes an array without items was put in
+    std::map<std::string, Variable> variables_;
+    std::set<std::string> fixed_, has_;  // given by the caller, and those of them that the script has
+    std::vector<Word> fields_;
+    Script script_;
+};
+
+}  // namespace pipeweaver::launch

@@ -1,0 +1,128 @@
+// Words of a shell's command: text in quotes or without, and what is put in.
+#include "launch/read/reader.hpp"
+#include "pipeweaver/base/error.hpp"
+
+#include <utility>
+
+namespace pipeweaver::launch {
+
+std::vector<Word> Reader::word() {
+    fields_ = {Word{{}, line_, {}, false}};
+    while (at_ < text_.size() && !is_blank_of_shell(peek()) && !ends_command(peek())) {
+        const char c = peek();
+        if (c == '\\') {
+            next();
+            if (at_ < text_.size() && peek() != '\n')
+                fields_.back().text += next();
+            else if (at_ < text_.size())
+                next();
+        } else if (c == '\'') {
+            next();
+            fields_.back().quoted = true;
+            while (peek() != '\'') fields_.back().text += inside(c);
+            next();
+        } else if (c == '"') {
+            double_quoted();
+        } else if (c == '$') {
+            expansion(whole_);
+        } else if (c == '`') {
+            command_output('`', whole_);
+        } else {
+            fields_.back().text += next();
+        }
+    }
+    std::vector<Word> words;
+    for (Word& one : fields_)
+        if (!one.text.empty() || one.quoted || !one.unknown.empty()) words.push_back(std::move(one));
+    return words;
+}
+
+char Reader::inside(char quote) {
+    if (at_ >= text_.size()) fail(ErrorKind::input, "{}:{}: a quote {} is not closed", name_, line_, quote);
+    return next();
+}
+
+void Reader::double_quoted() {
+    next();
+    const bool is_alone = !fields_.back().quoted && fields_.back().text.empty() && fields_.back().unknown.empty();
+    const std::size_t fields = fields_.size();
+    empty_list_ = false;
+    fields_.back().quoted = true;
+    while (peek() != '"') {
+        if (peek() == '$') {
+            expansion(true);
+        } else if (peek() == '`') {
+            command_output('`', true);
+        } else if (peek() == '\\' && (peek(1) == '"' || peek(1) == '\\' || peek(1) == '$' || peek(1) == '\n')) {
+            next();
+            const char c = next();
+            if (c != '\n') fields_.back().text += c;
+        } else {
+            fields_.back().text += inside('"');
+        }
+    }
+    next();
+    // "${ARRAY[@]}" of an array without items is no word.
+    const bool added = fields_.size() > fields || !fields_.back().text.empty() || !fields_.back().unknown.empty();
+    if (is_alone && empty_list_ && !added) fields_.back().quoted = false;
+}
+
+// After '$'. Quoted: nothing is parted but "${ARRAY[@]}".
+void Reader::expansion(bool quoted) {
+    next();
+    if (peek() == '(') {
+        if (peek(1) == '(') return arithmetic();
+        return command_output(')', quoted);
+    }
+    if (peek() == '{') return braces(quoted);
+    std::string name;
+    while (at_ < text_.size() && is_in_name(peek())) name += next();
+    if (name.empty() && (peek() == '@' || peek() == '*' || peek() == '#' || peek() == '?')) name += next();
+    if (name.empty()) {
+        fields_.back().text += '$';
+        return;
+    }
+    put(name, "$" + name, quoted, false);
+}
+
+void Reader::put(const std::string& name, const std::string& whole, bool quoted, bool each) {
+    const auto found = variables_.find(name);
+    if (found == variables_.end()) return put_unknown(whole);
+    if (const auto branch = script_.in_branches.find(name); branch != script_.in_branches.end()) {
+        if (!is_skipped()) script_.used_branches[name] = branch->second;
+        fields_.back().uncertain = true;
+    }
+    const auto& items = found->second.items;
+    empty_list_ = empty_list_ || (each && items.empty());
+    for (std::size_t i = 0; i < items.size(); ++i) {
+        if (i > 0) {
+            if (!found->second.array) break;
+            fields_.push_back(Word{{}, line_, {}, false});
+        }
+        put_text(items[i].text, quoted, !items[i].unknown.empty());
+        if (quoted && found->second.array && items[i].quoted) fields_.back().quoted = true;
+    }
+}
+
+// Of a text with unknown variables, the words that have them are unknown.
+void Reader::put_text(const std::string& text, bool quoted, bool has_unknown) {
+    const auto append = [&](const std::string& part) {
+        fields_.back().text += part;
+        const bool unknown = has_unknown && part.find_first_of("$`") != std::string::npos;
+        if (unknown && fields_.back().unknown.empty()) fields_.back().unknown = part;
+    };
+    if (quoted) return append(text);
+    const auto parts = parted_at_blanks(text);
+    const bool begins_blank = !text.empty() && std::isspace(static_cast<unsigned char>(text.front())) != 0;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+        if (i > 0 || (begins_blank && !fields_.back().text.empty())) fields_.push_back(Word{{}, line_, {}, false});
+        append(parts[i]);
+    }
+}
+
+void Reader::put_unknown(const std::string& what) {
+    if (fields_.back().unknown.empty()) fields_.back().unknown = what;
+    fields_.back().text += what;
+}
+
+}  // namespace pipeweaver::launch
