@@ -3,7 +3,6 @@
 
 #include "apps/console.hpp"
 #include "pipeweaver/planner/emulate_options.hpp"
-#include "pipeweaver/validation/own_run.hpp"
 
 #include <optional>
 #include <string>

@@ -19,8 +19,8 @@ namespace pipeweaver::apps {
 
 namespace {
 
+using emulator::MemoryKind;
 using validation::Errors;
-using validation::MemoryKind;
 using validation::PredictedRows;
 using validation::Prediction;
 using validation::PublishedRun;

@@ -1,16 +1,13 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/base/parallel.hpp"
-#include "pipeweaver/emulator/reserve.hpp"
 #include "pipeweaver/validation/published_run.hpp"
 #include "validation/emulated_run.hpp"
-#include "validation/memory_of_kind.hpp"
 #include "validation/step_flops.hpp"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 
 namespace pipeweaver::validation {
@@ -30,7 +27,7 @@ void predict_memory(const planner::Emulation& emulation, std::int64_t gpus, Pred
     Bytes peak, compared;
     for (const emulator::RankMemory& rank : emulation.replicas[emulation.slowest].memory) {
         peak = std::max(peak, rank.peak);
-        compared = std::max(compared, of_kind(prediction.memory_kind, rank, gpus));
+        compared = std::max(compared, emulator::peak_of(rank, prediction.memory_kind, gpus));
     }
     prediction.memory_gib = gib(peak);
     prediction.compared_gib = gib(compared);
@@ -50,16 +47,6 @@ planner::MadeEmulation emulate_row(const planner::EmulateOptions& options) {
 }
 
 }  // namespace
-
-Bytes of_kind(MemoryKind kind, const emulator::RankMemory& rank, std::int64_t gpus) {
-    if (kind == MemoryKind::reserved) return emulator::reserved(rank);
-    return kind == MemoryKind::on_device ? emulator::on_device(rank, gpus) : rank.peak;
-}
-
-std::string_view name_of(MemoryKind kind) {
-    constexpr std::array<std::string_view, 3> names{"allocated", "reserved", "on device"};
-    return names.at(static_cast<std::size_t>(kind));
-}
 
 Prediction predict(const PublishedRun& row, const CostsOf& costs, std::span<const emulator::Recipe> own) {
     Prediction prediction;

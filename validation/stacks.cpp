@@ -9,6 +9,7 @@
 
 namespace pipeweaver::validation {
 
+using emulator::MemoryKind;
 using emulator::Recipe;
 using emulator::TensorOverlap;
 

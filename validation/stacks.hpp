@@ -25,7 +25,7 @@ struct Stack {
     std::string_view partition = "uniform";       ///< how it cuts layers into stages
     std::optional<emulator::StateBytes> state{};  ///< nothing: the recipe's
     std::optional<int> zero{};                    ///< ZeRO's stage where notes name none; nothing: the recipe's
-    MemoryKind memory = MemoryKind::allocated;    ///< what it prints as a GPU's peak
+    emulator::MemoryKind memory = emulator::MemoryKind::allocated;  ///< what it prints as a GPU's peak
 };
 [[nodiscard]] const Stack& stack_of(const PublishedRun& row);
 

@@ -1,6 +1,7 @@
 #include "pipeweaver/emulator/reserve.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace pipeweaver::emulator {
@@ -24,6 +25,16 @@ Bytes reserved(const RankMemory& memory) {
 
 Bytes on_device(const RankMemory& memory, std::int64_t gpus) {
     return reserved(memory) + context + (gpus > 1 ? channels : Bytes{});
+}
+
+std::string_view name_of(MemoryKind kind) {
+    constexpr std::array<std::string_view, 3> names{"allocated", "reserved", "on device"};
+    return names.at(static_cast<std::size_t>(kind));
+}
+
+Bytes peak_of(const RankMemory& memory, MemoryKind kind, std::int64_t gpus) {
+    if (kind == MemoryKind::reserved) return reserved(memory);
+    return kind == MemoryKind::on_device ? on_device(memory, gpus) : memory.peak;
 }
 
 std::string not_counted() {

@@ -301,9 +301,9 @@ TEST_CASE("a note's first ZeRO stage is the run's, others are of runs that it is
 }
 
 TEST_CASE("a source says which peak it prints, and a note in which bytes its states are") {
-    CHECK(stack_of(of("HF nanotron ultrascale playbook")).memory == MemoryKind::reserved);
-    CHECK(stack_of(of("vuiseng9/megatron-tutorials 02")).memory == MemoryKind::on_device);
-    CHECK(stack_of(of("KempnerForge benchmarks")).memory == MemoryKind::allocated);
+    CHECK(stack_of(of("HF nanotron ultrascale playbook")).memory == emulator::MemoryKind::reserved);
+    CHECK(stack_of(of("vuiseng9/megatron-tutorials 02")).memory == emulator::MemoryKind::on_device);
+    CHECK(stack_of(of("KempnerForge benchmarks")).memory == emulator::MemoryKind::allocated);
     CHECK(recipe_on_h100(of("NVIDIA/dgxc-benchmarking llama3.1", "grad sync bf16")).recipe.state.gradient == 2);
     const auto accumulated = recipe_on_h100(of("KempnerForge benchmarks", "bf16 params + fp32 reduce")).recipe;
     CHECK(accumulated.state.whole == 4);

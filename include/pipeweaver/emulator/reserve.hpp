@@ -6,7 +6,9 @@
 
 #include "pipeweaver/emulator/emulation.hpp"
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace pipeweaver::emulator {
 
@@ -16,6 +18,14 @@ namespace pipeweaver::emulator {
 
 /// What nvidia-smi shows of it: what is reserved, the CUDA context, and with several GPUs NCCL's buffers.
 [[nodiscard]] Bytes on_device(const RankMemory& memory, std::int64_t gpus);
+
+/// What is measured as a GPU's peak: what tensors were allocated; what PyTorch's allocator reserved for them; what
+/// nvidia-smi shows, with the CUDA context and NCCL's buffers.
+enum class MemoryKind : std::uint8_t { allocated, reserved, on_device };
+[[nodiscard]] std::string_view name_of(MemoryKind kind);
+
+/// The rank's peak as it is measured: what is allocated, with what its kind adds. `gpus`: of the run.
+[[nodiscard]] Bytes peak_of(const RankMemory& memory, MemoryKind kind, std::int64_t gpus);
 
 /// One line, to follow a table of memory.
 [[nodiscard]] std::string not_counted();

@@ -23,6 +23,7 @@
 #include "pipeweaver/base/csv.hpp"
 #include "pipeweaver/costdb/database.hpp"
 #include "pipeweaver/emulator/recipe.hpp"
+#include "pipeweaver/emulator/reserve.hpp"
 #include "pipeweaver/validation/flops.hpp"
 
 #include <cstdint>
@@ -58,20 +59,15 @@ struct PublishedRun {
 /// that is no possible number or word makes its row unreadable: file:line: column: what is wrong, what is allowed.
 [[nodiscard]] std::vector<PublishedRun> read_published_runs(const CsvTable& table);
 
-/// What a source prints as a GPU's peak: what tensors were allocated; what PyTorch's allocator reserved for them; what
-/// nvidia-smi shows, with the CUDA context and NCCL's buffers.
-enum class MemoryKind : std::uint8_t { allocated, reserved, on_device };
-[[nodiscard]] std::string_view name_of(MemoryKind kind);
-
 /// What a run is predicted to take.
 struct Prediction {
     std::optional<double> step_time_s;   ///< nothing: refused
     std::optional<double> memory_gib;    ///< peak allocated of the fullest GPU; nothing: not known for such runs
     std::optional<double> compared_gib;  ///< the same with what is allowed for the kind that the source prints
-    MemoryKind memory_kind = MemoryKind::allocated;
-    std::string device;       ///< canonical name, empty where unknown
-    bool experts = false;     ///< a mixture of experts
-    bool multimodal = false;  ///< of several networks, or of a generator
+    emulator::MemoryKind memory_kind = emulator::MemoryKind::allocated;  ///< what the source prints as a GPU's peak
+    std::string device;                                                  ///< canonical name, empty where unknown
+    bool experts = false;                                                ///< a mixture of experts
+    bool multimodal = false;                                             ///< of several networks, or of a generator
     double model_flops = 0;   ///< of a step on all GPUs, nothing counted twice for recomputation
     StepFlops flops{};        ///< the same as sources count it
     double peak_flops = 0;    ///< dense bf16, per second, of all GPUs

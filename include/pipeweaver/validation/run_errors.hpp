@@ -42,7 +42,7 @@ struct PredictedRows {
     bool multimodal = false;
     std::size_t rows = 0;
     Errors step_time{}, memory{};
-    std::array<Errors, 3> memory_of{};  ///< by MemoryKind
+    std::array<Errors, 3> memory_of{};  ///< by emulator::MemoryKind
 };
 
 struct SourceErrors {

@@ -7,20 +7,20 @@
 // Support      of the predicted busy time: by class of operator and basis of its costs, the weakest basis first.
 #pragma once
 
+#include "pipeweaver/emulator/reserve.hpp"
 #include "pipeweaver/planner/emulate.hpp"
-#include "pipeweaver/validation/published_run.hpp"
 
 #include <optional>
 #include <string>
 #include <vector>
 
-namespace pipeweaver::validation {
+namespace pipeweaver::measured {
 
 /// What was measured.
 struct OwnRun {
     Duration step{};              ///< above 0
     std::optional<Bytes> memory;  ///< the peak of the fullest GPU, above 0; nothing: not measured
-    MemoryKind memory_kind = MemoryKind::allocated;
+    emulator::MemoryKind memory_kind = emulator::MemoryKind::allocated;
 };
 
 /// A part of the predicted path, in nanoseconds, or of the predicted peak, in bytes.
@@ -51,7 +51,7 @@ struct OwnRunReport {
     std::vector<Support> support;  ///< modelled first, exact last; of one basis the largest share first
     Bytes peak{};                  ///< predicted, of the kind that was measured, of the fullest GPU
     std::optional<Bytes> measured_peak;
-    MemoryKind memory_kind = MemoryKind::allocated;
+    emulator::MemoryKind memory_kind = emulator::MemoryKind::allocated;
     std::vector<OwnPart> memory;  ///< of that GPU, largest first; without what its kind adds to what is allocated
 };
 
@@ -62,4 +62,4 @@ struct OwnRunReport {
 [[nodiscard]] OwnRunReport own_run(const planner::EmulationRequest& request, const planner::Emulation& emulation,
                                    const OwnRun& measured);
 
-}  // namespace pipeweaver::validation
+}  // namespace pipeweaver::measured

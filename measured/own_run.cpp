@@ -1,15 +1,22 @@
-#include "pipeweaver/validation/own_run.hpp"
-
-#include "validation/memory_of_kind.hpp"
+#include "pipeweaver/measured/own_run.hpp"
 
 #include <algorithm>
 #include <array>
 #include <string_view>
 #include <utility>
 
-namespace pipeweaver::validation {
+namespace pipeweaver::measured {
 
-using namespace emulator;
+using emulator::CriticalPart;
+using emulator::MemoryKind;
+using emulator::OperatorClass;
+using emulator::PassCost;
+using emulator::RankMemory;
+using emulator::RankTime;
+using emulator::ReplicaEmulation;
+using emulator::Stream;
+using emulator::streams;
+using emulator::TimeShares;
 
 namespace {
 
@@ -70,7 +77,7 @@ std::vector<Support> support_of(const TimeShares& shares) {
     std::vector<Support> support;
     for (std::size_t b = PassCost::bases; b-- > 0;) {
         const auto first = static_cast<std::ptrdiff_t>(support.size());
-        for (std::size_t kind = 0; kind < operator_classes; ++kind)
+        for (std::size_t kind = 0; kind < emulator::operator_classes; ++kind)
             if (shares.by[kind][b] > 0)
                 support.push_back(
                     {static_cast<OperatorClass>(kind), static_cast<costdb::Basis>(b), shares.by[kind][b]});
@@ -85,7 +92,7 @@ const RankMemory& fullest(const planner::Emulation& emulation, MemoryKind kind, 
     const RankMemory* most = &emulation.replicas.front().memory.front();
     for (const ReplicaEmulation& replica : emulation.replicas)
         for (const RankMemory& rank : replica.memory)
-            if (of_kind(kind, rank, gpus) > of_kind(kind, *most, gpus)) most = &rank;
+            if (peak_of(rank, kind, gpus) > peak_of(*most, kind, gpus)) most = &rank;
     return *most;
 }
 
@@ -121,10 +128,10 @@ OwnRunReport own_run(const planner::EmulationRequest& request, const planner::Em
     const std::int64_t gpus = request.job.setup->layout.gpus();
     const RankMemory& rank = fullest(emulation, measured.memory_kind, gpus);
     report.memory_kind = measured.memory_kind;
-    report.peak = of_kind(measured.memory_kind, rank, gpus);
+    report.peak = peak_of(rank, measured.memory_kind, gpus);
     report.measured_peak = measured.memory;
     add_memory(report, rank);
     return report;
 }
 
-}  // namespace pipeweaver::validation
+}  // namespace pipeweaver::measured

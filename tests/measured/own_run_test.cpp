@@ -1,14 +1,17 @@
 // A run of one's own beside its prediction: parts that add up, and what would explain the difference.
-#include "pipeweaver/validation/own_run.hpp"
+#include "pipeweaver/measured/own_run.hpp"
 
+#include "pipeweaver/measured/report.hpp"
 #include "pipeweaver/planner/emulate_options.hpp"
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include <cmath>
 
 using namespace pipeweaver;
-using namespace pipeweaver::validation;
+using namespace pipeweaver::measured;
+using emulator::MemoryKind;
 
 namespace {
 
@@ -94,4 +97,25 @@ TEST_CASE("memory is compared as it was measured, on the fullest GPU") {
     const auto shown = own_run(request, emulation, {emulation.step, more, MemoryKind::on_device});
     CHECK(fullest < reserved.peak);
     CHECK(reserved.peak < shown.peak);
+}
+
+TEST_CASE("an own run's text and JSON say the same figures, and memory only where it was measured") {
+    const auto request = small_run();
+    const auto emulation = planner::emulate(request, in_order);
+    const auto report = own_run(request, emulation, {emulation.step * 2, {}, MemoryKind::reserved});
+    const std::string text = own_run_text(report, {"a link of 25 GB/s"});
+    CHECK(text.find("-50.0 %") != std::string::npos);
+    CHECK(text.find("memory, reserved") != std::string::npos);
+    CHECK(text.find("memory of the fullest GPU") == std::string::npos);
+    CHECK(text.ends_with("assumed: a link of 25 GB/s\n"));
+    const auto json = own_run_json(report, {"a link of 25 GB/s"});
+    CHECK(json["step"]["error"] == -0.5);
+    CHECK(json["parts"].size() == report.parts.size());
+    CHECK(json["memory"]["measured_bytes"].is_null());
+    CHECK(json["assumed"] == nlohmann::ordered_json{"a link of 25 GB/s"});
+
+    const auto measured =
+        own_run(request, emulation, {emulation.step, Bytes{report.peak.count * 2}, MemoryKind::reserved});
+    CHECK(own_run_text(measured, {}).find("memory of the fullest GPU") != std::string::npos);
+    CHECK(own_run_json(measured, {})["memory"]["error"] == -0.5);
 }
