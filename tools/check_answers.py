@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Plans drawn models, batches and targets, and holds each answer against itself.
 
-Of every plan: no row of its table that the target runs is faster than its headline, no rung of its ladder is slower
-than the one before it, every command that it prints prints its step to the nanosecond, and the file that the headline
-names holds the schedule that it says. Needs no package; prints a line for each plan, and at last what was wrong.
+Of every plan: no row of its table that the target runs is faster than its best rung, no rung of its ladder is slower
+than the one before it, its headline is the last rung that is worth its change, every command that it prints prints its
+step to the nanosecond, and the file of a searched rung holds the schedule that it says. Needs no package; prints a line
+for each plan, and at last what was wrong.
 """
 
 import argparse
@@ -95,8 +96,9 @@ class Answers:
         asked = plan["asked"]["target"]
         best = min(rung["step_ns"] for rung in plan["ladder"]
                    if asked in RUN_THE_PLAN or rung["target"] == plan["headline"]["target"])
-        if plan["headline"]["step_ns"] != best:
-            self.wrong.append(f"{name}: the headline is no rung's best")
+        worth = [rung for rung in plan["ladder"] if rung["rung"] == "now" or rung.get("worth", {}).get("is_enough")]
+        if plan["headline"]["step_ns"] != worth[-1]["step_ns"]:
+            self.wrong.append(f"{name}: the headline is not the last rung that is worth its change")
         for row in plan["baselines"]:
             on_plan = not row["opponent"] and asked in RUN_THE_PLAN
             known = on_plan or row["opponent"] and row["launched"]

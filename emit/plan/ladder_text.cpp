@@ -10,11 +10,13 @@
 #include "pipeweaver/planner/left_out.hpp"
 #include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/planner/training_cost.hpp"
+#include "pipeweaver/planner/tuning.hpp"
 #include "pipeweaver/schedule/gap.hpp"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <map>
 #include <set>
@@ -116,9 +118,32 @@ std::string trust_text(const Job& job, const Plan& plan) {
             fmt::format("{}{} {}", text.empty() ? "" : ", ", percent(plan.shares.of(basis)), costdb::name_of(basis));
     text += fmt::format("; in-situ factors {}",
                         name_of(footing(plan.in_situ, job.setup->recipe, job.setup->cluster.device)));
-    if (!plan.robustness || plan.is_opponents) return text;
-    const Gain& gain = plan.robustness->against.front();
-    return text + fmt::format("; wins {} of {} draws of wrong costs", gain.wins, plan.robustness->replays);
+    const auto& worth = plan.ladder.best().worth;
+    if (!worth) return text;
+    return text +
+           fmt::format("; wins {} of {} draws of wrong costs against {}", worth->wins, worth->draws, worth->over);
+}
+
+std::vector<std::string> not_worth_lines(const Ladder& ladder) {
+    std::vector<std::string> lines;
+    for (std::size_t i = ladder.headline + 1; i < ladder.rungs.size(); ++i) {
+        const Rung& rung = ladder.rungs[i];
+        if (!rung.worth) continue;
+        const auto gains =
+            fmt::format("{} would bring {} more than {}", rung.name, percent(rung.worth->gain - 1), rung.worth->over);
+        const auto needed = static_cast<int>(std::ceil(margins.worth_draws * rung.worth->draws));
+        lines.push_back(rung.worth->draws == 0
+                            ? fmt::format("{}, and a change is worth {}", gains, percent(margins.worth - 1))
+                            : fmt::format("{}, but is faster in {} of {} draws of wrong costs alone, and a change is "
+                                          "worth {} of them",
+                                          gains, rung.worth->wins, rung.worth->draws, needed));
+    }
+    return lines;
+}
+
+std::string keep_text(const Ladder& ladder) {
+    const bool any = std::any_of(ladder.rungs.begin(), ladder.rungs.end(), [](const Rung& one) { return one.worth; });
+    return any ? "keep what you run, no other rung is worth the change" : "keep what you run, no other rung is shorter";
 }
 
 namespace {
@@ -199,7 +224,8 @@ std::string ladder_text(const Job& job, const Batch& batch, const Plan& plan) {
     for (const Rung& rung : ladder.beyond) text += row(ladder, "beyond", rung, gpus);
     const Rung& best = ladder.best();
     text += wrapped("do", best.name != "now" ? fmt::format("{}: {}", best.name, what_to_do(job, ladder, best))
-                                             : "now: keep what you run, no other rung is shorter");
+                                             : "now: " + keep_text(ladder));
+    for (const std::string& line : not_worth_lines(ladder)) text += wrapped("", line);
     for (const std::string& line : workloads::resized(batch.samples, job.setup->model)) text += wrapped("sizes", line);
     if (const auto fragments = fragments_text(job, batch, best); !fragments.empty())
         text += wrapped("memory", fragments);

@@ -28,8 +28,14 @@ namespace pipeweaver::emit {
 [[nodiscard]] std::string fragments_text(const planner::Job& job, const planner::Batch& batch,
                                          const planner::Rung& rung);
 
-/// What the plan's costs and its in-situ factors rest on, and how often it is the faster one if they are wrong: a
-/// phrase.
+/// What the plan's costs and its in-situ factors rest on, and how often the advised rung is faster than the easier one
+/// if they are wrong: a phrase. Pre: the plan has a ladder.
 [[nodiscard]] std::string trust_text(const planner::Job& job, const planner::Plan& plan);
+
+/// What rungs would bring that come after the advised one and are not worth their change: a phrase each.
+[[nodiscard]] std::vector<std::string> not_worth_lines(const planner::Ladder& ladder);
+
+/// What is said where what is run now is advised: a phrase.
+[[nodiscard]] std::string keep_text(const planner::Ladder& ladder);
 
 }  // namespace pipeweaver::emit

@@ -231,6 +231,12 @@ Writer rung_json(const Job& job, const Ladder& ladder, const Rung& rung) {
                 {"command", rung.command.empty() ? Writer(nullptr) : Writer(rung.command)}};
     if (!rung.why_nothing.empty()) json["why_nothing"] = rung.why_nothing;
     if (!rung.remark.empty()) json["remark"] = rung.remark;
+    if (rung.worth)
+        json["worth"] = {{"over", rung.worth->over},
+                         {"gain", rung.worth->gain},
+                         {"wins", rung.worth->wins},
+                         {"draws", rung.worth->draws},
+                         {"is_enough", rung.worth->is_enough}};
     if (job.training_tokens > 0) json["training"] = training_json(job, rung.step, rung.tokens);
     return json;
 }

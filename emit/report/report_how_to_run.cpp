@@ -28,7 +28,7 @@ std::string named(const Ladder& ladder, const Rung& rung) {
 std::string best_rung(const Job& job, const Ladder& ladder) {
     const Rung& best = ladder.best();
     return fmt::format("<p class=\"do\"><strong>{}</strong><br>{}.</p>\n", escape(named(ladder, best)),
-                       escape(what_to_do(job, ladder, best)));
+                       escape(&best == &ladder.now() ? keep_text(ladder) : what_to_do(job, ladder, best)));
 }
 
 std::string command_of_rung(const Ladder& ladder, const Rung& rung) {

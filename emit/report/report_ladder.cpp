@@ -44,9 +44,10 @@ std::string ladder(const Job& job, const Plan& plan) {
         "<th>way</th><th>what to do</th></tr></thead><tbody>\n",
         rows);
     const auto missing = left_out_text(plan);
-    std::string training;
-    for (const std::string& line : training_lines(job, of)) training += fmt::format("<p>{}.</p>\n", escape(line));
-    return table + training +
+    std::string more;
+    for (const std::string& line : not_worth_lines(of)) more += fmt::format("<p>{}.</p>\n", escape(line));
+    for (const std::string& line : training_lines(job, of)) more += fmt::format("<p>{}.</p>\n", escape(line));
+    return table + more +
            fmt::format("<p>Trust: {}. {}{}.</p>\n", escape(trust_text(job, plan)),
                        missing.empty() ? std::string() : fmt::format("Left out {}. ", escape(missing)),
                        escape(search_text(plan)));

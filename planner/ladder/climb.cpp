@@ -2,6 +2,7 @@
 #include "pipeweaver/emulator/memory.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "planner/ladder/rungs.hpp"
+#include "planner/ladder/worth.hpp"
 
 #include <fmt/format.h>
 
@@ -35,13 +36,19 @@ public:
         ladder_.left_out = start_.left_out;
         add_schedule();
         add_beyond();
-        for (std::size_t i = 0; i < ladder_.rungs.size(); ++i)
-            if (ladder_.rungs[i].target == runs_.option && ladder_.rungs[i].why_nothing.empty()) ladder_.headline = i;
+        ladder_.headline = advise(
+            ladder_.rungs, runs_.option, [this](const Rung& rung) { return schedules(rung); }, job_.seed, execute_);
         return std::move(ladder_);
     }
 
 private:
     const Rung& last() const { return ladder_.rungs.back(); }
+
+    RungSchedules schedules(const Rung& rung) const {
+        if (rung.launched) return schedules_of(*rung.launched, runs_);
+        const Target& by = ordered_for();
+        return has_own_plan(by) ? schedules_of(plan_.target(by.name)) : schedules_of(plan_);
+    }
 
     // The fastest row of the table that the target launches, on the plan's ranks or on others.
     template <class Which>
@@ -212,7 +219,8 @@ private:
 const Rung* Ladder::launched() const {
     const Rung* best = nullptr;
     for (const Rung& rung : rungs)
-        if (rung.launched && (best == nullptr || rung.why_nothing.empty())) best = &rung;
+        if (rung.launched && (best == nullptr || (rung.why_nothing.empty() && (!rung.worth || rung.worth->is_enough))))
+            best = &rung;
     return best;
 }
 

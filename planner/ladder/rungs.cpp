@@ -4,11 +4,13 @@
 #include "pipeweaver/emulator/memory.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/launched_way.hpp"
+#include "pipeweaver/planner/tuning.hpp"
 #include "pipeweaver/search/standing.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 namespace pipeweaver::planner {
 
@@ -23,6 +25,15 @@ std::string words_of(const Way& way) {
     return *way.recompute == no_recompute ? text : text + ", " + name_of(*way.recompute);
 }
 
+std::vector<std::size_t> slowest_of(const OpponentResult& ran) {
+    std::vector<std::size_t> order(ran.replicas.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return ran.replicas[a].makespan > ran.replicas[b].makespan; });
+    order.resize(std::min(order.size(), sizes.replicas_examined));
+    return order;
+}
+
 LaunchedWay launched_way(const Way& way, OpponentResult ran) {
     LaunchedWay launched{way};
     launched.by_rank = ran.replicas.front().by_rank;
@@ -34,6 +45,7 @@ LaunchedWay launched_way(const Way& way, OpponentResult ran) {
         for (std::size_t r = 0; r < launched.peak.size(); ++r)
             launched.peak[r] = std::max(launched.peak[r], replica.peak[r]);
     launched.makespan = ran.makespan;
+    launched.slowest = slowest_of(ran);
     launched.usable = capacity_of(*way.setup);
     launched.assigned = std::move(ran.assigned);
     launched.batch = std::make_shared<const Batch>(std::move(ran.batch));

@@ -44,6 +44,26 @@ TEST_CASE("what all tokens take is said as things are, and on the best rung wher
     CHECK(emit::training_lines(job, ladder) == std::vector{lines[0]});
 }
 
+TEST_CASE("what the next rungs would bring and are not worth is said, of no other rung") {
+    Ladder ladder;
+    ladder.rungs = {rung("now", std::chrono::milliseconds(2000)), rung("data", std::chrono::milliseconds(1980)),
+                    rung("flags", std::chrono::milliseconds(1500)), rung("layout", std::chrono::milliseconds(1450)),
+                    rung("schedule", std::chrono::milliseconds(1490))};
+    CHECK(emit::not_worth_lines(ladder).empty());
+    CHECK(emit::keep_text(ladder) == "keep what you run, no other rung is shorter");
+
+    ladder.rungs[1].worth = Worth{.over = "now", .gain = 2000.0 / 1980};
+    CHECK(emit::not_worth_lines(ladder) ==
+          std::vector<std::string>{"data would bring 1.0 % more than now, and a change is worth 2.0 %"});
+    CHECK(emit::keep_text(ladder) == "keep what you run, no other rung is worth the change");
+    ladder.rungs[2].worth = Worth{.over = "now", .gain = 4.0 / 3, .wins = 200, .draws = 200, .is_enough = true};
+    ladder.rungs[3].worth = Worth{.over = "flags", .gain = 1500.0 / 1450, .wins = 171, .draws = 200};
+    ladder.headline = 2;
+    CHECK(emit::not_worth_lines(ladder) ==
+          std::vector<std::string>{"layout would bring 3.4 % more than flags, but is faster in 171 of 200 draws of "
+                                   "wrong costs alone, and a change is worth 190 of them"});
+}
+
 TEST_CASE("where items of several sizes leave a GPU fuller than a headroom of 20 % does, fragments are named") {
     Request request = testing::small_request();
     const auto said = [&](double part, const char* target = "free") {

@@ -19,6 +19,7 @@ struct LaunchedWay : Way {
     partition::Shares assigned{};                ///< which microbatches of it each replica has
     std::int64_t most_tokens = 0;                ///< of the backbone, in the largest microbatch
     Duration makespan{};                         ///< of the slowest replica
+    std::vector<std::size_t> slowest{};          ///< of many replicas the slowest, the slowest first
     std::vector<Bytes> peak{};                   ///< of each rank, in the replica where it is the fullest
     Bytes usable{};                              ///< of a GPU, headroom kept free
 };

@@ -6,12 +6,22 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace pipeweaver::planner {
 
 struct LaunchedWay;  // launched_way.hpp
+
+/// What a rung gains over the easier one that is advised without it.
+struct Worth {
+    std::string over{};      ///< name of the easier one
+    double gain = 1;         ///< the easier one's step over its own
+    int wins = 0;            ///< draws of wrong costs in which it is the faster one
+    int draws = 0;           ///< none: it gains too little for them to matter
+    bool is_enough = false;  ///< it is worth the change
+};
 
 /// A way to run the step.
 struct Rung {
@@ -27,6 +37,8 @@ struct Rung {
     std::vector<std::string> files{};  ///< of the plan's folder that say it
     std::string command{};             ///< that prints its step; empty: there is none
     std::string why_nothing{};         ///< not empty: it gains nothing over the rung before it
+    /// Of a rung that gains something and that the job's target runs; none of the first.
+    std::optional<Worth> worth{};
     /// How it is launched, of the rungs from now to layout; null: it is no launch. Shared by rungs of one step.
     std::shared_ptr<const LaunchedWay> launched{};
 };
@@ -34,16 +46,16 @@ struct Rung {
 struct Ladder {
     std::vector<Rung> rungs{};            ///< in their order; none: nothing that the target launches runs the batch
     std::vector<Rung> beyond{};           ///< what the target does not launch, where it is faster than all rungs
-    std::size_t headline = 0;             ///< the rung that the job's target runs at best
+    std::size_t headline = 0;             ///< the rung that is advised: the last that is worth its change (worth.hpp)
     std::string why_none{};               ///< why there are no rungs
     std::vector<std::string> left_out{};  ///< for lack of time: other layouts, tuned cuts
     bool interrupted = false;             ///< whoever asked for the plan ended it early
 
-    /// The best of those that flags launch: null where there is none.
+    /// The one that is advised of those that flags launch: null where there is none.
     const Rung* launched() const;
 
     const Rung& now() const { return rungs.front(); }
-    const Rung& best() const { return rungs[headline]; }
+    const Rung& best() const { return rungs[headline]; }  ///< the advised one
 };
 
 }  // namespace pipeweaver::planner

@@ -104,6 +104,8 @@ struct Margins {
     /// How much longer all I and W may take than the backwards that they are parts of, for a search of split ones to be
     /// worth its time: where traffic has nothing beside it in either, they lose more than their order can win.
     double splitting = 1.03;
+    double worth = 1.02;        ///< of an easier rung's step over that of a rung: what is worth the change
+    double worth_draws = 0.95;  ///< of draws of wrong costs, in which it must be the faster one, too
 };
 inline constexpr Margins margins{};
 

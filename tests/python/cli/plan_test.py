@@ -42,16 +42,23 @@ def test_the_plan_is_never_above_a_baseline_and_never_below_its_bound(planned):
         assert rank["receive_buffers_needed_bytes"] <= rank["receive_buffers_bytes"]
 
 
-def test_a_target_that_runs_the_plan_has_its_fastest_rung_as_the_headline(pipeweaver, tmp_path):
+def test_the_headline_is_the_last_rung_that_is_worth_its_change(pipeweaver, tmp_path):
     told = pipeweaver("plan", "--model", "dip-vlm-s", "--cluster", "h100-sxm:16", "--tp", "4", "--pp", "4", *BATCH,
                       "--target", "any", "--max-rounds", "1", "--json", "--out", tmp_path / "any")
     plan = json.loads(told)
     fastest = plan["ladder"][-1]
     assert fastest["rung"] == "schedule" and "why_nothing" not in fastest
     assert fastest["step_ns"] < plan["ladder"][-2]["step_ns"]
+    worth = [rung for rung in plan["ladder"] if rung.get("worth", {"is_enough": rung["rung"] == "now"})["is_enough"]]
     headline = plan["headline"]
-    assert (headline["rung"], headline["target"]) == ("schedule", "any")
-    assert headline["step_ns"] == fastest["step_ns"]
+    assert (headline["rung"], headline["target"]) == (worth[-1]["rung"], "any")
+    assert headline["step_ns"] == worth[-1]["step_ns"]
+    easier = {rung["rung"]: rung["step_ns"] for rung in plan["ladder"]}
+    for rung in plan["ladder"]:
+        if worth := rung.get("worth"):
+            enough = worth["gain"] >= 1.02 and worth["wins"] >= 0.95 * worth["draws"] > 0
+            assert worth["is_enough"] == enough, rung
+            assert worth["gain"] == pytest.approx(easier[worth["over"]] / rung["step_ns"])
 
 
 def test_a_plan_says_how_long_it_takes_where_costs_are_wrong_and_whether_it_still_fits(planned):
