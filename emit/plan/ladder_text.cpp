@@ -211,6 +211,14 @@ std::string training_of(const Job& job, const Ladder& ladder) {
     return text;
 }
 
+// What the tables below the ladder are of, where that is not the advised rung.
+std::string what_follows(const Plan& plan) {
+    const Rung& best = plan.ladder.best();
+    if (best.step == plan.step) return {};
+    return fmt::format("what follows is of the plan in the folder, which takes {}, not of the advised rung, {}\n\n",
+                       seconds(plan.step), best.name);
+}
+
 std::string ladder_text(const Job& job, const Batch& batch, const Plan& plan) {
     const Ladder& ladder = plan.ladder;
     const std::int64_t gpus = job.setup->cluster.gpus;
@@ -246,7 +254,8 @@ std::string plan_text(const Job& job, const Batch& batch, const Plan& plan, bool
         return (why.empty() ? std::string() : fmt::format("no ladder: {}\n\n", why)) + plan_table(job, batch, plan) +
                (missing.empty() ? std::string() : wrapped("left out", missing));
     }
-    return ladder_text(job, batch, plan) + (verbose ? "\n" + plan_table(job, batch, plan) : std::string());
+    const auto text = ladder_text(job, batch, plan);
+    return verbose ? text + "\n" + what_follows(plan) + plan_table(job, batch, plan) : text;
 }
 
 }  // namespace pipeweaver::emit

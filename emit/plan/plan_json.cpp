@@ -248,10 +248,15 @@ void add_ladder(Writer& json, const Job& job, const Ladder& ladder) {
     if (ladder.rungs.empty()) return;
     for (const Rung& rung : ladder.rungs) json["ladder"].push_back(rung_json(job, ladder, rung));
     for (const Rung& rung : ladder.beyond) json["beyond"].push_back(rung_json(job, ladder, rung));
-    json["headline"] = {{"rung", ladder.best().name},
-                        {"target", ladder.best().target},
-                        {"step_ns", ladder.best().step.count()},
-                        {"over_now", ratio(ladder.now().step, ladder.best().step)}};
+    const Rung& best = ladder.best();
+    json["headline"] = {{"rung", best.name},
+                        {"target", best.target},
+                        {"step_ns", best.step.count()},
+                        {"over_now", ratio(ladder.now().step, best.step)},
+                        {"compared", nullptr}};
+    if (const Rung* below = ladder.compared())
+        json["headline"]["compared"] = {
+            {"rung", below->name}, {"step_ns", below->step.count()}, {"over", ratio(below->step, best.step)}};
 }
 
 // What time left out of the plan, and what ended its searches.

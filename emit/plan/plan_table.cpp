@@ -73,15 +73,26 @@ std::string waits(const Plan& plan) {
     return text.empty() ? text : text + "\n";
 }
 
+// The fastest that the target launches, or null; beside a ladder nothing else is what the plan is held against.
+const Baseline* fastest_launched(const Baselines& baselines) {
+    const auto found = std::find_if(baselines.all.begin(), baselines.all.end(),
+                                    [](const Baseline& one) { return one.is_opponent && one.launched; });
+    return found == baselines.all.end() ? nullptr : &*found;
+}
+
 // The fastest opponent and how to run it, and the one that the job's sample chose; the lines above the table.
-std::string opponent(const Plan& plan) {
-    const Baseline* one = plan.baselines.fastest_opponent();
+std::string opponent(const Job& job, const Plan& plan) {
+    const bool has_ladder = !plan.ladder.rungs.empty();
+    const Baseline* one = has_ladder ? fastest_launched(plan.baselines) : plan.baselines.fastest_opponent();
     if (one == nullptr) return {};
-    std::string text = fmt::format("\nopponent, the fastest of what engineers run: {}: step {}, {:.3f}x the plan's\n",
-                                   words_of(*one), seconds(one->step), ratio(one->step, plan.step));
+    std::string text = fmt::format(
+        "\n{}: {}: step {}, {:.3f}x the plan's\n",
+        has_ladder ? fmt::format("the fastest known schedule that {} launches", planner::target(job.target).option)
+                   : "opponent, the fastest of what engineers run",
+        words_of(*one), seconds(one->step), ratio(one->step, plan.step));
     if (!one->command.empty()) text += "  " + one->command + "\n";
     const Baseline& chosen = *plan.baselines.opponent();
-    if (&chosen == one) return text;
+    if (&chosen == one || (has_ladder && !chosen.launched)) return text;
     return text + fmt::format("on {} it is {}: here step {}, {:.3f}x the plan's\n", plan.baselines.chosen_on.text(),
                               words_of(chosen), seconds(chosen.step), ratio(chosen.step, plan.step));
 }
@@ -286,7 +297,7 @@ std::string target_text(const Plan& plan, const TargetPlan& own) {
 std::string plan_table(const Job& job, const Batch& batch, const Plan& plan) {
     const ReplicaPlan& replica = plan.replicas[plan.slowest];
     std::string text = plan_heading(job, batch, plan) + split(plan) + waits(plan) + replicas_text(job, plan) +
-                       layouts(job.layout_choice) + chosen_on(plan) + opponent(plan) + schedules(plan) +
+                       layouts(job.layout_choice) + chosen_on(plan) + opponent(job, plan) + schedules(plan) +
                        not_applicable_text(not_applicable(plan.baselines.not_applicable)) + memory(job, plan) + "\n" +
                        shares_text(plan.shares) + robustness_text(plan) + choice(plan.choice);
     for (const std::string& line : layout_lines(replica.cut.partition, job.setup->model)) text += line + "\n";

@@ -41,7 +41,25 @@ std::string fullest_rank(const Plan& plan) {
     return figure("fullest rank", human(most), limit ? fmt::format("{}, limit {}", where, human(*limit)) : where);
 }
 
+std::string mfu_and_gap(const Plan& plan) {
+    return figure("MFU", percent(plan.mfu), "model FLOPs, recomputation not counted, over bf16 peak") +
+           gap_figure(plan.makespan, plan.lower_bound, "this partition and packing");
+}
+
+// The advised rung, on its terms: what the plan alone is known for stands there only where it is that rung.
+std::string figures_of_ladder(const Plan& plan) {
+    const Rung& best = plan.ladder.best();
+    std::string text = figure("step", human(best.step), fmt::format("{}: {}", best.name, best.way));
+    if (const Rung* below = plan.ladder.compared())
+        text += figure(
+            fmt::format("{} over {}", below->name, best.name), times(ratio(below->step, best.step)),
+            fmt::format("{}: the fastest below it that {} runs; step {}", below->way, best.target, human(below->step)));
+    if (best.step == plan.step) text += mfu_and_gap(plan);
+    return text + figure("fullest rank", human(best.peak), fmt::format("limit {}", human(best.usable)));
+}
+
 std::string figures(const Plan& plan) {
+    if (!plan.ladder.rungs.empty()) return figures_of_ladder(plan);
     std::string text =
         figure("step", human(plan.step),
                fmt::format("makespan {} + optimizer {}", human(plan.makespan), human(plan.step - plan.makespan)));
@@ -49,9 +67,7 @@ std::string figures(const Plan& plan) {
         text += figure(
             "opponent over plan", times(ratio(opponent->step, plan.step)),
             fmt::format("{}: the fastest of what engineers run; step {}", words_of(*opponent), human(opponent->step)));
-    text += figure("MFU", percent(plan.mfu), "model FLOPs, recomputation not counted, over bf16 peak");
-    text += gap_figure(plan.makespan, plan.lower_bound, "this partition and packing");
-    return text + fullest_rank(plan);
+    return text + mfu_and_gap(plan) + fullest_rank(plan);
 }
 
 std::vector<std::string> names_of(const std::vector<emulator::Recompute>& modes) {
@@ -104,8 +120,7 @@ std::string which(const Plan& plan) {
 std::string which_chain(const Plan& plan) {
     if (plan.replicas.size() == 1 || !plan.baselines.pictured) return {};
     return fmt::format(
-        "The schedule below the plan runs the same replica's microbatches in {}; its own slowest replica takes {}, and "
-        "that with the optimizer is what the main figures compare with the plan's step. ",
+        "The schedule below the plan runs the same replica's microbatches in {}; its own slowest takes {}. ",
         human(plan.baselines.pictured->replay.makespan), human(plan.baselines.pictured->baseline.makespan));
 }
 

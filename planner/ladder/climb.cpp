@@ -224,6 +224,12 @@ const Rung* Ladder::launched() const {
     return best;
 }
 
+const Rung* Ladder::compared() const {
+    for (std::size_t i = headline; i-- > 0;)
+        if (rungs[i].target == best().target && rungs[i].why_nothing.empty()) return &rungs[i];
+    return nullptr;
+}
+
 Ladder ladder_of(const LadderStart& start, const Plan& plan, const Executor& execute) {
     return Climb(start, plan, execute).run();
 }

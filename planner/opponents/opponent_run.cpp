@@ -2,14 +2,19 @@
 
 #include "planner/way/run.hpp"
 
+#include <algorithm>
+
 namespace pipeweaver::planner {
 
 std::optional<OpponentRun> pipelined_opponent(const Job& job, const Opponents& opponents, const Baselines& baselines,
                                               const std::vector<Microbatches>& replicas) {
+    const bool any_launched = std::any_of(baselines.all.begin(), baselines.all.end(), [](const Baseline& one) {
+        return one.way && one.on_own_ranks && one.launched;
+    });
     const OpponentWay* best = nullptr;
     OpponentRun run;
     for (const Baseline& one : baselines.all) {
-        if (!one.way || !one.on_own_ranks) continue;
+        if (!one.way || !one.on_own_ranks || (any_launched && !one.launched)) continue;
         if (best && one.step >= run.baseline.step) continue;
         best = &opponents.ways[*one.way];
         run.baseline = one;

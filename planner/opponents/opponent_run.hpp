@@ -9,8 +9,8 @@
 
 namespace pipeweaver::planner {
 
-/// The fastest opponent of a batch that runs on the plan's own ranks: what the plan is pictured beside, and must stand
-/// up to if costs are wrong.
+/// The fastest opponent of a batch that runs on the plan's own ranks, of those that the target launches if there are
+/// any: what the plan is pictured beside, and must stand up to if costs are wrong.
 struct OpponentRun {
     Baseline baseline;
     std::vector<Step> steps;                    ///< per replica

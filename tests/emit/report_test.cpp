@@ -105,7 +105,7 @@ TEST_CASE("the longest schedule of the report reaches the end of the time axis a
     CHECK(last == 1'000'000);
 }
 
-TEST_CASE("the opponent that is pictured is the fastest that runs on the plan's own ranks") {
+TEST_CASE("the opponent that is pictured is the fastest that the target launches on the plan's own ranks") {
     const Plan& plan = plan_of_small();
 
     REQUIRE(plan.baselines.pictured);
@@ -114,7 +114,17 @@ TEST_CASE("the opponent that is pictured is the fastest that runs on the plan's 
     CHECK(shown.replay.outcome == schedule::Outcome::completed);
     CHECK(shown.replay.makespan == shown.baseline.makespan);
     for (const Baseline& one : plan.baselines.all)
-        if (one.is_opponent && !one.partition.starts_with("no-pipeline")) CHECK(shown.baseline.step <= one.step);
+        if (one.launched && one.on_own_ranks) CHECK(shown.baseline.step <= one.step);
+    CHECK(shown.baseline.launched);
+
+    Request request = small_request();
+    request.job.target = "megatron";
+    const Plan flags = planned(request, in_order, {.targets = false, .robustness = false});
+    REQUIRE(flags.baselines.pictured);
+    CHECK(flags.baselines.pictured->baseline.launched);
+    const auto& rows = flags.baselines.all;
+    CHECK(std::any_of(rows.begin(), rows.end(),
+                      [](const Baseline& one) { return one.is_opponent && one.on_own_ranks && !one.launched; }));
 }
 
 TEST_CASE("every pair of partition and policy has its row, and those that do not apply are listed below") {

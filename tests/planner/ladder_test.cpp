@@ -318,7 +318,14 @@ TEST_CASE("the terminal has the ladder in few lines of a hundred columns, and sa
     const auto json = emit::plan_json(start.request.job, start.request.batch, plan);
     CHECK(json.at("ladder").size() == 5);
     CHECK(json.at("headline").at("step_ns") == plan.ladder.best().step.count());
-    CHECK(emit::plan_text(start.request.job, start.request.batch, plan, true).starts_with(text));
+    const auto whole = emit::plan_text(start.request.job, start.request.batch, plan, true);
+    CHECK(whole.starts_with(text));
+    CHECK(whole.find("the fastest known schedule that torch-actions launches: ") != std::string::npos);
+    CHECK((whole.find("\nwhat follows is of the plan in the folder") == std::string::npos) ==
+          (plan.ladder.best().step == plan.step));
+    const Rung* below = plan.ladder.compared();
+    REQUIRE((below == nullptr) == (plan.ladder.headline == 0));
+    if (below != nullptr) CHECK(json.at("headline").at("compared").at("step_ns") == below->step.count());
     CHECK(json.at("beyond").size() == plan.ladder.beyond.size());
     Plan without = plan;
     without.ladder = {};

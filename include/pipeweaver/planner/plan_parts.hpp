@@ -81,7 +81,7 @@ struct Baselines {
     /// Every one that applies on all replicas: opponents, the fastest first, then policies on the plan's partition.
     std::vector<Baseline> all;
     std::vector<NotApplicable> not_applicable;  ///< the other pairs
-    std::optional<BaselinePlan> pictured;       ///< the fastest opponent on the plan's own ranks
+    std::optional<BaselinePlan> pictured;       ///< the fastest on the plan's own ranks that the target launches
     partition::ChosenOn chosen_on{};            ///< the sample that the job's opponent was chosen on
 
     /// The fastest opponent on the batch; null: none runs.

@@ -54,6 +54,10 @@ struct Ladder {
     /// The one that is advised of those that flags launch: null where there is none.
     const Rung* launched() const;
 
+    /// What the advised one is compared with: the fastest below it that the same runtime runs. Null where the first is
+    /// advised.
+    const Rung* compared() const;
+
     const Rung& now() const { return rungs.front(); }
     const Rung& best() const { return rungs[headline]; }  ///< the advised one
 };
