@@ -20,6 +20,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 
 namespace pipeweaver::apps {
@@ -32,6 +33,40 @@ struct Row {
 };
 using Rows = std::vector<Row>;
 
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// The letters that a model's name begins with: "qwen" of "qwen2.5-vl-7b".
+std::string family_of(const std::string& name) {
+    const auto end = std::find_if(name.begin(), name.end(), [](char c) { return is_digit(c) || c == '-' || c == '.'; });
+    return {name.begin(), end};
+}
+
+// The number that begins at `at`, which is moved behind it. Names have few digits.
+std::uint64_t number_at(const std::string& name, std::size_t& at) {
+    std::uint64_t number = 0;
+    for (; at < name.size() && is_digit(name[at]); ++at)
+        number = 10 * number + static_cast<std::uint64_t>(name[at] - '0');
+    return number;
+}
+
+// Families together; numbers by their size: "qwen3-8b" is before "qwen3-32b".
+bool before(const std::string& a, const std::string& b) {
+    if (const auto of_a = family_of(a), of_b = family_of(b); of_a != of_b) return of_a < of_b;
+    std::size_t i = 0, j = 0;
+    while (i < a.size() && j < b.size()) {
+        if (is_digit(a[i]) && is_digit(b[j])) {
+            const std::uint64_t in_a = number_at(a, i), in_b = number_at(b, j);
+            if (in_a != in_b) return in_a < in_b;
+        } else if (a[i] != b[j]) {
+            return a[i] < b[j];
+        } else {
+            ++i, ++j;
+        }
+    }
+    return a.size() - i < b.size() - j;
+}
+
+// By family.
 Rows models() {
     Rows rows;
     for (const auto& name : workloads::model_names()) {
@@ -41,6 +76,7 @@ Rows models() {
         rows.push_back({name, fmt::format("{} ({})", about, model.confidence)});
     }
     for (const auto& refused : workloads::refused()) rows.push_back({refused.name, "not available: " + refused.reason});
+    std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return before(a.name, b.name); });
     return rows;
 }
 

@@ -54,6 +54,12 @@ Checked begun(const CheckAsked& asked) {
     return checked;
 }
 
+std::string how_to_name_a_model(const std::string& named) {
+    const std::string near = named.empty() ? std::string() : workloads::model_like(named);
+    return near.empty() ? "name the model with --model"
+                        : fmt::format("name the model with --model (the nearest in the catalogue is {})", near);
+}
+
 void put_not_read(const SaidLaunch& said, std::vector<std::string> names, Checked& checked) {
     checked.not_read = std::move(names);
     for (const std::string& name : checked.not_read)
@@ -196,7 +202,7 @@ std::vector<Open> missing_sizes(const SaidLaunch& said, const MegatronLaunch& l)
     const auto missing = [&](const char* setting, const std::string& give) {
         open.push_back({written(l.dialect, setting), whose + " sets it", give});
     };
-    if (!l.layers || !l.hidden || !l.heads) missing("num-layers", "name the model with --model");
+    if (!l.layers || !l.hidden || !l.heads) missing("num-layers", how_to_name_a_model(said.named_model));
     if (!l.seq_length) missing("seq-length", "say it in the launch");
     if (!l.micro_batch) missing("micro-batch-size", "say it in the launch");
     return open;
@@ -308,7 +314,8 @@ Checked check_titan(const CheckAsked& asked, const Executor& execute) {
     Checked checked = begun(asked);
     if (asked.model.empty() && !asked.said.named.empty()) {
         put_not_read(asked.said, read_titan(asked.said).not_read, checked);
-        decide(Verdict::undecided, {{"--model", asked.said.named + " sets the sizes", "name the model with --model"}},
+        decide(Verdict::undecided,
+               {{"--model", asked.said.named + " sets the sizes", how_to_name_a_model(asked.said.named_model)}},
                checked);
         return checked;
     }

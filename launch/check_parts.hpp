@@ -21,6 +21,9 @@ struct MegatronLaunch;
 /// What is passed over, and what of it says nothing of memory.
 void put_not_read(const SaidLaunch& said, std::vector<std::string> names, Checked& checked);
 
+/// What a person does about a model that nobody says, or that the launch calls `named` and the catalogue does not know.
+[[nodiscard]] std::string how_to_name_a_model(const std::string& named);
+
 void decide(Verdict verdict, std::vector<Open> open, Checked& checked);
 
 void append(std::vector<Open> more, std::vector<Open>& open);

@@ -171,7 +171,7 @@ Checked check_sharded(const CheckAsked& asked, const Executor& execute) {
         const std::string& named = asked.said.named_model;
         const std::string why =
             named.empty() ? "no model is said" : fmt::format("model '{}' is not in the catalogue", named);
-        open.push_back({"--model", why, "name the model with --model", Effect::either});
+        open.push_back({"--model", why, how_to_name_a_model(named), Effect::either});
     }
     if (!open.empty()) {
         decide(Verdict::undecided, std::move(open), checked);

@@ -5,6 +5,7 @@
 #include "workloads/architecture.hpp"
 #include "workloads/embedded.hpp"
 #include "workloads/model_parts.hpp"
+#include "workloads/public_models.hpp"
 
 #include <algorithm>
 
@@ -16,7 +17,7 @@ struct Catalogue {
     JsonDocument document{"catalogue.json", embedded_catalogue()};
     std::vector<Architecture> architectures;
     std::vector<Json> models;
-    std::vector<std::string> model_names;
+    std::vector<std::string> model_names;  // theirs, then those of public configurations
     std::vector<Refused> refused;
 
     Catalogue() {
@@ -27,6 +28,8 @@ struct Catalogue {
             architectures.push_back(parse_architecture(entry));
         models = root.at("models").elements();
         for (const Json& entry : models) model_names.push_back(entry.at("name").text());
+        const auto in_public = public_model_names();
+        model_names.insert(model_names.end(), in_public.begin(), in_public.end());
         for (const Json& entry : root.at("refused").elements())
             refused.push_back({entry.at("name").text(), entry.at("reason").text()});
     }
@@ -57,9 +60,9 @@ const Architecture& architecture(std::string_view name) {
 
 Model model(std::string_view name) {
     const auto& names = catalogue().model_names;
-    const auto found = std::find(names.begin(), names.end(), name);
-    if (found != names.end())
-        return parse_model_object(catalogue().models[static_cast<std::size_t>(found - names.begin())]);
+    const auto found = static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+    if (found < catalogue().models.size()) return parse_model_object(catalogue().models[found]);
+    if (auto in_public = public_model(name)) return *std::move(in_public);
     for (const auto& entry : refused())
         if (entry.name == name) fail(ErrorKind::input, "the model '{}' cannot be used: {}", name, entry.reason);
     fail(ErrorKind::input, "{}", unknown("model", name, names));

@@ -25,10 +25,11 @@ bool names_a_repository(const std::string& name) {
 
 Model model_of_repository(const std::string& repository) {
     if (const std::string called = model_called(repository); !called.empty()) return model(called);
+    const std::string near = model_like(repository);
     fail(ErrorKind::input,
          "--model: there is no file '{}', and nothing is downloaded: save the model's config.json and give hf:FILE, or "
-         "take a name of `pipeweaver list models`",
-         repository);
+         "take a name of `pipeweaver list models`{}",
+         repository, near.empty() ? "" : fmt::format("; the nearest is '{}'", near));
 }
 
 }  // namespace

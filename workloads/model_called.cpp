@@ -1,22 +1,22 @@
 // What people call the models of the catalogue: the names of repositories, folders and releases.
-#include "pipeweaver/base/json.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
-#include "workloads/embedded.hpp"
+#include "workloads/public_models.hpp"
 
 #include <algorithm>
 #include <array>
 #include <functional>
 #include <map>
+#include <vector>
 
 namespace pipeweaver::workloads {
 
 namespace {
 
 // What releases of equal sizes have behind their name.
-constexpr std::array<std::string_view, 15> release_endings{"-instruct", "-base", "-chat", "-thinking", "-pretrained",
-                                                           "-it",       "-pt",   "-hf",   "-fp8",      "-bf16",
-                                                           "-2507",     "-0324", "-0528", "-mpo",      "-diffusers"};
+constexpr std::array<std::string_view, 17> release_endings{
+    "-instruct", "-base", "-chat", "-thinking", "-pretrained", "-it",   "-pt",  "-hf",       "-fp8",
+    "-bf16",     "-2506", "-2507", "-0324",     "-0528",       "-0905", "-mpo", "-diffusers"};
 
 // The last part of a name in lower case, '-' for '.' and '_'.
 std::string plain_name(std::string_view name) {
@@ -35,27 +35,39 @@ const Names& plain_names() {
     static const Names all = [] {
         Names names;
         for (const auto& name : model_names()) names.emplace(plain_name(name), name);
-        const JsonDocument document("public_models.json", embedded_public_models());
-        document.require_format("pipeweaver-public-models", 1);
-        document.root().only_keys({"format", "about", "called"});
-        for (const auto& [called, model] : document.root().at("called").members()) names.emplace(called, model.text());
+        for (const auto& [called, model] : names_in_public()) names.emplace(called, model);
         return names;
     }();
     return all;
 }
 
+// Whether one was there.
+bool drop_ending(std::string& plain) {
+    const auto* const ending = std::find_if(release_endings.begin(), release_endings.end(),
+                                            [&](std::string_view one) { return plain.ends_with(one); });
+    if (ending == release_endings.end()) return false;
+    plain.resize(plain.size() - ending->size());
+    return true;
+}
+
 }  // namespace
 
 std::string model_called(std::string_view name) {
-    std::string plain = plain_name(name);
-    while (!plain.empty()) {
+    for (std::string plain = plain_name(name);;) {
         if (const auto known = plain_names().find(plain); known != plain_names().end()) return known->second;
-        const auto* const ending = std::find_if(release_endings.begin(), release_endings.end(),
-                                                [&](std::string_view one) { return plain.ends_with(one); });
-        if (ending == release_endings.end()) break;
-        plain.resize(plain.size() - ending->size());
+        if (!drop_ending(plain)) return {};
     }
-    return {};
+}
+
+std::string model_like(std::string_view name) {
+    std::vector<std::string> known;
+    known.reserve(plain_names().size());
+    for (const auto& [plain, model] : plain_names()) known.push_back(plain);
+    std::string plain = plain_name(name);
+    while (drop_ending(plain)) {
+    }
+    const auto near = nearest(plain, known);
+    return near ? plain_names().at(*near) : std::string();
 }
 
 }  // namespace pipeweaver::workloads

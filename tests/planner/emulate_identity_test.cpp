@@ -130,7 +130,7 @@ TEST_CASE("every model of the catalogue takes the same time and memory by blocks
     const std::vector<Layout> spread{{.tp = 2, .pp = 2, .dp = 2, .cp = 2, .ep = 2},
                                      {.tp = 1, .pp = 2, .dp = 2, .cp = 2, .context = ContextParallel::ring}};
     const auto names = workloads::model_names();
-    const auto stride = testing::full_or_short<std::size_t>(1, 4);
+    const auto stride = testing::full_or_short<std::size_t>(1, 7);
     for (std::size_t n = 0; n < names.size(); n += stride) {
         const std::string& name = names[n];
         CAPTURE(name);

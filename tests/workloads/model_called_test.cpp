@@ -29,7 +29,7 @@ TEST_CASE("a model is known by the names of its repositories, folders and releas
 
 TEST_CASE("what no model is called is no model") {
     for (const auto* const name : {"", "/", "-instruct", "my/own", "Qwen/Qwen2.5-7B-Instruct-AWQ", "Qwen", "sd-vae-f8",
-                                   "deepseek-ai/DeepSeek-R1-Distill-Qwen-7B"}) {
+                                   "mistralai/Mistral-7B", "llava-hf/llava-v1.6-mistral-7b-hf"}) {
         CAPTURE(name);
         CHECK(model_called(name).empty());
     }
@@ -47,5 +47,15 @@ TEST_CASE("a repository of a model that is known needs no file") {
     CHECK(find_model("Qwen/Qwen2.5-VL-7B-Instruct") == model("qwen2.5-vl-7b"));
     CHECK(find_model("hf:Qwen/Qwen2.5-VL-7B-Instruct") == model("qwen2.5-vl-7b"));
     CHECK(find_model("Qwen2.5-VL-7B-Instruct") == model("qwen2.5-vl-7b"));
-    CHECK_THROWS_AS(static_cast<void>(find_model("Own/Qwen-of-Mine")), Error);
+    CHECK_THROWS_WITH_AS(static_cast<void>(find_model("Qwen/Qwen2.5-VL-8B")),
+                         "--model: there is no file 'Qwen/Qwen2.5-VL-8B', and nothing is downloaded: save the model's "
+                         "config.json and give hf:FILE, or take a name of `pipeweaver list models`; the nearest is "
+                         "'qwen2.5-vl-3b'",
+                         Error);
+}
+
+TEST_CASE("a name that is not known is like one that is") {
+    CHECK(model_like("Qwen/Qwen3-VL-9B-Instruct") == "qwen3-vl-2b");
+    CHECK(model_like("lama-3.1-8b") == "llama3-8b");
+    CHECK(model_like("").empty());
 }

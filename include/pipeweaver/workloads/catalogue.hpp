@@ -26,6 +26,9 @@ namespace pipeweaver::workloads {
 /// none is known by it.
 [[nodiscard]] std::string model_called(std::string_view name);
 
+/// The catalogue's name of the model whose name is most like this one, for errors. Empty: none is near.
+[[nodiscard]] std::string model_like(std::string_view name);
+
 /// A model as --model names it: of the catalogue, by its name or as model_called() knows it, a model file, or
 /// hf:CONFIG.json. Throws Error{input}, Error{io}.
 [[nodiscard]] Model find_model(const std::string& name);

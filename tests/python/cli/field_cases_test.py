@@ -221,7 +221,9 @@ def test_adapters_need_no_other_copy_of_the_weights(pipeweaver, tmp_path):
 
 @pytest.mark.parametrize("name, known", [("meta-llama/Llama-3.1-8B-Instruct", "llama3-8b"),
                                          ("/models/Qwen2.5-7B-Instruct/", "qwen2.5-7b"),
-                                         ("Qwen/Qwen3-30B-A3B-Instruct-2507-FP8", "qwen3-30b-a3b"), ("my/own", "")])
+                                         ("Qwen/Qwen3-30B-A3B-Instruct-2507-FP8", "qwen3-30b-a3b"),
+                                         ("Qwen/Qwen3-VL-8B-Instruct", "qwen3-vl-8b"),
+                                         ("OpenGVLab/InternVL3_5-38B", "internvl3.5-38b"), ("my/own", "")])
 def test_a_model_of_the_catalogue_is_known_by_the_name_of_its_weights(pipeweaver, tmp_path, name, known):
     answer = script(pipeweaver, tmp_path, SWIFT.replace("--model M", f"--model {name}"), "--cluster", "h100-sxm:8")
     assert (f"is taken as {known} of the catalogue" in "".join(answer["assumed"])) == bool(known)

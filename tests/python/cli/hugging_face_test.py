@@ -1,7 +1,9 @@
 """plan --model hf:FILE: Hugging Face configurations are planned as they are, or refused with what is missing."""
 
+import itertools
 import json
 import os
+import re
 
 import pytest
 from checkout import ROOT
@@ -118,3 +120,10 @@ def test_a_hugging_face_file_without_its_prefix_says_how_to_write_it(pipeweaver,
 
 def test_a_repository_of_the_catalogue_is_shown_without_a_file(pipeweaver):
     assert pipeweaver("show", "Qwen/Qwen2.5-VL-7B-Instruct") == pipeweaver("show", "qwen2.5-vl-7b")
+
+
+def test_models_are_listed_family_by_family(pipeweaver):
+    names = [line.split()[0] for line in pipeweaver("list", "models").splitlines()]
+    families = [key for key, _ in itertools.groupby(re.match("[a-z]+", name)[0] for name in names)]
+    assert families == sorted(set(families))
+    assert names.index("qwen3-8b") < names.index("qwen3-32b") < names.index("qwen3-vl-8b")

@@ -179,6 +179,8 @@ def test_a_script_of_ones_own_decides_what_it_does_not_say(pipeweaver, tmp_path)
 def test_a_model_that_no_catalogue_has_is_asked_for(pipeweaver, tmp_path):
     answer = script(pipeweaver, tmp_path, SWIFT.replace("Qwen2.5-7B", "Own-7B") + "--max_length 2048", *ON)
     assert answer["verdict"] == "undecided" and opened(answer) == ["--model"]
+    near = script(pipeweaver, tmp_path, SWIFT.replace("Qwen2.5-7B", "Qwen3-VL-9B") + "--max_length 2048", *ON)
+    assert near["open"][0]["give"] == "name the model with --model (the nearest in the catalogue is qwen3-vl-2b)"
 
 
 def test_another_trainer_behind_the_same_command_is_refused(pipeweaver, tmp_path):

@@ -1,0 +1,157 @@
+// Models of data/public_models.json: their parameters, and what else their configurations are known by.
+#include "workloads/public_models.hpp"
+
+#include "pipeweaver/workloads/catalogue.hpp"
+#include "pipeweaver/workloads/counts.hpp"
+
+#include <doctest/doctest.h>
+
+#include <array>
+
+using namespace pipeweaver;
+using namespace pipeweaver::workloads;
+
+namespace {
+
+struct PublicWeights {
+    std::string_view name;
+    double billions;
+};
+// The number of elements of the published weights (model.safetensors.index.json or the model's page), in billions;
+// where embedding and output head are one weight, it counts once, though files of Qwen3-0.6B and -1.7B hold it twice.
+// Model cards' figures: InternVL 3.5 (OpenGVLab/InternVL README.md), GLM-4.5 (whose weights hold a layer more, which
+// predicts a second token), Qwen2.5-Omni (its thinker), FLUX.2.
+constexpr std::array published_weights{PublicWeights{"qwen2.5-0.5b", 0.494},
+                                       PublicWeights{"qwen2.5-1.5b", 1.544},
+                                       PublicWeights{"qwen2.5-3b", 3.086},
+                                       PublicWeights{"qwen3-0.6b", 0.596},
+                                       PublicWeights{"qwen3-1.7b", 1.721},
+                                       PublicWeights{"qwen3-4b", 4.022},
+                                       PublicWeights{"qwen3-14b", 14.768},
+                                       PublicWeights{"qwen2-vl-2b", 2.209},
+                                       PublicWeights{"qwen2-vl-7b", 8.291},
+                                       PublicWeights{"qwen2-vl-72b", 73.406},
+                                       PublicWeights{"qwen2.5-vl-3b", 3.755},
+                                       PublicWeights{"qwen3-vl-2b", 2.127},
+                                       PublicWeights{"qwen3-vl-4b", 4.438},
+                                       PublicWeights{"qwen3-vl-8b", 8.767},
+                                       PublicWeights{"qwen3-vl-32b", 33.36},
+                                       PublicWeights{"qwen3-vl-30b-a3b", 31.07},
+                                       PublicWeights{"qwen3-vl-235b-a22b", 235.7},
+                                       PublicWeights{"internvl2.5-1b", 0.938},
+                                       PublicWeights{"internvl2.5-2b", 2.206},
+                                       PublicWeights{"internvl2.5-4b", 3.713},
+                                       PublicWeights{"internvl2.5-8b", 8.075},
+                                       PublicWeights{"internvl2.5-26b", 25.514},
+                                       PublicWeights{"internvl2.5-38b", 38.388},
+                                       PublicWeights{"internvl3-1b", 0.938},
+                                       PublicWeights{"internvl3-2b", 2.089},
+                                       PublicWeights{"internvl3-8b", 7.944},
+                                       PublicWeights{"internvl3-14b", 15.12},
+                                       PublicWeights{"internvl3.5-1b", 1.061},
+                                       PublicWeights{"internvl3.5-2b", 2.348},
+                                       PublicWeights{"internvl3.5-4b", 4.732},
+                                       PublicWeights{"internvl3.5-8b", 8.528},
+                                       PublicWeights{"internvl3.5-14b", 15.12},
+                                       PublicWeights{"internvl3.5-38b", 38.4},
+                                       PublicWeights{"internvl3.5-30b-a3b", 30.85},
+                                       PublicWeights{"internvl3.5-241b-a28b", 240.7},
+                                       PublicWeights{"llama3.2-1b", 1.236},
+                                       PublicWeights{"llama3.2-3b", 3.213},
+                                       PublicWeights{"llama-3.2-11b-vision", 10.67},
+                                       PublicWeights{"gemma-2-2b", 2.614},
+                                       PublicWeights{"gemma-2-9b", 9.242},
+                                       PublicWeights{"gemma-2-27b", 27.227},
+                                       PublicWeights{"gemma-3-1b", 1},
+                                       PublicWeights{"gemma-3-4b", 4.3},
+                                       PublicWeights{"gemma-3-12b", 12.187},
+                                       PublicWeights{"gemma-3-27b", 27.432},
+                                       PublicWeights{"mistral-7b-v0.1", 7.242},
+                                       PublicWeights{"mistral-7b-v0.2", 7.242},
+                                       PublicWeights{"mistral-7b-v0.3", 7.248},
+                                       PublicWeights{"mistral-nemo-12b", 12.248},
+                                       PublicWeights{"mistral-small-24b", 23.572},
+                                       PublicWeights{"mistral-small-3.1-24b", 24.011},
+                                       PublicWeights{"pixtral-12b", 12.68},
+                                       PublicWeights{"mistral-large-123b", 122.61},
+                                       PublicWeights{"phi-3-mini", 3.821},
+                                       PublicWeights{"phi-3.5-mini", 3.821},
+                                       PublicWeights{"phi-4", 14.66},
+                                       PublicWeights{"phi-4-mini", 3.836},
+                                       PublicWeights{"smollm2-135m", 0.1345},
+                                       PublicWeights{"smollm2-360m", 0.3618},
+                                       PublicWeights{"smollm2-1.7b", 1.711},
+                                       PublicWeights{"smolvlm-2.2b", 2.246},
+                                       PublicWeights{"smolvlm2-500m", 0.5075},
+                                       PublicWeights{"idefics3-8b", 8.462},
+                                       PublicWeights{"glm-4-9b-0414", 9.4},
+                                       PublicWeights{"glm-4v-9b", 13.91},
+                                       PublicWeights{"glm-4.1v-9b", 10.29},
+                                       PublicWeights{"glm-4.5v", 107.7},
+                                       PublicWeights{"glm-4.5", 355},
+                                       PublicWeights{"llava-1.5-7b", 7.063},
+                                       PublicWeights{"llava-1.5-13b", 13.35},
+                                       PublicWeights{"llava-onevision-7b", 8.03},
+                                       PublicWeights{"yi-6b", 6.061},
+                                       PublicWeights{"yi-34b", 34.389},
+                                       PublicWeights{"internlm2.5-1.8b", 1.889},
+                                       PublicWeights{"internlm2.5-7b", 7.738},
+                                       PublicWeights{"internlm2.5-20b", 19.861},
+                                       PublicWeights{"kimi-vl-a3b", 16.41},
+                                       PublicWeights{"qwen2-audio-7b", 8.397},
+                                       PublicWeights{"qwen2.5-omni-7b", 8.93},
+                                       PublicWeights{"deepseek-r1-distill-qwen-1.5b", 1.777},
+                                       PublicWeights{"wan2.1-i2v-14b", 16.4},
+                                       PublicWeights{"wan2.2-ti2v-5b", 5},
+                                       PublicWeights{"cogvideox-5b", 5.57},
+                                       PublicWeights{"flux.2-dev", 32.2},
+                                       PublicWeights{"flux.2-klein-4b", 3.88}};
+
+double parameters_in(const Model& model) {
+    std::int64_t sum = 0;
+    for (const auto& module : model.modules) sum += all_parameters(module.architecture);
+    for (const auto& edge : model.edges) sum += projector_parameters(edge);
+    return static_cast<double>(sum);
+}
+
+}  // namespace
+
+TEST_CASE("every public model has the published parameters") {
+    std::vector<std::string> names;
+    for (const PublicWeights& one : published_weights) {
+        CAPTURE(one.name);
+        names.emplace_back(one.name);
+        CHECK(parameters_in(model(one.name)) / 1e9 == doctest::Approx(one.billions).epsilon(0.01));
+    }
+    CHECK(names == public_model_names());
+}
+
+TEST_CASE("a public model is that of its configuration") {
+    const Model qwen = model("qwen3-vl-2b");
+    REQUIRE(qwen.modules.size() == 2);
+    const Architecture& vit = qwen.modules[0].architecture;
+    const Architecture& llm = qwen.modules[1].architecture;
+    CHECK(vit.name == "qwen3-vl-2b-vit");
+    CHECK(vit.layers == 24);
+    CHECK(vit.hidden == 1024);
+    CHECK(vit.patch_size == 16);
+    CHECK(qwen.image.merge == 2);
+    CHECK(llm.layers == 28);
+    CHECK(llm.hidden == 2048);
+    CHECK(llm.heads == 16);
+    CHECK(llm.kv_heads == 8);
+    CHECK(llm.ffn == 6144);
+    CHECK(llm.vocab == 151'936);
+    CHECK(llm.tied_embeddings);
+    CHECK(qwen.confidence == "verified-file");
+    CHECK(qwen.source.starts_with("Qwen/Qwen3-VL-2B-Instruct: "));
+}
+
+TEST_CASE("every other name is of a model that is known, and no name of another") {
+    for (const auto& [called, name] : names_in_public()) {
+        CAPTURE(called);
+        CHECK(model(name).name == name);
+        CHECK(model_called(called) == name);
+        CHECK(model_called("Owner/" + called + "-Instruct") == name);
+    }
+}
