@@ -315,7 +315,11 @@ void LayerCosts::add_blocks(const LayerRange& part, const PassShape& shape, cons
         PassPiece piece{{}, part.module, first, count, true, 0};
         piece.parameters = layer_weights(network, first, layout_of(part.module)).parameters;
         piece.trained = model_.modules[place.module].trainable;
-        if (twice) piece.lists.push_back(priced_again(first, shape, place, recompute));
+        if (twice) {
+            // Of a layer without attention nothing runs again where core attention alone does.
+            auto once_more = priced_again(first, shape, place, recompute);
+            if (!once_more.operators.empty()) piece.lists.push_back(std::move(once_more));
+        }
         auto list = priced_layer(first, shape, place);
         if (copies) list = with_copy(std::move(list), first, shape, place);
         piece.lists.push_back(std::move(list));

@@ -4,6 +4,7 @@
 #include "pipeweaver/emulator/emulation.hpp"
 #include "pipeweaver/emulator/layer_store.hpp"
 #include "pipeweaver/emulator/split.hpp"
+#include "pipeweaver/emulator/step.hpp"
 #include "pipeweaver/emulator/what_if.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/search/policies.hpp"
@@ -145,6 +146,16 @@ TEST_CASE("every model of the catalogue takes the same time and memory by blocks
         CHECK(tried >= 3);
         for (const Layout& layout : spread)
             if (!conflict(layout, setting.model)) check_identity(setting.input(layout));
+    }
+}
+
+TEST_CASE("layers without attention run nothing again where core attention alone does") {
+    for (const std::string name : {"qwen3.5-27b-llm", "nemotron-nano-9b-v2"}) {
+        CAPTURE(name);
+        Setting setting(name);
+        StepInput input = setting.input({.tp = 1, .pp = 2, .dp = 1});
+        input.modes = {Recompute::core_attention};
+        check_identity(input);
     }
 }
 

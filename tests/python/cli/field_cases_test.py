@@ -293,3 +293,9 @@ def test_gradients_of_torchtitans_pipelines_are_whole(pipeweaver):
         answer = check(pipeweaver, ["--cluster", "h100-sxm:512", "--model", "llama3.1-405b", "--torchtitan-args",
                                     settings + schedule])
         assert answer["verdict"] != "fits" and answer["memory"]["peak_bytes"] > 45 * GIB
+
+
+def test_core_attention_of_linear_layers_is_judged(pipeweaver, tmp_path):
+    answer = script(pipeweaver, tmp_path, SWIFT.replace("--model M", "--model Qwen/Qwen3.5-27B"), "--cluster",
+                    "h100-sxm:8", "--dataset", "constant-4096")
+    assert answer["memory"] and answer["verdict"] in ("fits", "close", "does-not-fit", "undecided")
