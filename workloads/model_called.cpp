@@ -18,11 +18,31 @@ constexpr std::array<std::string_view, 17> release_endings{
     "-instruct", "-base", "-chat", "-thinking", "-pretrained", "-it",   "-pt",  "-hf",       "-fp8",
     "-bf16",     "-2506", "-2507", "-0324",     "-0528",       "-0905", "-mpo", "-diffusers"};
 
-// The last part of a name in lower case, '-' for '.' and '_'.
-std::string plain_name(std::string_view name) {
-    name = name.substr(0, name.find_last_not_of('/') + 1);
-    const auto slash = name.find_last_of('/');
-    std::string plain = in_lower_case(slash == std::string_view::npos ? name : name.substr(slash + 1));
+// Folders below the one that has a model's name: of runs (checkpoint-100, v0-20250701-101010 of ms-swift), of diffusers
+// (transformer).
+bool is_below_a_model(std::string_view folder) {
+    const bool of_a_run = folder.size() > 1 && folder[0] == 'v' && folder[1] >= '0' && folder[1] <= '9';
+    return folder.empty() || folder.starts_with("checkpoint") || folder == "transformer" ||
+           (of_a_run && contains(folder, "-"));
+}
+
+// "models--Qwen--Qwen3-8B/snapshots/..." is a folder in the cache of huggingface_hub.
+std::string_view part_with_name(std::string_view path) {
+    if (const auto cached = path.find("models--"); cached != std::string_view::npos) {
+        const std::string_view folder = path.substr(cached, path.find('/', cached) - cached);
+        return folder.substr(folder.rfind("--") + 2);
+    }
+    for (;;) {
+        const auto slash = path.find_last_of('/');
+        if (slash == std::string_view::npos) return path;
+        if (!is_below_a_model(path.substr(slash + 1))) return path.substr(slash + 1);
+        path = path.substr(0, slash);
+    }
+}
+
+// The part of a path that is a name, in lower case, '-' for '.' and '_'.
+std::string plain_name(std::string_view path) {
+    std::string plain = in_lower_case(part_with_name(path));
     std::replace_if(
         plain.begin(), plain.end(), [](char c) { return c == '.' || c == '_'; }, '-');
     return plain;

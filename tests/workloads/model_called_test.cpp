@@ -21,15 +21,19 @@ TEST_CASE("a model is known by the names of its repositories, folders and releas
           Called{"OpenGVLab/InternVL2_5-78B-MPO", "internvl2.5-78b"},
           Called{"OpenGVLab/InternVL3-78B-Pretrained", "internvl3-78b"},
           Called{"Wan-AI/Wan2.1-T2V-14B-Diffusers", "wan2.1-t2v-14b"},
-          Called{"deepseek-ai/DeepSeek-R1-0528", "deepseek-v3"}, Called{"VIT-BIGG-14", "vit-bigG-14"}}) {
+          Called{"deepseek-ai/DeepSeek-R1-0528", "deepseek-v3"}, Called{"VIT-BIGG-14", "vit-bigG-14"},
+          Called{"output/Qwen3-8B/v0-20250701-101010/checkpoint-100", "qwen3-8b"},
+          Called{"/root/.cache/huggingface/hub/models--Qwen--Qwen3-8B/snapshots/b968", "qwen3-8b"},
+          Called{"Wan-AI/Wan2.1-I2V-14B-480P-Diffusers/transformer", "wan2.1-i2v-14b"}}) {
         CAPTURE(one.name);
         CHECK(model_called(one.name) == one.model);
     }
 }
 
 TEST_CASE("what no model is called is no model") {
-    for (const auto* const name : {"", "/", "-instruct", "my/own", "Qwen/Qwen2.5-7B-Instruct-AWQ", "Qwen", "sd-vae-f8",
-                                   "mistralai/Mistral-7B", "llava-hf/llava-v1.6-mistral-7b-hf"}) {
+    for (const auto* const name : {"", "/", "-instruct", "checkpoint-100", "runs/v2-mine/checkpoint-100", "my/own",
+                                   "Qwen/Qwen2.5-7B-Instruct-AWQ", "Qwen", "sd-vae-f8", "mistralai/Mistral-7B",
+                                   "llava-hf/llava-v1.6-mistral-7b-hf"}) {
         CAPTURE(name);
         CHECK(model_called(name).empty());
     }

@@ -17,10 +17,11 @@ struct PublicWeights {
     std::string_view name;
     double billions;
 };
-// The number of elements of the published weights (model.safetensors.index.json or the model's page), in billions;
-// where embedding and output head are one weight, it counts once, though files of Qwen3-0.6B and -1.7B hold it twice.
-// Model cards' figures: InternVL 3.5 (OpenGVLab/InternVL README.md), GLM-4.5 (whose weights hold a layer more, which
-// predicts a second token), Qwen2.5-Omni (its thinker), FLUX.2.
+// The number of elements of the published weights (model.safetensors.index.json or the model's page), in billions.
+// Where embedding and output head are one weight, it counts once, though files of Qwen3-0.6B and -1.7B hold it twice.
+// Without the layer that predicts a second token: Qwen3.5, whose weights hold 0.873, 2.274, 4.660 and 9.653 with it.
+// Without what the reader leaves out and says so: 0.55 of gemma-4-31b. Figures of model cards: InternVL 3.5
+// (OpenGVLab/InternVL README.md), GLM-4.5, Qwen3.5-397B-A17B, Qwen2.5-Omni (its thinker), FLUX.2.
 constexpr std::array published_weights{PublicWeights{"qwen2.5-0.5b", 0.494},
                                        PublicWeights{"qwen2.5-1.5b", 1.544},
                                        PublicWeights{"qwen2.5-3b", 3.086},
@@ -101,6 +102,16 @@ constexpr std::array published_weights{PublicWeights{"qwen2.5-0.5b", 0.494},
                                        PublicWeights{"qwen2-audio-7b", 8.397},
                                        PublicWeights{"qwen2.5-omni-7b", 8.93},
                                        PublicWeights{"deepseek-r1-distill-qwen-1.5b", 1.777},
+                                       PublicWeights{"qwen3.5-0.8b", 0.853},
+                                       PublicWeights{"qwen3.5-2b", 2.213},
+                                       PublicWeights{"qwen3.5-4b", 4.54},
+                                       PublicWeights{"qwen3.5-9b", 9.41},
+                                       PublicWeights{"qwen3.5-397b-a17b", 397},
+                                       PublicWeights{"internvl2-4b", 4.147},
+                                       PublicWeights{"internvl2-40b", 40.07},
+                                       PublicWeights{"internvl2-76b", 76.26},
+                                       PublicWeights{"gemma-4-26b-a4b", 25.8},
+                                       PublicWeights{"gemma-4-31b", 30.75},
                                        PublicWeights{"wan2.1-i2v-14b", 16.4},
                                        PublicWeights{"wan2.2-ti2v-5b", 5},
                                        PublicWeights{"cogvideox-5b", 5.57},

@@ -21,9 +21,9 @@ namespace pipeweaver::workloads {
 [[nodiscard]] Model model(std::string_view name);
 
 /// The catalogue's name of the model that people call so: an owner and a name ("Qwen/Qwen2.5-7B-Instruct"), a folder
-/// whose last part is the name ("/models/Llama-3.1-8B/"), in any case, with '_' or '-' for '.', and with what releases
-/// of equal sizes have behind it (-Instruct, -Base, -Chat, -Thinking, ...). Models of equal sizes may be one. Empty:
-/// none is known by it.
+/// whose last part is the name ("/models/Llama-3.1-8B/") or a checkpoint in it, in any case, with '_' or '-' for '.',
+/// and with what releases of equal sizes have behind it (-Instruct, -Base, -Chat, -Thinking, ...). Models of equal
+/// sizes may be one. Empty: none is known by it.
 [[nodiscard]] std::string model_called(std::string_view name);
 
 /// The catalogue's name of the model whose name is most like this one, for errors. Empty: none is near.
