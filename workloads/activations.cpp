@@ -188,6 +188,10 @@ Bytes layer_backward_workspace(const Architecture& network, std::int64_t layer, 
     return {4 * positions * (experts ? network.moe->top_k * network.moe->expert_ffn : network.ffn) / tp};
 }
 
+Bytes prediction_activations(const Architecture& network, std::int64_t positions, std::int64_t tp) {
+    return {network.predicted_layers * 12 * positions * network.hidden / tp};
+}
+
 Bytes head_activations(const Architecture& network, std::int64_t positions, std::int64_t tp) {
     return {2 * positions * network.vocab / tp};
 }

@@ -197,7 +197,8 @@ void parse_sizes(const Json& json, Architecture& a) {
     if (a.kind == ModuleKind::language_model)
         parse_hybrid(json, a);
     else
-        refuse(json, {"linear", "layer_pattern"}, a);
+        refuse(json, {"linear", "layer_pattern", "predicted_layers"}, a);
+    if (json.find("predicted_layers")) a.predicted_layers = json.at("predicted_layers").integer(0, a.layers - 1);
 }
 
 void parse_conditioning(const Json& json, Architecture& a) {
@@ -334,6 +335,7 @@ Architecture parse_architecture(const Json& json) {
                     "moe",
                     "linear",
                     "layer_pattern",
+                    "predicted_layers",
                     "cross_attention_dim",
                     "cross_attention_layers",
                     "patch_size",
@@ -380,6 +382,7 @@ nlohmann::ordered_json architecture_json(const Architecture& a) {
     if (a.moe) json["moe"] = experts_json(*a.moe);
     if (a.linear) json["linear"] = linear_json(*a.linear);
     if (!a.layer_pattern.empty()) json["layer_pattern"] = a.layer_pattern;
+    put(json, "predicted_layers", a.predicted_layers, none);
     put(json, "cross_attention_dim", a.cross_attention_dim, none);
     put(json, "cross_attention_layers", a.cross_attention_layers, none);
     put(json, "patch_size", a.patch_size, none);

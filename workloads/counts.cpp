@@ -271,8 +271,10 @@ std::int64_t head_parameters(const Architecture& a) {
     return a.kind == ModuleKind::language_model && !a.tied_embeddings ? a.vocab * a.hidden : 0;
 }
 
+std::int64_t prediction_parameters(const Architecture& a) { return a.predicted_layers * 2 * a.hidden * a.hidden; }
+
 std::int64_t matrix_parameters(const Architecture& a) {
-    std::int64_t sum = embedding_parameters(a) + head_parameters(a) + outer_matrices(a);
+    std::int64_t sum = embedding_parameters(a) + head_parameters(a) + prediction_parameters(a) + outer_matrices(a);
     for (std::int64_t layer = 0; layer < a.layers; ++layer) sum += layer_parameters(a, layer);
     return sum;
 }
@@ -325,7 +327,8 @@ double layer_flops(const Architecture& a, std::int64_t layer, double tokens, dou
 
 double head_flops(const Architecture& a, double tokens) {
     if (a.kind != ModuleKind::language_model) return 0;
-    return 2 * tokens * static_cast<double>(a.vocab) * static_cast<double>(a.hidden);
+    const std::int64_t head = (1 + a.predicted_layers) * a.vocab * a.hidden + prediction_parameters(a);
+    return 2 * tokens * static_cast<double>(head);
 }
 
 std::int64_t projector_parameters(const ModelEdge& edge) {

@@ -120,9 +120,12 @@ std::vector<Operator> head_operators(const Architecture& network, const PassShap
         head.elementwise("cross entropy", costdb::ElementwiseKind::cross_entropy, (fused ? 6 : 12) * m * columns,
                          fused ? 2.0 : 5. / 3, {.rows = m, .columns = columns});
     };
-    if (pass != PassKind::forward) loss();
-    head.column_parallel("head", columns, network.hidden);
-    if (pass == PassKind::forward) {
+    // Of the blocks of multi-token prediction, each has the head once more, and a projection in front of it.
+    for (std::int64_t ahead = 0; ahead <= network.predicted_layers; ++ahead) {
+        if (ahead > 0) head.column_parallel("prediction in", network.hidden / layout.tp, 2 * network.hidden);
+        if (pass != PassKind::forward) loss();
+        head.column_parallel("head", columns, network.hidden);
+        if (pass != PassKind::forward) continue;
         loss();
         // Maximum, sum of exponentials and the label's logit are reduced over the vocabulary's parts, in fp32.
         for (int i = 0; i < 3; ++i) head.collective("loss sums", CollectiveKind::all_reduce, 1, 4);

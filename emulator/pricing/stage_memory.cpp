@@ -38,8 +38,12 @@ WeightGradientNeeds needs_around(const StepInput& input, const LayerRange& part,
     if (part.first == 0) needs.inputs += head_input(network, m, tp);
     if (part.first + part.count < network.layers) return needs;
     if (has_head(input.setup->model, part.module)) {
-        needs.inputs += layer_input(network, m, tp);
-        needs.gradients += head_activations(network, m, tp);
+        const std::int64_t times = 1 + network.predicted_layers;
+        needs.inputs += times * layer_input(network, m, tp);
+        needs.gradients += times * head_activations(network, m, tp);
+        // Of the projections of multi-token prediction.
+        needs.inputs += 2 * network.predicted_layers * layer_input(network, m, tp);
+        needs.gradients += network.predicted_layers * layer_input(network, m, tp);
     }
     for (const ModelEdge& edge : input.setup->model.edges) {
         if (edge.from != part.module || edge.projector_in == 0 || !trains_projector(input.setup->model, edge)) continue;
@@ -213,7 +217,8 @@ private:
         Held around{width * layer_input(network, m, split_among(tp)) + context_bytes, {}, {}};
         if (part.first == 0) around.before += width * head_input(network, m, tp);
         if (part.first + part.count == network.layers && has_head(setup_.model, part.module)) {
-            around.before += width * kept_logits(network, m, tp, setup_.recipe);
+            around.before += width * (1 + network.predicted_layers) * kept_logits(network, m, tp, setup_.recipe);
+            around.before += width * prediction_activations(network, m, split_among(tp));
             workspace_ = std::max(workspace_, width * head_backward_workspace(network, m));
         }
         around.at = around.before;
@@ -290,6 +295,12 @@ WeightGroup& group_of(RankParameters& rank, const PlacedModule& module) {
     return rank.groups.emplace_back(WeightGroup{copies, stride, false, module.own.in_phases});
 }
 
+// Of the output head, and of multi-token prediction, whose blocks read the embedding. What is elsewhere is copied.
+std::int64_t last_parameters(const Architecture& network, bool has_embedding) {
+    const bool copies = !has_embedding && (network.tied_embeddings || network.predicted_layers > 0);
+    return head_parameters(network) + prediction_parameters(network) + (copies ? embedding_parameters(network) : 0);
+}
+
 void add_part(const StepInput& input, const LayerRange& part, const PlacedModule& placed, RankParameters& rank,
               std::map<std::size_t, Seen>& seen) {
     const Module& module = input.setup->model.modules[part.module];
@@ -308,11 +319,10 @@ void add_part(const StepInput& input, const LayerRange& part, const PlacedModule
         if (module.adapters) adapters += adapter_parameters(network, i, *module.adapters).common(tp);
     }
     const bool first = part.first == 0, last = part.first + part.count == network.layers;
-    const bool tied = network.tied_embeddings && has_head(input.setup->model, part.module);
+    const bool head = has_head(input.setup->model, part.module);
     if (first) own += embedding_parameters(network) / tp;
-    if (last && has_head(input.setup->model, part.module))
-        own += tied && !first ? embedding_parameters(network) / tp : head_parameters(network) / tp;
-    if (tied && first != last) {
+    if (last && head) own += last_parameters(network, first) / tp;
+    if (head && (network.tied_embeddings || network.predicted_layers > 0) && first != last) {
         rank.shares_embedding = true;
         rank.tied = embedding_parameters(network) / tp;
     }

@@ -123,7 +123,7 @@ public:
         if (is_last() && has_head(model_, part_.module))
             add(
                 loss, [&] { return head_operators(network(), shape(), layout(), *outside, execution_); }, behind,
-                head_parameters(network()));
+                head_parameters(network()) + prediction_parameters(network()));
     }
 
     /// Projectors behind the last block, and what copies give.

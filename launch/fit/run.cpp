@@ -123,19 +123,31 @@ BuiltLayers built_of(const TitanLaunch& l, const workloads::Model& model) {
     return l.pp > 1 ? built_layers(l) : BuiltLayers{{model.modules[model.backbone()].architecture.layers}, {0}, {}};
 }
 
-// Layers of the backbone by stage as --layers takes them; multi-token prediction counts as layers where it is.
+// Blocks of multi-token prediction are as the last block is (core_v0.16.1 gpt_layer_specs.py get_gpt_mtp_block_spec).
+void add_predicted(std::int64_t mtp, workloads::Architecture& a) {
+    if (!a.layer_pattern.empty() && a.layer_pattern.find_first_not_of("LF") != std::string::npos)
+        fail(ErrorKind::limit,
+             "--mtp-num-layers: multi-token prediction of a model whose blocks have one part each is not emulated");
+    if (!a.layer_pattern.empty()) {
+        const std::string once = a.layer_pattern;
+        while (std::ssize(a.layer_pattern) < a.layers) a.layer_pattern += once;
+        a.layer_pattern.append(static_cast<std::size_t>(mtp), a.layer_pattern.back());
+    }
+    if (a.moe && is_moe_layer(a, a.layers - 1) && a.moe->every == 1) a.moe->moe_layers += mtp;
+    a.layers += mtp;
+    a.predicted_layers = mtp;
+}
+
+// Layers of the backbone by stage as --layers takes them, multi-token prediction among them.
 std::string layers_text(BuiltLayers built, workloads::Model& model, Run& run) {
     if (const auto why = empty_stage(built, model)) fail(ErrorKind::limit, "{}", *why);
     const std::int64_t mtp = std::accumulate(built.mtp.begin(), built.mtp.end(), std::int64_t{0});
     for (std::size_t s = 0; s < built.layers.size(); ++s) built.layers[s] += built.mtp[s];
-    auto& backbone = model.modules[model.backbone()].architecture;
-    backbone.layers += mtp;
     if (mtp > 0) {
-        if (backbone.moe && backbone.moe->every == 1) backbone.moe->moe_layers += mtp;
-        assume(run, {Effect::more, "multi-token prediction without its own embedding and logits", "--mtp-num-layers"},
-               fmt::format("multi-token prediction counts as {} layers more; its projection and its own logits are not "
-                           "counted",
-                           mtp));
+        add_predicted(mtp, model.modules[model.backbone()].architecture);
+        run.assumed.push_back(fmt::format(
+            "{} {} of multi-token prediction on the last stage: projection, logits{} of its own are counted", mtp,
+            mtp == 1 ? "layer" : "layers", built.layers.size() > 1 ? " and a copy of the embedding" : ""));
     }
     return partition::text_of({{"", built.layers}});
 }

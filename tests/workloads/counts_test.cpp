@@ -172,3 +172,12 @@ TEST_CASE("a projector has one linear layer or two") {
     CHECK(projector_parameters(two) == 5120 * 5120 + 5120 * 3584);
     CHECK(projector_parameters({}) == 0);
 }
+
+TEST_CASE("multi-token prediction has a projection and the head once more") {
+    const Architecture one = architecture("llama3-8b");
+    Architecture two = one;
+    two.predicted_layers = 1;
+    CHECK(matrix_parameters(two) - matrix_parameters(one) == 2LL * 4096 * 4096);
+    CHECK(head_flops(two, 10) == 2 * head_flops(one, 10) + 2.0 * 10 * 2 * 4096 * 4096);
+    CHECK(prediction_parameters(one) == 0);
+}

@@ -34,6 +34,9 @@
 // Heads after  16 m h/t + 4 m F/t    input, output of the norm before and after its modulation, condition, shift, scale
 // a backbone                         and gate, output in front of the gate; both sides of the activation
 //              + 2 m (c + i)/t       before the first block: the condition and what is predicted (head_input)
+// Predicted    blocks of multi-token prediction, each + 12 m h/t beside its block: inputs of the norms of its
+// layers       embedding and of the hidden state, both normed side by side, inputs of the last norm and of the head
+//              (Megatron-LM core_v0.16.1 core/transformer/multi_token_prediction.py)
 //              Embedding, modulation vectors of a sample and statistics of rows are not counted. Blocks of ViT and
 //              diffusion transformers are line by line in docs/memory.md, held to what PyTorch saves for them by
 //              tests/python/torch/activations_torch_test.py. The one multimodal run that was measured is
@@ -113,6 +116,9 @@ struct WeightGradientNeeds {
 /// projection, 4 m F/t, of experts 4 m j f/t.
 [[nodiscard]] Bytes layer_backward_workspace(const Architecture& network, std::int64_t layer, std::int64_t positions,
                                              std::int64_t tp);
+
+/// What blocks of multi-token prediction keep beside their blocks and logits, per GPU: 12 m h/t each.
+[[nodiscard]] Bytes prediction_activations(const Architecture& network, std::int64_t positions, std::int64_t tp);
 
 /// Kept by the output head between forward and backward, per GPU: bf16 logits, 2 m V/t.
 [[nodiscard]] Bytes head_activations(const Architecture& network, std::int64_t positions, std::int64_t tp);

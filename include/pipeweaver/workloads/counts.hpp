@@ -137,7 +137,11 @@ struct Context {
 [[nodiscard]] double layer_flops(const Architecture& architecture, std::int64_t layer, double tokens, double pairs,
                                  const Context& context = {});
 
-/// Forward FLOPs of the output head (0 where absent; a tied head counts).
+/// Parameters of the projections in front of the blocks of multi-token prediction, 2h x h each.
+[[nodiscard]] std::int64_t prediction_parameters(const Architecture& architecture);
+
+/// Forward FLOPs of the output head (0 where absent; a tied head counts), once more for each block of multi-token
+/// prediction, with its projection.
 [[nodiscard]] double head_flops(const Architecture& architecture, double tokens);
 
 /// Parameters in the matrices of block `layer` that are applied to a sample's conditioning vector (in a head: to a

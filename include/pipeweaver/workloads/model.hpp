@@ -117,6 +117,9 @@ struct Architecture {
     /// full attention, then a feed-forward (a mixture where `moe` has one). Alone, in Megatron-LM's letters: M linear
     /// attention, * full attention, - feed-forward, E mixture of experts.
     std::string layer_pattern;
+    /// Of `layers`, the last ones that predict a token further ahead each (multi-token prediction, arXiv 2412.19437
+    /// section 2.2): behind a projection of the last block's output beside an embedding, and with logits of their own.
+    std::int64_t predicted_layers = 0;
     std::int64_t cross_attention_dim = 0;     ///< width of the keys' source; 0: no cross attention
     std::int64_t cross_attention_layers = 0;  ///< of `layers`, those with cross instead of self attention (Llama 3.2
                                               ///< vision: see is_cross_layer); 0: every layer, if it has any

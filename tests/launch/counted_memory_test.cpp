@@ -1,0 +1,92 @@
+// What a launch says beside its layers, in the memory that is told for it.
+#include "pipeweaver/base/parallel.hpp"
+#include "pipeweaver/launch/check.hpp"
+#include "pipeweaver/workloads/catalogue.hpp"
+#include "pipeweaver/workloads/counts.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+
+using namespace pipeweaver;
+
+namespace {
+
+const std::string step_of_4096 =
+    "--seq-length 4096 --micro-batch-size 1 --global-batch-size 64 --bf16 --hidden-dropout 0 ";
+const std::string on_four_ranks = step_of_4096 + "--pipeline-model-parallel-size 4 ";
+const std::string rotary = "--position-embedding-type rope ";
+
+launch::Checked of_model(const std::string& model, const std::string& text, const std::string& cluster = "h200-sxm:8") {
+    launch::CheckAsked asked;
+    asked.said = launch::read_words(launch::Dialect::megatron_arguments, text, "--args");
+    asked.cluster = cluster;
+    asked.model = model;
+    return launch::check(asked, in_order);
+}
+
+const launch::RankUse& last_of(const launch::Checked& checked) { return checked.fit->ranks.back(); }
+
+bool says(const std::vector<std::string>& sentences, const std::string& words) {
+    return std::any_of(sentences.begin(), sentences.end(),
+                       [&](const std::string& one) { return one.find(words) != std::string::npos; });
+}
+
+}  // namespace
+
+TEST_CASE(
+    "multi-token prediction adds a block, a projection, a copy of the embedding and its logits to the last rank") {
+    const auto without = of_model("llama3-8b", on_four_ranks + rotary);
+    const auto with = of_model("llama3-8b", on_four_ranks + rotary + "--mtp-num-layers 1");
+    REQUIRE(with.fit);
+    const auto& network = workloads::model("llama3-8b").modules[0].architecture;
+    const std::int64_t h = network.hidden, v = network.vocab, m = 4096;
+    const std::int64_t more = layer_parameters(network, 0) + 2 * h * h + v * h;
+    CHECK(last_of(with).weights - last_of(without).weights == Bytes{2 * more});
+    CHECK(last_of(with).gradients - last_of(without).gradients == Bytes{4 * more});
+    CHECK(last_of(with).optimizer - last_of(without).optimizer == Bytes{12 * more});
+    // Logits once more, in 16 bits and in 32, and six values of a position beside the block.
+    CHECK(last_of(with).activations - last_of(without).activations > Bytes{6 * m * v + 12 * m * h});
+    CHECK(with.fit->ranks[0].peak == without.fit->ranks[0].peak);
+    CHECK(with.fit->step > without.fit->step);
+    CHECK(says(with.assumed, "1 layer of multi-token prediction on the last stage"));
+    CHECK(with.fit->doubts.size() == without.fit->doubts.size());
+}
+
+TEST_CASE("without a pipeline the embedding is there, and multi-token prediction copies none") {
+    const auto without = of_model("llama3-8b", step_of_4096 + rotary + "--use-distributed-optimizer");
+    const auto with = of_model("llama3-8b", step_of_4096 + rotary + "--use-distributed-optimizer --mtp-num-layers 1");
+    REQUIRE(with.fit);
+    const auto& network = workloads::model("llama3-8b").modules[0].architecture;
+    const std::int64_t more = layer_parameters(network, 0) + 2 * network.hidden * network.hidden;
+    CHECK(last_of(with).weights - last_of(without).weights == Bytes{2 * more});
+}
+
+TEST_CASE("models that mix linear and full attention are judged, with multi-token prediction, recomputation and LoRA") {
+    for (const char* model : {"qwen3.5-27b-llm", "qwen3-next-80b-a3b"})
+        for (const char* more : {"", "--mtp-num-layers 1", "--mtp-num-layers 2", "--recompute-granularity selective",
+                                 "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1",
+                                 "--tuner-type lora --lora-rank 8 --mtp-num-layers 1"}) {
+            CAPTURE(model);
+            CAPTURE(more);
+            const auto checked = of_model(model,
+                                          on_four_ranks + rotary + "--moe-token-dispatcher-type alltoall " +
+                                              "--expert-model-parallel-size 1 " + more,
+                                          "h200-sxm:32");
+            CHECK(checked.constructs());
+            REQUIRE(checked.fit);
+            CHECK(last_of(checked).peak > Bytes{});
+        }
+}
+
+TEST_CASE("a block of multi-token prediction of a hybrid is as its last one") {
+    const auto without = of_model("qwen3.5-27b-llm", on_four_ranks + rotary);
+    const auto with = of_model("qwen3.5-27b-llm", on_four_ranks + rotary + "--mtp-num-layers 1");
+    REQUIRE(with.fit);
+    const auto& network = workloads::model("qwen3.5-27b-llm").modules[0].architecture;
+    const std::int64_t last = layer_parameters(network, network.layers - 1);
+    CHECK(block_kind(network, network.layers - 1) == workloads::BlockKind::plain);
+    const std::int64_t more = last + 2 * network.hidden * network.hidden + network.vocab * network.hidden;
+    CHECK(last_of(with).weights - last_of(without).weights == Bytes{2 * more});
+}
