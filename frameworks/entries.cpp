@@ -19,7 +19,6 @@ Entry bridge() {
             .defaults = {{"model.bf16", "true", "model.fp16"},
                          {"ddp.use_distributed_optimizer", "true"},
                          {"model.cross_entropy_loss_fusion", "true"},
-                         {"model.cross_entropy_fusion_impl", "te"},
                          {"model.hidden_dropout", "0"}},
             .meanings = {},
             .named = {"recipe", "recipe-name", "recipe_name", "config-file", "config_file"},
@@ -29,7 +28,8 @@ Entry bridge() {
             .model = {},
             .packs = {},
             .refused = {},
-            .source = "NVIDIA-NeMo/Megatron-Bridge 067f987d: training/mixed_precision.py, recipes/"};
+            .source =
+                "NVIDIA-NeMo/Megatron-Bridge 067f987d: training/mixed_precision.py, recipes/, models/gpt_provider.py"};
 }
 
 // Megatron-SWIFT: defaults of its own arguments, before Megatron-LM's.

@@ -143,6 +143,9 @@ void reduced_at_the_end(RunRecipe& run) {
     run.recipe.kept.logit = 8;
 }
 
+// torchtitan's registry of 2026: logits are made chunk by chunk and kept in 16 bits at most (ChunkedLossWrapper).
+void chunked_loss(RunRecipe& run) { run.recipe.kept.logit = 2; }
+
 constexpr auto sayings = std::to_array<Said>({
     {"distributed optimizer", shares_out_optimizer},
     {"hsdp", hybrid_shards},
@@ -157,6 +160,7 @@ constexpr auto sayings = std::to_array<Said>({
     {"ulysses", [](RunRecipe& run) { run.ring = false; }},
     {"dropout 0.1", with_dropout},
     {"driver 580, pytorch 2.13", two_generations_behind},
+    {"driver 580, pytorch 2.13", chunked_loss},
     {"deepep", sent_once},
     {"hybridep", sent_once},
     {"alltoall", sent_to_each_expert},

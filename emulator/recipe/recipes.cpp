@@ -47,7 +47,7 @@ constexpr std::array shipped{
         "about": "PyTorch FSDP2 without torch.compile: every norm and activation in kernels of its own",
         "source": "torch.distributed.fsdp.fully_shard; torchtitan's logs, KempnerForge",
         "extends": "torch-fsdp2",
-        "kept": {"gate": "separate"},
+        "kept": {"gate": "separate", "logit_bytes": 16},
         "kernels": {"products": 0.93, "attention_after_ampere": 2.2, "memory_bound": 2.9, "traffic": 1},
         "runs": {"a100_sxm": 3, "b200": 9, "h200_sxm": 3},
         "host": {"layer_ns": 600000}})",

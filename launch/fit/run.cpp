@@ -201,12 +201,15 @@ void put_states(const MegatronLaunch& l, Recipe& recipe) {
     if (!half) recipe.execution.products = costdb::Dtype::fp32;
 }
 
-// What the loss keeps of a logit: of 16 bits alone where Transformer Engine computes it; Megatron Core's own keeps the
-// softmax in 32 besides, and its fused one, as compiled, two copies more.
+// What the loss keeps of a logit: of 16 bits alone where Transformer Engine computes it, nothing where it is one with
+// the head's product; Megatron Core's own keeps the softmax in 32 besides, and its fused one, as compiled, two copies
+// more.
 void put_kept(const MegatronLaunch& l, Recipe& recipe) {
     constexpr std::int64_t by_engine = 2, own = 6, own_fused = 11;
-    const bool is_engines = l.fused_loss && l.fused_loss_by != "native";
-    recipe.kept.logit = !l.fused_loss ? own : is_engines ? by_engine : own_fused;
+    recipe.kept.logit = !l.fused_loss                 ? own
+                        : l.fused_loss_by == "linear" ? 0
+                        : l.fused_loss_by == "te"     ? by_engine
+                                                      : own_fused;
     if (parse_number("hidden-dropout", l.hidden_dropout, 0, 1) > 0) recipe.kept.masks = 1;
 }
 
@@ -353,12 +356,10 @@ namespace {
 
 // What a configuration by name compiles is not known: it is counted as compiled.
 Recipe recipe_of(const TitanLaunch& l, const FitAsked& asked, bool is_named) {
-    constexpr std::int64_t eager_logit = 14;  // 16 bits, their copy in 32, its log-softmax, the gradient
     const bool is_eager = !l.compiled && !is_named;
     Recipe recipe = emulator::find_recipe(!asked.recipe.empty() ? asked.recipe
                                           : is_eager            ? "torch-fsdp2-eager"
                                                                 : "torch-fsdp2");
-    if (is_eager) recipe.kept.logit = eager_logit;
     const bool keeps = l.reshard == "never" || (l.reshard == "default" && l.pp > 1);
     recipe.zero = l.shards(asked.gpus) * l.cp == 1 ? 0 : keeps ? 2 : 3;
     // Between a pipeline's microbatches nothing is reduced: their sum is whole, in 32 bits.

@@ -35,6 +35,7 @@ constexpr std::array set_by_others{
     SetElsewhere{Dialect::bridge_overrides, "model.expert_model_parallel_size", Effect::less},
     SetElsewhere{Dialect::bridge_overrides, "peft", Effect::less},
     SetElsewhere{Dialect::bridge_overrides, "optimizer.use_precision_aware_optimizer", Effect::less},
+    SetElsewhere{Dialect::bridge_overrides, "model.cross_entropy_fusion_impl", Effect::less},
     SetElsewhere{Dialect::titan_settings, "activation_checkpoint", Effect::either, "activation-checkpoint:KIND"},
     SetElsewhere{Dialect::titan_settings, "training.seq_len", Effect::either},
     SetElsewhere{Dialect::titan_settings, "training.local_batch_size", Effect::either},

@@ -55,6 +55,8 @@ TEST_CASE("logits are as wide as the loss has them, and whole where they are not
     const std::int64_t v = gated().vocab;
     CHECK(kept_logits(gated(), m, tp, parsed(R"(,"kept":{"logit_bytes":10})")) == Bytes{10 * m * v / tp});
     CHECK(kept_logits(gated(), m, tp, parsed(R"(,"kept":{"logits":"whole","logit_bytes":8})")) == Bytes{8 * m * v});
+    CHECK(kept_logits(gated(), m, tp, find_recipe("torch-fsdp2-eager")) == Bytes{16 * m * v / tp});
+    CHECK(kept_logits(gated(), m, tp, find_recipe("torch-fsdp2")) == Bytes{2 * m * v / tp});
 }
 
 TEST_CASE("what a recipe says of memory is read as it is written") {

@@ -46,6 +46,14 @@ TEST_CASE("a row's source says its recipe") {
     CHECK(recipe_on_h100(tuning).recipe.name == "megatron-core-plain");
 }
 
+TEST_CASE("a loss in chunks keeps no logits in 32 bits, one of eager PyTorch does") {
+    const auto logit = [](const std::string& note) {
+        return recipe_on_h100(of("pytorch/torchtitan branches", note)).recipe.kept.logit;
+    };
+    CHECK(logit("eager, SDPA") == 16);
+    CHECK(logit("eager, SDPA, driver 580, PyTorch 2.13") == 2);
+}
+
 TEST_CASE("a source that no entry names has the recipe that its device's runs were fitted with") {
     CHECK(name_of_recipe("mine") == "megatron-core-overlap");
     CHECK(stack_of(of("mine")).known_kinds);

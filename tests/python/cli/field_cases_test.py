@@ -250,6 +250,29 @@ def test_what_the_loss_and_dropout_keep_is_as_the_flags_say(pipeweaver, tmp_path
     assert masks == pytest.approx(2 * 4096 * 4096 * 8, rel=0.1)
 
 
+def test_megatron_bridge_fuses_its_loss_by_megatron_cores_own_kernel(pipeweaver, tmp_path):
+    """GPTModelProvider of 0.3 to 0.6 turns the fusion on and leaves cross_entropy_fusion_impl at "native"."""
+    sizes = "model.seq_length=4096 train.micro_batch_size=1 train.global_batch_size=8 "
+    on = ["--cluster", "h100-sxm:8", "--model", "llama3-8b"]
+
+    def answer(more):
+        return script(pipeweaver, tmp_path, BRIDGE + sizes + more, *on)
+    by = "model.cross_entropy_fusion_impl="
+    default, native, engines = (answer(more)["memory"] for more in ("", by + "native", by + "te"))
+    assert default == native
+    assert default["peak_bytes"] - engines["peak_bytes"] == pytest.approx(9 * 4096 * 128256, rel=0.1)
+
+
+@pytest.mark.parametrize("samples, measured", [(16, 43.45), (32, 70.79)])
+def test_an_eager_loss_keeps_what_was_measured(pipeweaver, samples, measured):
+    """Qwen3-32B on FSDP4 x TP8, eager (torchtitan PR#1690): GiB of a GPU."""
+    text = pipeweaver("emulate", "--cluster", "h100-sxm:32", "--model", "qwen3-32b", "--recipe", "torch-fsdp2-eager",
+                      "--tp", 8, "--pp", 1, "--dp", 4, "--zero", 3, "--recompute", "full", "--dataset", "constant-4096",
+                      "--microbatch-tokens", 4096 * samples, "--microbatches", 1, "--any-memory", "--json")
+    rank = json.loads(text)["replicas"][0]["ranks"][0]
+    assert rank["memory"]["peak_bytes"] / GIB == pytest.approx(measured, rel=0.05)
+
+
 @pytest.mark.parametrize("size, layers", [("small", 4), ("big", 8), ("biggest", 8), ("other", 2)])
 def test_of_a_case_the_arm_counts_that_its_word_has(pipeweaver, tmp_path, size, layers):
     head = (f'S={size}\ncase "$S" in\n  small) L=4 ;;\n  (large | big*)\n    L=8\n    ;;\n  *) L=2;;\nesac\n'
