@@ -29,7 +29,36 @@ Entry bridge() {
             .packs = {},
             .refused = {},
             .source =
-                "NVIDIA-NeMo/Megatron-Bridge 067f987d: training/mixed_precision.py, recipes/, models/gpt_provider.py"};
+                "NVIDIA-NeMo/Megatron-Bridge 067f987d: training/mixed_precision.py, recipes/, models/gpt_provider.py",
+            .recipes = {"{recipe}", "{recipe-name}", "{recipe_name}"}};
+}
+
+// Its own program has flags for what is said most; the data's length counts.
+Entry bridge_runner() {
+    Entry entry = bridge();
+    entry.programs = {"run_recipe.py"};
+    entry.source = "NVIDIA-NeMo/Megatron-Bridge v0.6.0: scripts/training/run_recipe.py, recipe_metadata.py";
+    entry.recipes.push_back("{model}_{mode}_config");
+    entry.recipe_words = {{"lora", "peft"}, {"dora", "peft"}};
+    entry.flags = {{"gb", "train.global_batch_size"},
+                   {"global_batch_size", "train.global_batch_size"},
+                   {"mb", "train.micro_batch_size"},
+                   {"micro_batch_size", "train.micro_batch_size"},
+                   {"sl", "dataset.seq_length"},
+                   {"seq_length", "dataset.seq_length"},
+                   {"tp", "model.tensor_model_parallel_size"},
+                   {"tensor_model_parallel_size", "model.tensor_model_parallel_size"},
+                   {"pp", "model.pipeline_model_parallel_size"},
+                   {"pipeline_model_parallel_size", "model.pipeline_model_parallel_size"},
+                   {"cp", "model.context_parallel_size"},
+                   {"context_parallel_size", "model.context_parallel_size"},
+                   {"vp", "model.virtual_pipeline_model_parallel_size"},
+                   {"virtual_pipeline_model_parallel_size", "model.virtual_pipeline_model_parallel_size"},
+                   {"ep", "model.expert_model_parallel_size"},
+                   {"expert_model_parallel_size", "model.expert_model_parallel_size"},
+                   {"etp", "model.expert_tensor_parallel_size"},
+                   {"expert_tensor_parallel_size", "model.expert_tensor_parallel_size"}};
+    return entry;
 }
 
 // Megatron-SWIFT: defaults of its own arguments, before Megatron-LM's.
@@ -97,7 +126,8 @@ Entry titan() {
             .model = "config",
             .packs = {},
             .refused = {},
-            .source = "torchtitan 0.3.0: torchtitan/config, torchtitan/models/*/config_registry.py"};
+            .source = "torchtitan 0.3.0: torchtitan/config, torchtitan/models/*/config_registry.py",
+            .recipes = {"{module}/{config}", "{MODULE}/{CONFIG}"}};
 }
 
 Entry refused(std::string_view name, std::vector<std::string_view> programs, std::string_view why) {
@@ -122,7 +152,7 @@ std::vector<Entry> all_entries() {
         "AutoModel "
         "and scripts of Hugging Face's Trainer; `pipeweaver emulate` takes its degrees as options";
     std::vector<Entry> all{
-        swift(), multimodal(), titan(),
+        swift(), multimodal(), titan(), bridge_runner(),
         refused("verl", {"verl.trainer.main_ppo", "verl.trainer.main_ppo_split", "verl.trainer.sft_trainer"}, degrees)};
     for (const std::vector<Entry>& some : {llama_factory_entries(), sharded_swift_entries(), veomni_entries(),
                                            automodel_entries(), hugging_face_entries()})

@@ -135,6 +135,7 @@ Rows titan_rows() {
         {titan_settings, "quantize.*", either, states},
         {titan_settings, "model.converters", either, network},
         {titan_settings, "loss.*", either, loss},
+        {titan_settings, "loss", less, "a loss in chunks holds a part of the logits"},
         {titan_settings, "lora.*", less, adapters},
         {titan_settings, "model_override.*", either, network},
     };

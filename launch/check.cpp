@@ -36,6 +36,9 @@ const Framework& framework_of(const CheckAsked& asked) {
     return framework;
 }
 
+// Whether what is named may set more than is said.
+bool sets_others(const SaidLaunch& said) { return !said.named.empty() && !said.knows_named; }
+
 }  // namespace
 
 Checked begun(const CheckAsked& asked) {
@@ -76,8 +79,8 @@ void append(std::vector<Open> more, std::vector<Open>& open) {
 }
 
 FitAsked fit_asked(const CheckAsked& asked, const Checked& checked, workloads::Model model) {
-    return {asked.cluster, checked.gpus,   std::move(model),         asked.dataset, asked.recipe, asked.seed,
-            asked.batch,   asked.assigned, !asked.said.named.empty()};
+    return {asked.cluster, checked.gpus, std::move(model), asked.dataset,          asked.recipe,
+            asked.seed,    asked.batch,  asked.assigned,   sets_others(asked.said)};
 }
 
 namespace {
@@ -159,7 +162,7 @@ MegatronLaunch read_megatron_on(const CheckAsked& asked) {
 void decide_construction(const CheckAsked& asked, const MegatronLaunch* launch, const BrokenWith& broken_with,
                          Checked& checked) {
     std::vector<Open> open;
-    if (!asked.said.named.empty())
+    if (sets_others(asked.said))
         for (const std::string& name : settings_that_mend(asked.said, launch, checked.broken, broken_with)) {
             open.push_back(set_elsewhere(asked.said, {}, frameworks::Effect::either));
             open.back().setting = name;
@@ -188,16 +191,17 @@ void decide_fit(const CheckAsked& asked, const workloads::Model& model, Checked&
     std::vector<Open> open = not_modelled(asked.said, {!asked.model.empty(), model.backbone() > 0});
     append(open_of(fit.doubts), open);
     append(shorter_samples(asked), open);
-    if (!asked.said.named.empty()) append(memory_set_elsewhere(asked.said), open);
+    if (sets_others(asked.said)) append(memory_set_elsewhere(asked.said), open);
     decide(verdict_of(fit, *checked.error, open), turning(fit, *checked.error, open), checked);
 }
 
 // Sizes that a recipe or a model by name has, and that are not at hand: nothing can be said without them.
 std::vector<Open> missing_sizes(const SaidLaunch& said, const MegatronLaunch& l) {
     std::vector<Open> open;
-    const std::string whose = !said.named.empty()         ? said.named
-                              : !said.named_model.empty() ? fmt::format("model '{}'", said.named_model)
-                                                          : std::string();
+    const bool has_model = said.knows_named && !said.named_model.empty();
+    const std::string whose = !said.named.empty() && !has_model ? said.named
+                              : !said.named_model.empty()       ? fmt::format("model '{}'", said.named_model)
+                                                                : std::string();
     if (whose.empty()) return open;
     const auto missing = [&](const char* setting, const std::string& give) {
         open.push_back({written(l.dialect, setting), whose + " sets it", give});

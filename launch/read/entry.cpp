@@ -1,6 +1,6 @@
 #include "launch/read/entry.hpp"
 
-#include "launch/read/arithmetic.hpp"
+#include "launch/read/shell/arithmetic.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/frameworks/launcher.hpp"
 
@@ -13,21 +13,10 @@ namespace pipeweaver::launch {
 
 namespace {
 
-// The value of "--name value" or "--name=value".
-std::optional<std::string> value_of(const std::vector<Word>& words, std::string_view name) {
-    const std::string flag = "--" + std::string(name);
-    for (std::size_t i = 0; i < words.size(); ++i) {
-        const std::string& word = words[i].text;
-        if (word.starts_with(flag + "=")) return word.substr(flag.size() + 1);
-        if (word == flag && i + 1 < words.size()) return words[i + 1].text;
-    }
-    return std::nullopt;
-}
-
 // The value of the first of these that is said.
 std::optional<std::string> first_of(const std::vector<Word>& words, const std::vector<std::string_view>& names) {
     for (const std::string_view name : names)
-        if (auto value = value_of(words, name)) return value;
+        if (auto value = flag_value(words, name)) return value;
     return std::nullopt;
 }
 
@@ -67,7 +56,7 @@ std::optional<SaidCount> said_to(const frameworks::Launcher& launcher, std::stri
     std::string dashed = as_name;
     std::replace(dashed.begin(), dashed.end(), '_', '-');
     for (const std::string& spelling : {as_name, dashed})
-        if (const auto value = value_of(words, spelling))
+        if (const auto value = flag_value(words, spelling))
             return SaidCount{"--" + spelling + " " + *value, number_of(*value)};
     return std::nullopt;
 }
@@ -87,28 +76,31 @@ void put_gpus(const std::vector<Word>& words, SaidLaunch& said) {
     }
 }
 
-const frameworks::Entry* entry_of(const std::vector<Word>& words) {
-    std::vector<std::string> texts;
-    texts.reserve(words.size());
-    for (const Word& word : words) texts.push_back(word.text);
-    return frameworks::entry_of(texts);
-}
-
 }  // namespace
 
+std::optional<std::string> flag_value(const std::vector<Word>& words, std::string_view name) {
+    const std::string flag = "--" + std::string(name);
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        const std::string& word = words[i].text;
+        if (word.starts_with(flag + "=")) return word.substr(flag.size() + 1);
+        if (word == flag && i + 1 < words.size()) return words[i + 1].text;
+    }
+    return std::nullopt;
+}
+
 void refuse_entry(const std::vector<Word>& words, const std::string& from) {
-    const frameworks::Entry* found = entry_of(words);
+    const frameworks::Entry* found = entry_started(words);
     if (found != nullptr && !found->refused.empty())
         fail(ErrorKind::input, "{}: launches {}, which is not read: {}", from, found->name, found->refused);
 }
 
 void put_entry(const std::vector<Word>& words, SaidLaunch& said) {
-    const frameworks::Entry* found = entry_of(words);
+    const frameworks::Entry* found = entry_started(words);
     put_gpus(words, said);
     said.entry = found != nullptr && found->dialect == said.dialect ? found : frameworks::entry_of(said.dialect);
     if (said.entry == nullptr) return;
     said.named = what_is_named(*said.entry, words, said.variables);
-    if (!said.entry->model.empty()) said.named_model = value_of(words, said.entry->model).value_or(std::string());
+    if (!said.entry->model.empty()) said.named_model = flag_value(words, said.entry->model).value_or(std::string());
 }
 
 }  // namespace pipeweaver::launch

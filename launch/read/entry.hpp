@@ -3,10 +3,15 @@
 
 #include "launch/read/words.hpp"
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace pipeweaver::launch {
+
+/// The value of "--name value" or "--name=value"; none: it is not said.
+[[nodiscard]] std::optional<std::string> flag_value(const std::vector<Word>& words, std::string_view name);
 
 /// Throws Error{input} where the words start an entry that is not read, by its name.
 void refuse_entry(const std::vector<Word>& words, const std::string& from);

@@ -2,6 +2,8 @@
 #include "launch/read/script.hpp"
 
 #include "launch/read/entry.hpp"
+#include "launch/read/guess.hpp"
+#include "launch/read/recipe.hpp"
 #include "launch/read/sharded_words.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
@@ -58,6 +60,7 @@ SaidLaunch read_script(std::string_view text, const std::string& name, std::opti
         put_entry(*chosen, said);
     }
     for (std::string& note : notes_of_repeated(best.dialect, said.settings)) said.notes.push_back(std::move(note));
+    put_recipe(*chosen, said);
     if (others > 1)
         said.notes.push_back(fmt::format("{} commands of {} launch something: the one at line {} is read", others, name,
                                          chosen->front().line));

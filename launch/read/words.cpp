@@ -1,7 +1,6 @@
 #include "launch/read/words.hpp"
 
 #include "launch/read/megatron_table.hpp"
-#include "launch/read/sharded_words.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/frameworks/sharded.hpp"
 #include "pipeweaver/launch/megatron.hpp"
@@ -87,12 +86,53 @@ void require_known(const Word& word, const std::string& name, const std::string&
              where, name, word.unknown);
 }
 
+// The setting that a flag of the program says ("-tp 2", "--seq_length=4096"); none: it is no such flag. `value` is set
+// to the word that has its value.
+std::optional<Setting> said_by_flag(const std::vector<Word>& words, std::size_t at, const Word*& value) {
+    const frameworks::Entry* const entry = entry_started(words);
+    const std::string& word = words[at].text;
+    if (entry == nullptr || !word.starts_with('-')) return std::nullopt;
+    const std::size_t equals = std::min(word.find('='), word.size());
+    std::string name = word.substr(0, equals).substr(word.starts_with("--") ? 2 : 1);
+    std::replace(name.begin(), name.end(), '-', '_');
+    for (const auto& [flag, setting] : entry->flags) {
+        if (flag != name) continue;
+        const bool is_joined = equals < word.size();
+        if (!is_joined && at + 1 == words.size()) return std::nullopt;
+        value = is_joined ? &words[at] : &words[at + 1];
+        return Setting{std::string(setting), {is_joined ? word.substr(equals + 1) : value->text}, {}};
+    }
+    return std::nullopt;
+}
+
+// Overrides, and flags of the program that say some of them.
+std::vector<Setting> overrides_among(const std::vector<Word>& words, const std::string& from) {
+    std::vector<Setting> settings;
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        const Word* value = &words[i];
+        auto one = override_of(words[i], {});
+        if (!one) one = said_by_flag(words, i, value);
+        if (!one) continue;
+        one->where = where_of(words[i], from);
+        if (is_known(Dialect::bridge_overrides, one->name)) require_known(*value, one->name, one->where);
+        settings.push_back(std::move(*one));
+    }
+    return settings;
+}
+
 }  // namespace
 
 std::string_view name_of(Dialect dialect) {
     constexpr std::array<std::string_view, 4> names{"Megatron-LM's arguments", "Megatron-Bridge's overrides",
                                                     "torchtitan's settings", "a sharded trainer's settings"};
     return names[static_cast<std::size_t>(dialect)];
+}
+
+const frameworks::Entry* entry_started(const std::vector<Word>& words) {
+    std::vector<std::string> texts;
+    texts.reserve(words.size());
+    for (const Word& word : words) texts.push_back(word.text);
+    return frameworks::entry_of(texts);
 }
 
 bool is_known(Dialect dialect, const std::string& name) {
@@ -102,15 +142,12 @@ bool is_known(Dialect dialect, const std::string& name) {
 
 std::vector<Setting> settings_of(Dialect dialect, const std::vector<Word>& words, const std::string& from,
                                  std::vector<std::string>& notes) {
+    if (dialect == Dialect::bridge_overrides) return overrides_among(words, from);
     std::vector<Setting> settings;
     bool open = false;  // values of the last flag may follow
     for (const Word& word : words) {
         const std::string where = where_of(word, from);
-        if (dialect == Dialect::bridge_overrides) {
-            auto one = override_of(word, where);
-            if (one && is_known(dialect, one->name)) require_known(word, one->name, where);
-            if (one) settings.push_back(std::move(*one));
-        } else if (auto kind = kind_of(dialect, word, where)) {
+        if (auto kind = kind_of(dialect, word, where)) {
             settings.push_back(std::move(*kind));
             open = false;
         } else if (is_flag(word.text)) {
@@ -153,49 +190,6 @@ Guess guess_of(Dialect dialect, const std::vector<Word>& words) {
         found.known += one && is_known(dialect, one->name) ? 1U : 0U;
     }
     return found;
-}
-
-Guess guess(const std::vector<Word>& words) {
-    Guess best{Dialect::sharded_settings, sharded_settings_among(words)};
-    if (best.known > 0) return best;
-    for (const Dialect dialect : {Dialect::megatron_arguments, Dialect::bridge_overrides, Dialect::titan_settings})
-        if (const Guess one = guess_of(dialect, words); one.known > best.known) best = one;
-    return best;
-}
-
-SaidLaunch read_words(Dialect dialect, std::string_view text, const std::string& from) {
-    std::vector<Word> words;
-    Word word;
-    bool inside = false;
-    char quote = 0;
-    for (std::size_t at = 0; at < text.size(); ++at) {
-        const char c = text[at];
-        if (c == '$' && quote != '\'')
-            fail(ErrorKind::input, "{}: has a variable at '{}'; allowed are plain values, variables belong in a script",
-                 from, text.substr(at, 12));
-        if (quote == 0 && std::isspace(static_cast<unsigned char>(c)) != 0) {
-            if (inside) words.push_back(std::exchange(word, {}));
-            inside = false;
-            continue;
-        }
-        inside = true;
-        if (c == '\\' && quote != '\'' && at + 1 < text.size()) {
-            if (text[++at] != '\n') word.text += text[at];
-        } else if (quote == 0 && (c == '"' || c == '\'')) {
-            quote = c;
-        } else if (c == quote) {
-            quote = 0;
-        } else {
-            word.text += c;
-        }
-    }
-    if (quote != 0) fail(ErrorKind::input, "{}: a quote {} is not closed", from, quote);
-    if (inside) words.push_back(word);
-    SaidLaunch said{dialect, from, {}, {}, {}};
-    said.settings = settings_of(dialect, words, from, said.notes);
-    said.entry = frameworks::entry_of(dialect);
-    for (std::string& note : notes_of_repeated(dialect, said.settings)) said.notes.push_back(std::move(note));
-    return said;
 }
 
 }  // namespace pipeweaver::launch

@@ -29,15 +29,17 @@ struct Word {
 /// Sentences of settings that a dialect knows and that are given several times with different values.
 [[nodiscard]] std::vector<std::string> notes_of_repeated(Dialect dialect, const std::vector<Setting>& settings);
 
-/// The dialect that has the most settings among the words, and how many of them it knows.
+/// A dialect, and how many settings of it are known.
 struct Guess {
     Dialect dialect = Dialect::megatron_arguments;
     std::size_t known = 0;
 };
-[[nodiscard]] Guess guess(const std::vector<Word>& words);
 
 /// How many settings of a dialect are among the words.
 [[nodiscard]] Guess guess_of(Dialect dialect, const std::vector<Word>& words);
+
+/// The entry whose program the words start; null: none has such a program.
+[[nodiscard]] const frameworks::Entry* entry_started(const std::vector<Word>& words);
 
 /// Whether a dialect's table has the name.
 [[nodiscard]] bool is_known(Dialect dialect, const std::string& name);

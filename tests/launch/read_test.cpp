@@ -1,5 +1,5 @@
 // Launches as they are read: words, scripts, and their settings.
-#include "launch/read/arithmetic.hpp"
+#include "launch/read/shell/arithmetic.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/launch/megatron.hpp"
 #include "pipeweaver/launch/model.hpp"

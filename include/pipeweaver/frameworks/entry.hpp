@@ -59,7 +59,11 @@ struct Entry {
     std::vector<std::string_view> common_programs{};
     std::vector<VariableSetting> by_variables{};
     std::vector<std::string_view> refused_by{};  ///< variables that make another trainer of it, which is not read
-    bool named_by_program = false;               ///< the program is what `names` calls, and sets what it does not say
+    /// How the name of a recipe is made of flags and, in capital letters, variables: "{model}_{mode}_config".
+    std::vector<std::string_view> recipes{};
+    std::vector<std::pair<std::string_view, std::string_view>> recipe_words{};  ///< what is called otherwise in it
+    std::vector<std::pair<std::string_view, std::string_view>> flags{};  ///< of the program, and the settings they say
+    bool named_by_program = false;  ///< the program is what `names` calls, and sets what it does not say
 };
 
 [[nodiscard]] std::span<const Entry> entries();

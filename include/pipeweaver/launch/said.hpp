@@ -46,6 +46,7 @@ struct SaidLaunch {
     std::string not_at_hand{};  ///< of `notes`, the first of a file that the script sources and that is not there
     const frameworks::Entry* entry = nullptr;  ///< what the command starts; null: a program without a row
     std::string named{};        ///< what sets all that is not said: "recipe 'x'"; empty: nothing, defaults count
+    bool knows_named = false;   ///< what it sets is among the settings, in front
     std::string named_model{};  ///< the model that the launch names, as it does; empty: none
     std::int64_t gpus = 0;      ///< that its launcher starts processes on; 0: not said in plain numbers
     std::string says_gpus{};    ///< "--nproc_per_node 8, --nnodes 4"

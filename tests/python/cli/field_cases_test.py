@@ -143,6 +143,36 @@ def test_a_size_that_the_recipe_has_is_asked_for(pipeweaver, tmp_path):
     assert "--model" in answer["open"][0]["give"]
 
 
+def test_what_a_known_recipe_sets_is_taken_and_gives_way_to_the_launch(pipeweaver, tmp_path):
+    run = "torchrun --nproc_per_node 8 scripts/training/run_recipe.py --recipe qwen3_8b_sft_config "
+    on = ["--cluster", "h100-sxm:8"]
+    answer = script(pipeweaver, tmp_path, run, *on)
+    assert answer["layout"]["tp"] == 4 and answer["verdict"] in ("fits", "close") and answer["open"] == []
+    assert any("as Megatron-Bridge 0.6.0 has it" in one for one in answer["assumed"])
+    assert "model 'Qwen/Qwen3-8B' is taken as qwen3-8b of the catalogue" in answer["assumed"]
+    answer = script(pipeweaver, tmp_path, run + "-tp 2 model.context_parallel_size=2", *on)
+    assert (answer["layout"]["tp"], answer["layout"]["cp"]) == (2, 2)
+
+
+def test_a_rule_that_a_known_recipe_breaks_is_broken(pipeweaver, tmp_path):
+    run = "python scripts/training/run_recipe.py --recipe qwen3_8b_sft_config -pp 5 -tp 1"
+    answer = script(pipeweaver, tmp_path, run, "--cluster", "h100-sxm:40", "--rules-only")
+    assert answer["verdict"] == "does-not-construct" and answer["open"] == []
+
+
+def test_sizes_that_a_known_recipe_does_not_say_are_asked_for(pipeweaver, tmp_path):
+    answer = script(pipeweaver, tmp_path, "python scripts/training/run_recipe.py --recipe olmoe_7b_sft_config",
+                    "--cluster", "h100-sxm:8")
+    assert answer["verdict"] == "undecided" and opened(answer) == ["model.num_layers"]
+
+
+def test_a_registry_configuration_is_known_by_its_name(pipeweaver, tmp_path):
+    answer = script(pipeweaver, tmp_path, "MODULE=llama3 CONFIG=llama3_8b ./run_train.sh --training.seq_len 4096",
+                    "--cluster", "h100-sxm:8")
+    assert answer["verdict"] in ("fits", "close") and answer["layout"]["dp"] == 8
+    assert any("as torchtitan 0.3.0 has it" in one for one in answer["assumed"])
+
+
 def test_the_first_line_says_what_is_assumed(pipeweaver, tmp_path):
     file = tmp_path / "launch.sh"
     file.write_text("torchrun pretrain_gpt.py --seq-length 8192 --micro-batch-size 4 --global-batch-size 64\n")

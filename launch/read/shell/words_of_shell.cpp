@@ -1,5 +1,5 @@
 // Words of a shell's command: text in quotes or without, and what is put in.
-#include "launch/read/reader.hpp"
+#include "launch/read/shell/reader.hpp"
 #include "pipeweaver/base/error.hpp"
 
 #include <utility>

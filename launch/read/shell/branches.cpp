@@ -1,4 +1,4 @@
-#include "launch/read/branches.hpp"
+#include "launch/read/shell/branches.hpp"
 
 #include <algorithm>
 #include <string>

@@ -1,6 +1,6 @@
-#include "launch/read/pipes.hpp"
+#include "launch/read/shell/pipes.hpp"
 
-#include "launch/read/arithmetic.hpp"
+#include "launch/read/shell/arithmetic.hpp"
 
 #include <algorithm>
 #include <cctype>

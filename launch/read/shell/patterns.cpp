@@ -1,4 +1,4 @@
-#include "launch/read/patterns.hpp"
+#include "launch/read/shell/patterns.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "launch/read/arithmetic.hpp"
+#include "launch/read/shell/arithmetic.hpp"
 
 #include <cctype>
 #include <charconv>

@@ -1,7 +1,7 @@
 // The commands of a script.
-#include "launch/read/conditions.hpp"
-#include "launch/read/patterns.hpp"
-#include "launch/read/reader.hpp"
+#include "launch/read/shell/conditions.hpp"
+#include "launch/read/shell/patterns.hpp"
+#include "launch/read/shell/reader.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
 

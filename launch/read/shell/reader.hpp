@@ -5,8 +5,8 @@
 // for variables and commands in expansions.cpp.
 #pragma once
 
-#include "launch/read/branches.hpp"
 #include "launch/read/script.hpp"
+#include "launch/read/shell/branches.hpp"
 #include "launch/read/words.hpp"
 
 #include <cstddef>

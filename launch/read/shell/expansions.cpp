@@ -1,8 +1,8 @@
 // What stands for text in a shell's words: parts and defaults of variables, sums, and what plain commands print.
-#include "launch/read/arithmetic.hpp"
-#include "launch/read/patterns.hpp"
-#include "launch/read/pipes.hpp"
-#include "launch/read/reader.hpp"
+#include "launch/read/shell/arithmetic.hpp"
+#include "launch/read/shell/patterns.hpp"
+#include "launch/read/shell/pipes.hpp"
+#include "launch/read/shell/reader.hpp"
 
 #include <algorithm>
 #include <optional>

@@ -1,5 +1,5 @@
 // What sets variables: assignments, loops over rows and `read`.
-#include "launch/read/reader.hpp"
+#include "launch/read/shell/reader.hpp"
 #include "pipeweaver/base/error.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include "launch/read/conditions.hpp"
+#include "launch/read/shell/conditions.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -1,0 +1,20 @@
+#include "launch/read/guess.hpp"
+
+#include "launch/read/recipe.hpp"
+#include "launch/read/sharded_words.hpp"
+
+#include <cstddef>
+
+namespace pipeweaver::launch {
+
+Guess guess(const std::vector<Word>& words) {
+    Guess best{Dialect::sharded_settings, sharded_settings_among(words)};
+    if (best.known > 0) return best;
+    constexpr std::size_t by_recipe = 4;  // settings that the name of a recipe is worth
+    if (const auto dialect = dialect_by_recipe(words)) return {*dialect, guess_of(*dialect, words).known + by_recipe};
+    for (const Dialect dialect : {Dialect::megatron_arguments, Dialect::bridge_overrides, Dialect::titan_settings})
+        if (const Guess one = guess_of(dialect, words); one.known > best.known) best = one;
+    return best;
+}
+
+}  // namespace pipeweaver::launch

@@ -1,0 +1,117 @@
+#include "launch/read/recipe.hpp"
+
+#include "launch/read/entry.hpp"
+#include "pipeweaver/frameworks/recipe.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <string_view>
+
+namespace pipeweaver::launch {
+
+namespace {
+
+// What stands for "{model}" in a name: the value of --model, or of a variable where it is in capital letters.
+std::optional<std::string> part_of_name(std::string_view part, const std::vector<Word>& words,
+                                        const Variables& variables) {
+    const bool is_variable = part.find_first_of("abcdefghijklmnopqrstuvwxyz") == std::string_view::npos;
+    if (!is_variable) return flag_value(words, part);
+    const auto found = variables.find(std::string(part));
+    return found == variables.end() ? std::nullopt : std::optional(found->second);
+}
+
+// "{model}_{mode}_config" with what the launch says; none: it does not say all of it.
+std::optional<std::string> name_by(const frameworks::Entry& entry, std::string_view pattern,
+                                   const std::vector<Word>& words, const Variables& variables) {
+    std::string name;
+    while (!pattern.empty()) {
+        const std::size_t open = std::min(pattern.find('{'), pattern.size());
+        name += pattern.substr(0, open);
+        pattern.remove_prefix(open);
+        if (pattern.empty()) break;
+        const std::size_t close = pattern.find('}');
+        auto part = part_of_name(pattern.substr(1, close - 1), words, variables);
+        if (!part) return std::nullopt;
+        for (const auto& [said, as] : entry.recipe_words)
+            if (*part == said) part = as;
+        name += *part;
+        pattern.remove_prefix(close + 1);
+    }
+    return name;
+}
+
+struct NamedRecipe {
+    std::string name;
+    frameworks::Recipe recipe;
+};
+
+// None: none is named, or none that is known.
+std::optional<NamedRecipe> recipe_named(const frameworks::Entry& entry, const std::vector<Word>& words,
+                                        const Variables& variables) {
+    for (const std::string_view pattern : entry.recipes) {
+        auto name = name_by(entry, pattern, words, variables);
+        if (!name) continue;
+        if (auto recipe = frameworks::recipe_called(entry.dialect, *name))
+            return NamedRecipe{std::move(*name), std::move(*recipe)};
+    }
+    return std::nullopt;
+}
+
+// The last value of a setting; empty: it is not said.
+std::string last_value(const std::vector<Setting>& settings, std::string_view name) {
+    const auto found =
+        std::find_if(settings.rbegin(), settings.rend(), [&](const Setting& one) { return one.name == name; });
+    return found == settings.rend() || found->values.empty() ? std::string() : found->values.front();
+}
+
+// Where the launch says other degrees, the layout is the recipe's for these, if it has one
+// (scripts/training/recipe_runner.py, sync_model_pipeline_layout).
+void put_layout(const frameworks::Recipe& recipe, const std::string& where, const std::vector<Setting>& said,
+                std::vector<Setting>& all) {
+    constexpr std::string_view ranks = "model.pipeline_model_parallel_size",
+                               chunks = "model.virtual_pipeline_model_parallel_size",
+                               layout = "model.pipeline_model_parallel_layout";
+    if (last_value(said, ranks).empty() && last_value(said, chunks).empty()) return;
+    std::vector<Setting> both = all;
+    both.insert(both.end(), said.begin(), said.end());
+    const auto count = [&](std::string_view name) {
+        const std::string value = last_value(both, name);
+        return value.empty() || value == "null" || value == "None" ? std::string("1") : value;
+    };
+    const std::string name = fmt::format("{}@{}x{}", layout, count(ranks), count(chunks));
+    for (const auto& [setting, value] : recipe.settings)
+        if (setting == name) all.push_back({std::string(layout), {std::string(value)}, where});
+}
+
+}  // namespace
+
+std::optional<Dialect> dialect_by_recipe(const std::vector<Word>& words) {
+    const frameworks::Entry* const started = entry_started(words);
+    if (started != nullptr) return started->recipes.empty() ? std::nullopt : std::optional(started->dialect);
+    const frameworks::Entry* const any = frameworks::entry_of(Dialect::bridge_overrides);
+    return recipe_named(*any, words, {}) ? std::optional(any->dialect) : std::nullopt;
+}
+
+void put_recipe(const std::vector<Word>& words, SaidLaunch& said) {
+    if (said.entry == nullptr) return;
+    const auto named = recipe_named(*said.entry, words, said.variables);
+    if (!named) return;
+    const frameworks::Recipe& recipe = named->recipe;
+    said.named = fmt::format("{} '{}'", said.entry->names, named->name);
+    said.knows_named = true;
+    said.notes.push_back(
+        fmt::format("{} is as {} has it, where the launch says nothing else", said.named, recipe.package));
+    if (last_value(said.settings, "model.num_layers").empty()) said.named_model = recipe.model;
+    const std::string where = fmt::format("{} of {}", said.named, recipe.package);
+    std::vector<Setting> all;
+    for (const auto& [name, value] : recipe.settings)
+        if (name.find('@') == std::string_view::npos) all.push_back({std::string(name), {std::string(value)}, where});
+    put_layout(recipe, where, said.settings, all);
+    said.settings.insert(said.settings.begin(), std::make_move_iterator(all.begin()),
+                         std::make_move_iterator(all.end()));
+}
+
+}  // namespace pipeweaver::launch

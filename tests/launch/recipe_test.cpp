@@ -1,0 +1,106 @@
+// Recipes that launches name: what these set, by frameworks' tables.
+#include "pipeweaver/frameworks/recipe.hpp"
+
+#include "launch/rules/layout_text.hpp"
+#include "pipeweaver/frameworks/memory_setting.hpp"
+#include "pipeweaver/launch/megatron.hpp"
+#include "pipeweaver/launch/said.hpp"
+#include "pipeweaver/launch/titan.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+using namespace pipeweaver;
+using launch::Dialect;
+
+namespace {
+
+launch::SaidLaunch run_recipe(const std::string& words) {
+    return launch::read_script("torchrun --nproc_per_node=8 scripts/training/run_recipe.py " + words + "\n", "a.sh");
+}
+
+}  // namespace
+
+TEST_CASE("a recipe's values stand in front of the launch's, which count") {
+    const auto said = run_recipe("--recipe qwen25_vl_7b_sft_config model.tensor_model_parallel_size=4");
+    CHECK(said.knows_named);
+    CHECK(said.named == "recipe 'qwen25_vl_7b_sft_config'");
+    CHECK(said.named_model == "Qwen/Qwen2.5-VL-7B-Instruct");
+    const auto l = launch::read_megatron(said);
+    CHECK(l.tp == 4);
+    CHECK(l.micro_batch == 2);
+    CHECK(l.global_batch == 32);
+    CHECK(l.seq_length == 4096);
+    CHECK(l.fused_loss_by == "native");
+    CHECK(l.bf16);
+    CHECK(l.distributed_optimizer);
+    CHECK(launch::read_megatron(run_recipe("--recipe qwen25_vl_7b_sft_config")).tp == 2);
+}
+
+TEST_CASE("the recipe's program has flags, and makes names of a model and a mode") {
+    const auto said = run_recipe("--model qwen25_vl_7b --mode lora -pp 2 --seq_length=8192 -mb 1 train.train_iters=5");
+    CHECK(said.named == "recipe 'qwen25_vl_7b_peft_config'");
+    const auto l = launch::read_megatron(said);
+    CHECK(l.lora_rank == 32);
+    CHECK(l.pp == 2);
+    CHECK(l.seq_length == 8192);
+    CHECK(l.micro_batch == 1);
+}
+
+TEST_CASE("of a recipe with layouts by degrees the one of the launch's degrees counts") {
+    const std::string name = "--recipe kimi_k2_pretrain_config ";
+    CHECK(launch::read_megatron(run_recipe(name)).layout.starts_with("Et*4|t*4|"));
+    CHECK(launch::read_megatron(run_recipe(name + "model.pipeline_model_parallel_size=8")).layout ==
+          "Et*8|t*8|t*8|t*8|t*8|t*8|t*8|t*5L");
+    CHECK(launch::read_megatron(run_recipe(name + "-pp 8 model.pipeline_model_parallel_layout=null")).layout.empty());
+}
+
+TEST_CASE("a recipe that no table has sets what is not known") {
+    const auto said = run_recipe("--recipe mine model.tensor_model_parallel_size=4");
+    CHECK_FALSE(said.knows_named);
+    CHECK(said.named == "recipe 'mine'");
+    CHECK(said.named_model.empty());
+}
+
+TEST_CASE("configurations of torchtitan's registry are known by module and name, or by variables") {
+    const auto said = launch::read_script("torchrun -m torchtitan.train --module llama3 --config llama3_70b\n", "a.sh");
+    const auto l = launch::read_titan(said);
+    CHECK(l.tp == 8);
+    CHECK(l.local_batch == 8);
+    CHECK(l.seq_len == 8192);
+    CHECK(l.checkpoint == "full");
+    CHECK_FALSE(l.compiled);
+    CHECK(said.named_model == "llama3-70b");
+    const auto other = launch::read_script(
+        "MODULE=\"llama3\" CONFIG=\"llama3_8b\" ./run_train.sh --training.local_batch_size 4\n", "a.sh");
+    CHECK(other.knows_named);
+    CHECK(launch::read_titan(other).local_batch == 4);
+    CHECK(launch::read_titan(other).checkpoint == "selective");
+}
+
+TEST_CASE("all that recipes set is read, or is known to change memory") {
+    for (const Dialect dialect : {Dialect::bridge_overrides, Dialect::titan_settings}) {
+        const auto names = frameworks::recipe_names(dialect);
+        CHECK(names.size() > 40);
+        for (const std::string_view name : names) {
+            CAPTURE(name);
+            const auto recipe = frameworks::recipe_called(dialect, name);
+            REQUIRE(recipe.has_value());
+            launch::SaidLaunch said{dialect, "recipe", {}, {}, {}};
+            for (const auto& [setting, value] : recipe->settings) {
+                const std::string known(setting.substr(0, setting.find('@')));
+                const bool is_read = dialect == Dialect::titan_settings ? launch::is_titan_setting(known)
+                                                                        : launch::is_megatron_setting(dialect, known);
+                CAPTURE(known);
+                CHECK((is_read || frameworks::memory_setting(dialect, known, {}, {}) != nullptr));
+                if (known.ends_with("layout")) CHECK(launch::layout_letters(std::string(value)).why_not.empty());
+                said.settings.push_back({known, {std::string(value)}, "recipe"});
+            }
+            if (dialect == Dialect::titan_settings)
+                CHECK_NOTHROW(static_cast<void>(launch::read_titan(said)));
+            else
+                CHECK_NOTHROW(static_cast<void>(launch::read_megatron(said)));
+        }
+    }
+}
