@@ -4,6 +4,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emulator/split.hpp"
+#include "pipeweaver/partition/partitioner_names.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/search/policies.hpp"
 #include "planner/given_schedule.hpp"
@@ -110,7 +111,7 @@ private:
     partition::Partition cut(const EmulationRequest& request) const {
         if (request.job.fixed) return request.job.fixed->partition;
         const std::string& name = request.job.partition;
-        const auto& cutter = partition::partitioner(name.empty() ? "megatron" : name);
+        const auto& cutter = partition::partitioner(name.empty() ? partition::megatron_partition : name);
         return partition::cut_as_asked(setup_, cut_on(request.job, request.cut_on.value_or(request.batch)),
                                        {&cutter, request.chunks_per_rank}, request.job.layouts);
     }

@@ -10,6 +10,11 @@
 - lines of C++ and Python with more than 120 characters
 - functions of C++ and Python with more than 50 lines, of tests, tools and studies with more than 60; a function that is
   one table of data has "Table:" in the comment above it, and any number
+- a namespace that is not its module's: a file of search/ opens pipeweaver::search or one inside it (of base/,
+  pipeweaver), and declares names of others without saying what they are; headers of production open none by `using`
+- names of policies, partitions and recomputations spelled outside their rows: other code has constants for them. What
+  frameworks call theirs is spelled in FRAMEWORKS; a name that is an ordinary word, too (PLAIN), counts where the line
+  speaks of a partition, policy or recomputation
 - places that catch an Error: what cannot be is a value. Commands, services, bindings and what is no product may, and
   the READERS
 - links of a page (*.md) to a file or a heading that is not there
@@ -42,13 +47,13 @@ ALLOWED = {
     "costdb": {"base", "workloads"},
     "schedule": {"base"},
     "emulator": {"base", "workloads", "costdb", "schedule"},
-    "validation": {"base", "workloads", "costdb", "emulator", "planner"},
+    "validation": {"base", "workloads", "costdb", "emulator", "partition", "search", "planner"},
     "partition": {"base", "workloads", "emulator"},
     "search": {"base", "schedule"},
     "planner": {"base", "workloads", "schedule", "emulator", "partition", "search"},
     "frameworks": {"base"},
     "launch": {"base", "workloads", "emulator", "partition", "planner", "frameworks"},
-    "emit": {"base", "workloads", "schedule", "emulator", "planner", "launch"},
+    "emit": {"base", "workloads", "schedule", "emulator", "search", "planner", "launch"},
     "measured": {"base", "workloads", "costdb", "schedule", "emulator", "partition", "planner", "emit"},
     "service": {"base", "workloads", "schedule", "emulator", "partition", "search", "planner", "emit"},
     "capacity": {"base", "workloads", "costdb", "schedule", "emulator", "partition", "planner", "emit"},
@@ -86,9 +91,25 @@ READERS = {
     "workloads/model_file.cpp",  # file and key of an architecture
 }
 
+# Names that are rows: of what, the rooms that may spell them, the file that does, and how a row begins.
+NAMES = [
+    ("policy", ("search/", "include/pipeweaver/search/"), "search/policies/policies.cpp", r'\{\{"([\w-]+)",'),
+    ("policy", ("search/", "include/pipeweaver/search/"), "include/pipeweaver/search/policy_names.hpp",
+     r'_policy = "([\w-]+)"'),
+    ("partition", ("partition/", "include/pipeweaver/partition/"), "partition/partitioners.cpp",
+     r'\.name = "([\w-]+)"'),
+    ("recomputation", ("emulator/step/stages.cpp",), "emulator/step/stages.cpp", r'\.name = "([\w-]+:?)"'),
+]
+FRAMEWORKS = ("frameworks", "launch")
+PLAIN = {"none", "half", "full", "offload", "encoders", "backbone", "modules", "megatron", "balanced", "uniform", "dip"}
+
 # Finding -> reason. Of a circle the rooms, sorted, one blank between them; a part of it is tolerated too. Of chains,
 # lines and functions the rule with a module or a top folder: "chain: planner", "lines: planner", "functions: planner".
-TOLERATED = {}
+# Of names the rule with the file.
+TOLERATED = {
+    "names: planner/opponents/opponents.cpp": "is written anew on a branch of its own",
+    "names: planner/targets/targets.cpp": "is written anew on a branch of its own",
+}
 
 
 class Tree:
@@ -364,12 +385,72 @@ def find_catches(tree, tolerated):
     for path in tree.files:
         if module_of(path) in CATCHERS or str(path) in tolerated:
             continue
-        code = NO_CODE.sub(lambda comment: "\n" * comment[0].count("\n"), text_of(tree.root / path))
+        code = code_of(tree.root / path)
         lines = [code.count("\n", 0, one.start()) + 1 for one in CATCH.finditer(code)]
         if str(path) not in READERS:
             found += [f"catches an Error, and is no reader: {path}:{line}" for line in lines]
         elif not lines:
             found.append(f"a reader that catches no Error any more: {path}")
+    return found
+
+
+def code_of(path):
+    """A source without comments, texts and directives, of which the lines are left."""
+    return NO_CODE.sub(lambda found: "\n" * found[0].count("\n"), text_of(path))
+
+
+def top_namespaces(code):
+    """(name, line, what is in it) of each namespace that is in no other; anonymous ones are of no name."""
+    found, end = [], 0
+    for opened in re.finditer(r"^(?:inline )?namespace\s*([\w:]*)\s*\{", code, re.MULTILINE):
+        if opened.start() < end:
+            continue
+        depth, end = 1, opened.end()
+        while depth > 0 and end < len(code):
+            depth += {"{": 1, "}": -1}.get(code[end], 0)
+            end += 1
+        found.append((opened[1], code.count("\n", 0, opened.start()) + 1, code[opened.end() : end - 1]))
+    return found
+
+
+ONLY_DECLARED = re.compile(r"(?:\s*(?:struct|class|enum class)\s+\w+(?:\s*:\s*[\w:]+)?\s*;)*\s*")
+
+
+def find_foreign_namespaces(tree, tolerated):
+    found = []
+    for path in tree.files:
+        module = module_of(path)
+        if module in NOT_PRODUCTION or str(path) in tolerated:
+            continue
+        code, own = code_of(tree.root / path), "pipeweaver" if module == "base" else f"pipeweaver::{module}"
+        found += [f"namespace {name} in {path}:{line}, which is of {own}"
+                  for name, line, within in top_namespaces(code)
+                  if name not in ("", own) and not name.startswith(f"{own}::") and not ONLY_DECLARED.fullmatch(within)]
+        if path.suffix == ".hpp":
+            found += [f"a header opens a namespace: {path}:{code.count(chr(10), 0, one.start()) + 1}"
+                      for one in re.finditer(r"^using namespace\b", code, re.MULTILINE)]
+    return found
+
+
+def row_names(tree):
+    """Of each row of NAMES the names and who may spell them."""
+    for kind, rooms, file, row in NAMES:
+        if (tree.root / file).is_file():
+            yield kind, rooms, set(re.findall(row, text_of(tree.root / file)))
+
+
+def find_spelled_names(tree, tolerated):
+    kinds = list(row_names(tree))
+    found = []
+    for path in tree.files:
+        if module_of(path) in (*BESIDE, *FRAMEWORKS) or f"names: {path}" in tolerated:
+            continue
+        for number, line in enumerate(text_of(tree.root / path).splitlines(), 1):
+            spelled = set(re.findall(r'"([\w-]+:?)"', line.partition("//")[0]))
+            if not re.search(r"partition(?!::)|polic|recompute", re.sub(r'"[^"]*"', "", line), re.IGNORECASE):
+                spelled -= PLAIN
+            found += [f'{kind} "{name}" spelled outside its row: {path}:{number}' for kind, rooms, names in kinds
+                      for name in sorted(spelled & names) if not str(path).startswith(rooms)]
     return found
 
 
@@ -405,7 +486,8 @@ def find_broken_links(tree, tolerated):
 
 
 CHECKS = [find_circles, find_edges, find_unused_headers, find_lonely_headers, find_long_chains, find_wide_folders,
-          find_long_lines, find_long_functions, find_catches, find_broken_links]
+          find_long_lines, find_long_functions, find_foreign_namespaces, find_spelled_names, find_catches,
+          find_broken_links]
 
 
 def find_stale(tree, tolerated):

@@ -1,5 +1,7 @@
 #include "validation/emulated_run.hpp"
 
+#include "pipeweaver/partition/partitioner_names.hpp"
+#include "pipeweaver/search/policy_names.hpp"
 #include "pipeweaver/workloads/cluster.hpp"
 #include "pipeweaver/workloads/model.hpp"
 
@@ -96,13 +98,12 @@ planner::EmulateOptions emulated_run(const TrainingRun& run) {
     if (!networks)
         options.job.partition = run.how.partition;
     else if (networks->layers.empty())
-        options.job.partition = "megatron";
+        options.job.partition = partition::megatron_partition;
     else
         options.layers = networks->layers;
     options.chunks = run.virtual_stages;
-    options.policy = run.virtual_stages > 1 ? "interleaved" : "1f1b";
-    options.recompute = networks ? planner::step_recompute_named(networks->recompute)
-                                 : planner::StepRecompute{.everywhere = recompute_of(run.recomputation)};
+    options.policy = run.virtual_stages > 1 ? search::interleaved_policy : search::one_f_one_b_policy;
+    options.recompute = {.everywhere = networks ? networks->recompute : recompute_of(run.recomputation)};
     options.any_memory = true;
     return options;
 }

@@ -8,6 +8,8 @@
 
 namespace pipeweaver::validation {
 
+using emulator::Recompute;
+
 namespace {
 
 // MLPerf Training 5.1's flux1: images of 256 x 256 pixels are 256 positions, the text is 256 (custom_flux.py).
@@ -137,7 +139,7 @@ constexpr std::array kinds{
                    .dataset = clips_of_the_row,
                    .recipe = "torch-fsdp2-eager",
                    .micro_batch = 1,
-                   .recompute = "full",
+                   .recompute = Recompute::full,
                    .assumed = "every block checkpointed, as DFM's training recipe does unless told otherwise; eager "
                               "PyTorch with FlashAttention 2"},
     MultimodalKind{
@@ -147,7 +149,7 @@ constexpr std::array kinds{
         .dataset = clips_of_the_row,
         .recipe = "megatron-core",
         .micro_batch = 1,
-        .recompute = "blocks:8",
+        .recompute = Recompute::blocks(8),
         .assumed = "8 blocks recomputed (conf/h100_perf_pretrain_mock.yaml); gradients reduced in one piece"},
     MultimodalKind{.name = "wan2114b",
                    .also = "fsdp=1",
@@ -198,7 +200,7 @@ constexpr std::array kinds{
                    .dataset = padded_to_the_row,
                    .recipe = graphs_of_attention,
                    .micro_batch = 1,
-                   .recompute = "selective",
+                   .recompute = Recompute::selective,
                    .assumed = "samples padded to the sequence; the encoder's layers and all experts wait for the "
                               "host, as those of megatron-core-plain do"},
     MultimodalKind{.name = "qwen3635ba3b",

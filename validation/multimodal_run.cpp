@@ -1,7 +1,6 @@
 #include "validation/multimodal_run.hpp"
 
 #include "pipeweaver/base/text.hpp"
-#include "pipeweaver/emulator/stages.hpp"
 #include "pipeweaver/workloads/batch.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
 #include "validation/multimodal_kinds.hpp"
@@ -16,6 +15,8 @@
 #include <utility>
 
 namespace pipeweaver::validation {
+
+using emulator::Recompute;
 
 namespace {
 
@@ -82,25 +83,25 @@ void hold_samples(const PublishedRun& row, MultimodalRun& run) {
 }
 
 // What a note says of gradient checkpointing in language model and encoder (ms-swift's scripts).
-constexpr std::array<std::pair<std::string_view, std::string_view>, 4> checkpointing{
-    {{"gc true, vgc true", "full"},
-     {"gc true, vgc false", "backbone"},
-     {"gc false, vgc true", "encoders"},
-     {"gc false, vgc false", "none"}}};
+constexpr std::array<std::pair<std::string_view, Recompute>, 4> checkpointing{
+    {{"gc true, vgc true", Recompute::full},
+     {"gc true, vgc false", Recompute::backbone},
+     {"gc false, vgc true", Recompute::encoders},
+     {"gc false, vgc false", Recompute::none}}};
 
 // The words of the row, or else its kind's; nothing: no setting has them.
-std::optional<std::string> recompute_of(const PublishedRun& row, const MultimodalKind& kind,
-                                        std::vector<std::string>& assumed) {
+std::optional<Recompute> recompute_of(const PublishedRun& row, const MultimodalKind& kind,
+                                      std::vector<std::string>& assumed) {
     const auto note = in_lower_case(row.note);
     for (const auto& [words, setting] : checkpointing)
-        if (contains(note, words)) return std::string(setting);
+        if (contains(note, words)) return setting;
     if (row.recompute.empty()) {
-        if (kind.recompute.empty()) assumed.emplace_back("no recomputation");
-        return std::string(kind.recompute.empty() ? "none" : kind.recompute);
+        if (!kind.recompute) assumed.emplace_back("no recomputation");
+        return kind.recompute.value_or(Recompute::none);
     }
     const auto text = in_lower_case(row.recompute);
-    if (text.starts_with("partial")) return "half";
-    return emulator::recompute_named(text) ? std::optional(text) : std::nullopt;
+    if (text.starts_with("partial")) return Recompute::half;
+    return emulator::recompute_named(text);
 }
 
 // The backbone's layers in each stage, encoders on the first or on a stage of their own.
@@ -141,11 +142,11 @@ MultimodalRow run_of(const PublishedRun& row, const MultimodalKind& kind) {
     run.lines = kind.lines;
     run.packing = kind.packing;
     hold_samples(row, run);
-    auto recompute = recompute_of(row, kind, run.assumed);
+    const auto recompute = recompute_of(row, kind, run.assumed);
     if (!recompute)
         return {std::nullopt, fmt::format("recompute '{}': allowed are {}", row.recompute,
                                           fmt::join(emulator::recompute_names(), ", "))};
-    run.recompute = std::move(*recompute);
+    run.recompute = *recompute;
     if (row.pp.value_or(1) > 1) {
         run.layers = layers_of(row, run.model, run.assumed);
         if (run.layers.empty()) return {std::nullopt, "a pipeline of several networks: its cut is not stated"};

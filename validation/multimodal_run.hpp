@@ -3,6 +3,7 @@
 #pragma once
 
 #include "pipeweaver/emulator/recipe.hpp"
+#include "pipeweaver/emulator/stages.hpp"
 #include "pipeweaver/validation/published_run.hpp"
 #include "pipeweaver/workloads/model.hpp"
 
@@ -19,10 +20,10 @@ struct MultimodalRun {
     std::string dataset;                       ///< as --dataset takes it
     std::optional<emulator::Recipe> recipe{};  ///< none: that of the source
     std::string packing{};                     ///< as --packing takes it
-    std::string recompute;                     ///< as --recompute takes it
-    std::string layers{};                      ///< as --layers takes it; empty: no pipeline
-    std::int64_t samples = 0;                  ///< of a microbatch
-    std::int64_t lines = 1;                    ///< samples that the row counts as one: of a packed sequence
+    emulator::Recompute recompute{};
+    std::string layers{};      ///< as --layers takes it; empty: no pipeline
+    std::int64_t samples = 0;  ///< of a microbatch
+    std::int64_t lines = 1;    ///< samples that the row counts as one: of a packed sequence
     std::vector<std::string> assumed{};
 };
 

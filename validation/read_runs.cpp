@@ -1,5 +1,6 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/emulator/stages.hpp"
 #include "pipeweaver/validation/published_run.hpp"
 
 #include <fmt/ranges.h>
@@ -141,7 +142,7 @@ void read_single_node(const CsvTable& table, std::vector<PublishedRun>& runs) {
         run.model = "GPT";
         run.gpu = "A100-SXM";
         run.dtype = "fp16";
-        run.recompute = "full";
+        run.recompute = name_of(emulator::Recompute::full);
         run.kv_heads = run.heads;
         if (run.hidden) run.ffn = 4 * *run.hidden;
         run.vocab = 50257;

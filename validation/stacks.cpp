@@ -63,7 +63,7 @@ constexpr std::array stacks{
     Stack{.source = "nanotron",
           .also = {},
           .recipe = "nanotron",
-          .partition = "balanced",
+          .partition = partition::balanced_partition,
           .memory = MemoryKind::reserved},
     Stack{.source = "llm-foundry", .also = {}, .recipe = "torch-fsdp1"},
     Stack{.source = "internevo", .also = {}, .recipe = "internevo"},

@@ -4,6 +4,7 @@
 
 #include "pipeweaver/base/units.hpp"
 #include "pipeweaver/emulator/recipe.hpp"
+#include "pipeweaver/partition/partitioner_names.hpp"
 #include "pipeweaver/validation/published_run.hpp"
 
 #include <cstdint>
@@ -22,9 +23,9 @@ struct Stack {
     std::string_view recipe;       ///< a shipped one; empty: that of the device (default_recipe)
     bool known_kinds = false;      ///< what the recipe was fitted on is all that it is asked for; else every kind
     std::int64_t micro_batch = 0;  ///< of rows that do not say; 0: refused
-    std::string_view partition = "uniform";       ///< how it cuts layers into stages
-    std::optional<emulator::StateBytes> state{};  ///< nothing: the recipe's
-    std::optional<int> zero{};                    ///< ZeRO's stage where notes name none; nothing: the recipe's
+    std::string_view partition = partition::uniform_partition;  ///< how it cuts layers into stages
+    std::optional<emulator::StateBytes> state{};                ///< nothing: the recipe's
+    std::optional<int> zero{};  ///< ZeRO's stage where notes name none; nothing: the recipe's
     emulator::MemoryKind memory = emulator::MemoryKind::allocated;  ///< what it prints as a GPU's peak
 };
 [[nodiscard]] const Stack& stack_of(const PublishedRun& row);
@@ -38,7 +39,7 @@ struct Stack {
 /// How a run was trained.
 struct RunRecipe {
     emulator::Recipe recipe;
-    std::string partition = "uniform";
+    std::string partition = partition::uniform_partition;
     bool ring = true;                ///< context parallelism by a ring, else by all-to-all
     Bandwidth network{};             ///< of a node; 0: the device's cluster's
     Bandwidth node_link{};           ///< of a GPU; 0: the device's cluster's

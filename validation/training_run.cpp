@@ -2,6 +2,7 @@
 
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emulator/in_situ.hpp"
+#include "pipeweaver/emulator/stages.hpp"
 #include "pipeweaver/workloads/cluster.hpp"
 #include "validation/parts.hpp"
 #include "validation/run_network.hpp"
@@ -179,14 +180,14 @@ Refusal recomputation_of(const PublishedRun& row, TrainingRun& run) {
     const auto text = in_lower_case(row.recompute);
     const bool known_kinds = stack_of(row).known_kinds;
     run.sequence_parallel = run.device != "a100_sxm" || !known_kinds || contains(text, "seq-parallel");
-    if (text == "full")
+    if (text == name_of(emulator::Recompute::full))
         run.recomputation = Recomputation::full;
-    else if (text.starts_with("selective"))
+    else if (text.starts_with(name_of(emulator::Recompute::selective)))
         run.recomputation =
             repeats_attention_alone(row, run) ? Recomputation::core_attention : Recomputation::selective;
     else if (text.starts_with("partial") && !known_kinds)
         run.recomputation = Recomputation::half;
-    else if (text.starts_with("none"))
+    else if (text.starts_with(name_of(emulator::Recompute::none)))
         run.recomputation = Recomputation::none;
     else if (!text.empty())
         return fmt::format("recompute '{}': allowed are full, selective, selective+seq-parallel and none",

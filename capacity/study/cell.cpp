@@ -4,6 +4,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emulator/in_situ.hpp"
 #include "pipeweaver/emulator/step_problem.hpp"
+#include "pipeweaver/partition/partitioner_names.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
@@ -23,7 +24,7 @@ using Microbatches = std::vector<workloads::Microbatch>;
 // Of all microbatches, wherever they run.
 double model_flops(const emulator::Setup& setup, const Microbatches& microbatches) {
     const auto alone = with_layout(setup, {});
-    const auto whole = partition::partitioner("megatron").make(alone, {}, 1);
+    const auto whole = partition::partitioner(partition::megatron_partition).make(alone, {}, 1);
     return emulator::model_flops(
         partition::step_input(alone, whole, partition::units(whole, alone.model, microbatches)));
 }

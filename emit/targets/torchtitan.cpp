@@ -2,6 +2,7 @@
 
 #include "emit/targets/launch_script.hpp"
 #include "emit/targets/module_names.hpp"
+#include "pipeweaver/search/policy_names.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,6 +13,7 @@
 namespace pipeweaver::emit {
 
 namespace fs = std::filesystem;
+using emulator::Recompute;
 using launch::Launch;
 
 namespace {
@@ -20,8 +22,9 @@ namespace {
 struct PolicyName {
     std::string_view policy, one_chunk, chunks;
 };
-constexpr std::array<PolicyName, 3> policy_names{
-    {{"1f1b", "1F1B", ""}, {"interleaved", "", "Interleaved1F1B"}, {"gpipe", "GPipe", "LoopedBFS"}}};
+constexpr std::array<PolicyName, 3> policy_names{{{search::one_f_one_b_policy, "1F1B", ""},
+                                                  {search::interleaved_policy, "", "Interleaved1F1B"},
+                                                  {search::gpipe_policy, "GPipe", "LoopedBFS"}}};
 
 std::string_view policy_name(const Launch& of) {
     for (const PolicyName& one : policy_names)
@@ -65,7 +68,7 @@ std::optional<std::string> unsaid_order(const Launch& of) {
     if (policy_name(of).empty())
         return fmt::format("it has no schedule for {} with {} chunks a rank", of.policy, of.split.chunks());
     const std::int64_t count = most_microbatches(of);
-    if (of.policy == "interleaved" && count % of.degrees.pp != 0)
+    if (of.policy == search::interleaved_policy && count % of.degrees.pp != 0)
         return fmt::format(
             "{} microbatches are no multiple of {} pipeline ranks: Interleaved1F1B would take them in other rounds "
             "than "
@@ -76,7 +79,8 @@ std::optional<std::string> unsaid_order(const Launch& of) {
 
 std::optional<std::string> broken_rule(const Launch& of) {
     if (auto why = unsaid_modules(of)) return why;
-    if (of.recompute != "none" && of.recompute != "selective" && of.recompute != "full")
+    if (const auto kind = emulator::recompute_named(of.recompute);
+        kind != Recompute::none && kind != Recompute::selective && kind != Recompute::full)
         return fmt::format("activation checkpoints are none, selective or full for every block alike, not {}",
                            of.recompute);
     if (of.degrees.expert_tp > 1)

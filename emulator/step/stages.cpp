@@ -19,67 +19,76 @@ bool trains(const workloads::Model& model, const LayerRange& part) {
 
 namespace {
 
-using Kind = Recompute::Kind;
+// A recomputation is a row: what it is called, who may choose it, and how much of a module it computes again.
+struct RecomputeRow {
+    std::string_view name;  // with a number, what stands before it
+    Recompute setting;
+    bool has_number = false;
+    bool for_plans = true;
 
-constexpr std::array<std::pair<std::string_view, Recompute>, 8> named{{{"none", Recompute::none},
-                                                                       {"selective", Recompute::selective},
-                                                                       {"core-attention", Recompute::core_attention},
-                                                                       {"half", Recompute::half},
-                                                                       {"full", Recompute::full},
-                                                                       {"offload", Recompute::offload},
-                                                                       {"encoders", Recompute::encoders},
-                                                                       {"backbone", Recompute::backbone}}};
-constexpr std::string_view before_number = "blocks:";
+    // How many of `count` blocks of the backbone, or of another module, are recomputed, in part or whole; `n` is
+    // Recompute::layers.
+    std::int64_t (*layers)(std::int64_t count, std::int64_t n, bool of_backbone);
+};
+
+std::int64_t no_blocks(std::int64_t, std::int64_t, bool) { return 0; }
+std::int64_t all_blocks(std::int64_t count, std::int64_t, bool) { return count; }
+std::int64_t half_of_blocks(std::int64_t count, std::int64_t, bool) { return (count + 1) / 2; }
+std::int64_t first_blocks(std::int64_t count, std::int64_t n, bool) { return std::min(count, n); }
+std::int64_t blocks_of_others(std::int64_t count, std::int64_t, bool of_backbone) { return of_backbone ? 0 : count; }
+std::int64_t blocks_of_backbone(std::int64_t count, std::int64_t, bool of_backbone) { return of_backbone ? count : 0; }
+
+constexpr std::array<RecomputeRow, 9> recompute_rows{
+    {{.name = "none", .setting = Recompute::none, .layers = no_blocks},
+     {.name = "selective", .setting = Recompute::selective, .layers = all_blocks},
+     {.name = "core-attention", .setting = Recompute::core_attention, .for_plans = false, .layers = all_blocks},
+     {.name = "half", .setting = Recompute::half, .layers = half_of_blocks},
+     {.name = "full", .setting = Recompute::full, .layers = all_blocks},
+     {.name = "offload", .setting = Recompute::offload, .for_plans = false, .layers = no_blocks},
+     {.name = "encoders", .setting = Recompute::encoders, .for_plans = false, .layers = blocks_of_others},
+     {.name = "backbone", .setting = Recompute::backbone, .for_plans = false, .layers = blocks_of_backbone},
+     {.name = "blocks:", .setting = Recompute::blocks(1), .has_number = true, .layers = first_blocks}}};
+
+const RecomputeRow& row_of(Recompute recompute) {
+    return *std::find_if(recompute_rows.begin(), recompute_rows.end(),
+                         [&](const RecomputeRow& row) { return row.setting.kind == recompute.kind; });
+}
+
+std::optional<std::int64_t> number_in(std::string_view text) {
+    std::int64_t n = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
+    if (error != std::errc{} || end != text.data() + text.size() || n < 1) return std::nullopt;
+    return n;
+}
 
 }  // namespace
 
 std::string name_of(Recompute recompute) {
-    for (const auto& [name, setting] : named)
-        if (setting == recompute) return std::string(name);
-    return fmt::format("{}{}", before_number, recompute.layers);
+    const RecomputeRow& row = row_of(recompute);
+    return row.has_number ? fmt::format("{}{}", row.name, recompute.layers) : std::string(row.name);
 }
 
 std::optional<Recompute> recompute_named(std::string_view name) {
-    for (const auto& [known, setting] : named)
-        if (known == name) return setting;
-    if (!name.starts_with(before_number)) return std::nullopt;
-    name.remove_prefix(before_number.size());
-    std::int64_t n = 0;
-    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), n);
-    if (error != std::errc{} || end != name.data() + name.size() || n < 1) return std::nullopt;
-    return Recompute::blocks(n);
+    for (const RecomputeRow& row : recompute_rows) {
+        if (!row.has_number && row.name == name) return row.setting;
+        if (!row.has_number || !name.starts_with(row.name)) continue;
+        const auto n = number_in(name.substr(row.name.size()));
+        return n ? std::optional(Recompute{row.setting.kind, *n}) : std::nullopt;
+    }
+    return std::nullopt;
 }
 
 std::vector<std::string> recompute_names() {
     std::vector<std::string> names;
-    names.reserve(named.size() + 1);
-    for (const auto& [name, setting] : named) names.emplace_back(name);
-    names.push_back(fmt::format("{}N", before_number));
+    for (const RecomputeRow& row : recompute_rows)
+        names.push_back(fmt::format("{}{}", row.name, row.has_number ? "N" : ""));
     return names;
 }
 
-bool is_for_plans(Recompute recompute) {
-    constexpr std::array<Kind, 4> emulated{Kind::offload, Kind::core_attention, Kind::encoders, Kind::backbone};
-    return std::find(emulated.begin(), emulated.end(), recompute.kind) == emulated.end();
-}
+bool is_for_plans(Recompute recompute) { return row_of(recompute).for_plans; }
 
 std::int64_t recomputed_layers(std::int64_t count, Recompute recompute, bool of_backbone) {
-    switch (recompute.kind) {
-        case Kind::half:
-            return (count + 1) / 2;
-        case Kind::full:
-        case Kind::selective:
-        case Kind::core_attention:
-            return count;
-        case Kind::blocks:
-            return std::min(count, recompute.layers);
-        case Kind::encoders:
-            return of_backbone ? 0 : count;
-        case Kind::backbone:
-            return of_backbone ? count : 0;
-        default:
-            return 0;
-    }
+    return row_of(recompute).layers(count, recompute.layers, of_backbone);
 }
 
 std::int64_t recomputed_layers(const workloads::Model& model, const LayerRange& part, Recompute recompute) {

@@ -4,6 +4,7 @@
 #include "pipeweaver/emulator/emulation.hpp"
 #include "pipeweaver/emulator/split.hpp"
 #include "pipeweaver/search/policies.hpp"
+#include "pipeweaver/search/policy_names.hpp"
 #include "pipeweaver/search/standing.hpp"
 
 #include <algorithm>
@@ -134,7 +135,8 @@ std::vector<PolicyRun*> take_over(std::vector<PolicyRun> before, std::vector<Pol
 // The dual queue first: it is as quick as any, and seldom far from the best. Those that were tried are taken out.
 template <class Apply>
 void apply_until_one_applies(std::vector<PolicyRun*>& left, const Apply& apply) {
-    std::stable_partition(left.begin(), left.end(), [](const PolicyRun* run) { return run->policy == "dual-queue"; });
+    std::stable_partition(left.begin(), left.end(),
+                          [](const PolicyRun* run) { return run->policy == search::dual_queue_policy; });
     std::size_t tried = 0;
     bool applies = false;
     while (!applies && tried < left.size()) {

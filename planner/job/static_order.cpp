@@ -2,6 +2,7 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/search/carry_over.hpp"
+#include "pipeweaver/search/policy_names.hpp"
 #include "planner/job/sample.hpp"
 #include "planner/replicas/assignment.hpp"
 #include "planner/schedule/schedule_step.hpp"
@@ -31,7 +32,7 @@ std::optional<Order> order_of(const Job& job, const partition::Partition& partit
                               const Executor& execute, const Time& time) {
     const ScheduledStep one =
         schedule_step(build(*job.setup, partition, batch, {.name = "search", .most_tasks = sizes.tasks}),
-                      short_search(job, {"dual-queue"}), execute, time);
+                      short_search(job, {search::dual_queue_policy}), execute, time);
     if (!one.found.schedule) return std::nullopt;
     return Order{one.searched().problem, *one.found.schedule, one.on_split, one.found.replay.makespan};
 }

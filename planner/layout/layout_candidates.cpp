@@ -1,6 +1,7 @@
 #include "planner/layout/layout_candidates.hpp"
 
 #include "pipeweaver/emulator/least_memory.hpp"
+#include "pipeweaver/partition/partitioner_names.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/partition/replicas.hpp"
 #include "pipeweaver/planner/targets.hpp"
@@ -226,7 +227,7 @@ std::optional<LayoutReason> LayoutCandidates::refusal(const Layout& layout) cons
 // Whatever the partition: no rank holds less than the mean of all.
 void LayoutCandidates::refuse_by_memory(LayoutCandidate& candidate) const {
     const Setup setup = in_layout(*request_.setup, candidate.as);
-    const auto by_parameters = partition::partitioner("megatron").make(setup, {}, 1);
+    const auto by_parameters = partition::partitioner(partition::megatron_partition).make(setup, {}, 1);
     Bytes sum;
     for (const StaticMemory& rank : held_always(setup, by_parameters.chains))
         sum += rank.weights + rank.gradients + rank.optimizer;

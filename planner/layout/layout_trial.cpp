@@ -1,9 +1,11 @@
 #include "planner/layout/layout_trial.hpp"
 
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/partition/partitioner_names.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/partition/replicas.hpp"
 #include "pipeweaver/planner/partition_choice.hpp"
+#include "pipeweaver/search/policy_names.hpp"
 #include "planner/schedule/schedule_step.hpp"
 #include "planner/way/run.hpp"
 #include "planner/way/settings.hpp"
@@ -21,7 +23,7 @@ using partition::Partition;
 
 namespace {
 
-constexpr std::string_view by_time = "dual-queue";
+constexpr const char* by_time = search::dual_queue_policy;
 
 // At most `count` of them, evenly spread.
 Microbatches sample_of(const Microbatches& all, std::size_t count) {
@@ -180,15 +182,17 @@ public:
 
     LayoutTrial run() {
         if (setup_.layout.pp == 1) {
-            try_cut("balanced", 1, {"1f1b"});
+            try_cut(partition::balanced_partition, 1, {search::one_f_one_b_policy});
         } else {
             // Of those that are priced kernel by kernel fewer cuts are tried.
-            if (whole_ || setup_.recipe.is_serial()) try_cut("first-stage", 1, {"1f1b"});
-            try_cut("balanced", 1, {"1f1b"});
-            try_cut("balanced", 2, {"interleaved"});
-            if (!only_launched_) try_cut("dip", 0, {});
+            if (whole_ || setup_.recipe.is_serial())
+                try_cut(partition::first_stage_partition, 1, {search::one_f_one_b_policy});
+            try_cut(partition::balanced_partition, 1, {search::one_f_one_b_policy});
+            try_cut(partition::balanced_partition, 2, {search::interleaved_policy});
+            if (!only_launched_) try_cut(partition::dip_partition, 0, {});
             if (whole_ && only_launched_)
-                for (const std::int64_t chunks : {4, 8}) try_cut("balanced", chunks, {"interleaved"});
+                for (const std::int64_t chunks : {4, 8})
+                    try_cut(partition::balanced_partition, chunks, {search::interleaved_policy});
         }
         std::stable_sort(ways_.begin(), ways_.end(), [](const auto& a, const auto& b) { return a.step < b.step; });
         const auto best =
@@ -210,7 +214,7 @@ private:
         if (!whole_) at_best(*known, policies.empty() ? std::string(by_time) : policies.front());
         const bool any_order = setup_.layout.pp > 1 && !only_launched_;
         if (policies.empty() || any_order) policies.emplace_back(by_time);
-        if (whole_ && setup_.layout.pp > 1 && policies.front() != by_time) policies.emplace_back("gpipe");
+        if (whole_ && setup_.layout.pp > 1 && policies.front() != by_time) policies.emplace_back(search::gpipe_policy);
         for (const std::string& policy : policies) {
             TriedPolicy way{.cut = cuts_.size() - 1, .policy = policy};
             if (run(way, {&*known}, menu, shares_)) ways_.push_back(std::move(way));
@@ -256,9 +260,10 @@ private:
         result_.shortage.reset();
         result_.partitions.push_back(cut);
         if (setup_.layout.pp == 1) return;  // any order takes as long
-        const bool dip_runs = std::any_of(ways_.begin(), ways_.end(),
-                                          [&](const TriedPolicy& other) { return cuts_[other.cut].name == "dip"; });
-        if (dip_runs && cut.name != "dip") result_.partitions.push_back(cuts_.back());
+        const bool dip_runs = std::any_of(ways_.begin(), ways_.end(), [&](const TriedPolicy& other) {
+            return cuts_[other.cut].name == partition::dip_partition;
+        });
+        if (dip_runs && cut.name != partition::dip_partition) result_.partitions.push_back(cuts_.back());
     }
 
     std::vector<Recompute> settings(const Partition& partition) const {

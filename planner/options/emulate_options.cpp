@@ -2,6 +2,7 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/partition/partitioner_names.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/ladder.hpp"
 #include "planner/options/given_assignment.hpp"
@@ -58,7 +59,7 @@ bool has_own_chunks(const std::string& name) {
 void EmulateOptions::add_to(OptionTable& options) {
     workload.add_to(options);
     options.group("The step");
-    job.add_to(options, "megatron", "batch");
+    job.add_to(options, partition::megatron_partition, "batch");
     batch.add_to(options);
     options.integer("chunks", chunks, 1, 1024,
                     "virtual stages of a rank in all partitions but dip, modules and files (default 1)");
@@ -147,7 +148,9 @@ EmulationRequest EmulateOptions::request(std::uint64_t seed, const Executor& exe
     request.assigned = assigned;
     request.batch = std::move(given);
     fill_cut(asked, request);
-    if (asked.partition.empty()) asked.partition = partition::asks_for_copies(asked.layouts) ? "modules" : "megatron";
+    if (asked.partition.empty())
+        asked.partition =
+            partition::asks_for_copies(asked.layouts) ? partition::modules_partition : partition::megatron_partition;
     request.recompute = recompute;
     if (!policy.empty()) request.policy = policy;
     request.chunks_per_rank = chunks;

@@ -1,6 +1,7 @@
 #include "planner/way/run.hpp"
 
 #include "pipeweaver/search/policies.hpp"
+#include "pipeweaver/search/policy_names.hpp"
 #include "pipeweaver/search/standing.hpp"
 #include "planner/replicas/assignment.hpp"
 #include "planner/way/policy_run.hpp"
@@ -160,7 +161,7 @@ private:
 // Why microbatches are no whole groups where the target interleaves those alone; empty if they are.
 std::string why_no_groups(const Target& target, const Step& step, std::string_view policy) {
     const auto ranks = step.cut.step.problem.ranks.size(), microbatches = step.input.units.size();
-    if (target.launch.splits_groups || policy != "interleaved" || microbatches % ranks == 0) return {};
+    if (target.launch.splits_groups || policy != search::interleaved_policy || microbatches % ranks == 0) return {};
     return fmt::format("{} interleaves microbatches in groups of {}, and {} leave a group of {}", target.option, ranks,
                        microbatches, microbatches % ranks);
 }

@@ -2,6 +2,7 @@
 
 #include "pipeweaver/search/options.hpp"
 #include "pipeweaver/search/policies.hpp"
+#include "pipeweaver/search/policy_names.hpp"
 #include "search/improve/spend_memory.hpp"
 #include "search/instance/modes.hpp"
 #include "search/tuning.hpp"
@@ -58,8 +59,9 @@ Candidate given_schedule(const Flat& flat, const schedule::Schedule& schedule) {
 
 namespace {
 
-constexpr std::array list_choices{std::pair(Choice::dual_queue, "dual-queue"), std::pair(Choice::in_order, "in order"),
-                                  std::pair(Choice::list, "list"), std::pair(Choice::backward_first, "backward first")};
+constexpr std::array list_choices{std::pair(Choice::dual_queue, dual_queue_policy),
+                                  std::pair(Choice::in_order, "in order"), std::pair(Choice::list, "list"),
+                                  std::pair(Choice::backward_first, "backward first")};
 
 void spend(const Flat& flat, IncrementalSchedule& current, InitialSchedule& start) {
     if (!start.candidate.valid()) return;

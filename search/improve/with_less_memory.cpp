@@ -1,7 +1,7 @@
 #include "search/improve/with_less_memory.hpp"
 
 #include "search/improve/initial_schedules.hpp"
-#include "search/policies/list_policies.hpp"
+#include "search/policies/policy_row.hpp"
 
 #include <array>
 #include <utility>

@@ -4,11 +4,11 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/schedule/memory.hpp"
+#include "pipeweaver/search/policy_names.hpp"
 #include "search/construct/dispatch.hpp"
 #include "search/instance/modes.hpp"
-#include "search/policies/list_policies.hpp"
 #include "search/policies/module_policies.hpp"
-#include "search/policies/orders.hpp"
+#include "search/policies/policy_row.hpp"
 #include "search/policies/zero_bubble.hpp"
 
 #include <algorithm>
@@ -120,22 +120,17 @@ PolicyResult run_critical_path(const Flat& flat) {
     return build(flat, Dispatcher(flat), [&](Dispatcher& d) { d.run(Choice::look_ahead, position); });
 }
 
-struct Entry {
-    Policy policy;
-    Order (*order)(const Flat&);         // of a policy with a fixed one, else null
-    PolicyResult (*apply)(const Flat&);  // of one without
-};
-
-const std::vector<Entry>& entries() {
-    static const std::vector<Entry> all{
-        {{"gpipe", "all forwards, then all backwards", false, true}, gpipe_order, nullptr},
-        {{"1f1b", "one forward, one backward; one stage on each rank", false, true},
+const std::vector<PolicyRow>& policy_rows() {
+    static const std::vector<PolicyRow> all{
+        {{gpipe_policy, "all forwards, then all backwards", false, true}, gpipe_order, nullptr},
+        {{one_f_one_b_policy, "one forward, one backward; one stage on each rank", false, true},
          one_forward_one_backward_order,
          nullptr},
-        {{"interleaved", "one forward, one backward, with several stages on each rank in a loop", false, true},
+        {{interleaved_policy, "one forward, one backward, with several stages on each rank in a loop", false, true},
          interleaved_order,
          nullptr},
-        {{"dual-queue", "DIP's stage interleaving: a queue of forwards and one of backwards on each rank, in turn"},
+        {{dual_queue_policy,
+          "DIP's stage interleaving: a queue of forwards and one of backwards on each rank, in turn"},
          nullptr,
          run_dual_queue},
         {{"zb-h1", "zero bubble with 1F1B's memory: weight gradients postponed; one stage on each rank", true, true},
@@ -163,8 +158,8 @@ schedule::Problem in_first_modes(const schedule::Problem& problem) {
     return first;
 }
 
-const Entry& entry(std::string_view name) {
-    return entries()[static_cast<std::size_t>(&policy(name) - policies().data())];
+const PolicyRow& policy_row(std::string_view name) {
+    return policy_rows()[static_cast<std::size_t>(&policy(name) - policies().data())];
 }
 
 }  // namespace
@@ -172,7 +167,7 @@ const Entry& entry(std::string_view name) {
 const std::vector<Policy>& policies() {
     static const std::vector<Policy> all = [] {
         std::vector<Policy> list;
-        for (const Entry& entry : entries()) list.push_back(entry.policy);
+        for (const PolicyRow& row : policy_rows()) list.push_back(row.policy);
         return list;
     }();
     return all;
@@ -188,19 +183,22 @@ const Policy& policy(std::string_view name, std::string_view option) {
 }
 
 PolicyResult apply_list_policy(std::string_view name, const Flat& flat) {
-    const Entry& known = entry(name);
+    const PolicyRow& known = policy_row(name);
     PIPEWEAVER_ASSERT(known.apply != nullptr);
     return known.apply(flat);
 }
 
-PolicyResult apply_policy(std::string_view name, const schedule::Replayer& replayer) {
-    const Entry& known = entry(name);
+PolicyResult apply_row(const PolicyRow& row, const schedule::Replayer& replayer) {
     const Flat flat(replayer);
-    return known.order != nullptr ? run_fixed(flat, as_task_ids(known.order(flat))) : known.apply(flat);
+    return row.order != nullptr ? run_fixed(flat, as_task_ids(row.order(flat))) : row.apply(flat);
+}
+
+PolicyResult apply_policy(std::string_view name, const schedule::Replayer& replayer) {
+    return apply_row(policy_row(name), replayer);
 }
 
 PolicyOrder fixed_order(std::string_view name, const schedule::Replayer& replayer) {
-    const Entry& known = entry(name);
+    const PolicyRow& known = policy_row(name);
     PIPEWEAVER_ASSERT(known.order != nullptr);
     const schedule::Problem problem = in_first_modes(replayer.problem());
     const schedule::Replayer in_first(problem);

@@ -1,6 +1,7 @@
 #include "pipeweaver/partition/partitioners.hpp"
 
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/partition/partitioner_names.hpp"
 #include "tests/support/small_workload.hpp"
 
 #include <doctest/doctest.h>
@@ -34,6 +35,12 @@ TEST_CASE("partitioners are found by name, and an unknown one names the nearest"
     }
     CHECK_THROWS_WITH_AS(static_cast<void>(partitioner("megatorn")),
                          "unknown partition 'megatorn'; did you mean 'megatron'?", Error);
+}
+
+TEST_CASE("the names by which code asks for partitions are those of rows") {
+    for (const char* name : {dip_partition, modules_partition, megatron_partition, balanced_partition,
+                             uniform_partition, first_stage_partition})
+        CHECK(partitioner(name).name == name);
 }
 
 TEST_CASE("a partitioner's cuts bear its name, and are one chain exactly where it says so") {

