@@ -2,6 +2,7 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/measured/drift.hpp"
 #include "pipeweaver/schedule/fixed_order.hpp"
 
 #include <algorithm>
@@ -111,13 +112,6 @@ void attribute(const Planned& planned, const std::vector<Group>& groups, const s
     answer.wait = answer.measured - before;
 }
 
-// Lower middle.
-double middle(std::vector<double> values) {
-    const auto at = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
-    std::nth_element(values.begin(), at, values.end());
-    return *at;
-}
-
 void add_ranks(const Planned& planned, const Run& run, const std::vector<std::int64_t>& measured, Comparison& answer) {
     answer.ranks.resize(planned.problem.ranks.size());
     for (std::size_t t = 0; t < measured.size(); ++t) {
@@ -138,32 +132,18 @@ void add_ranks(const Planned& planned, const Run& run, const std::vector<std::in
 }  // namespace
 
 std::vector<std::optional<double>> rank_factors(const Planned& planned, const Run& run) {
-    struct Sum {
-        double planned = 0, measured = 0;
-    };
-    std::map<Group, std::map<std::size_t, Sum>> sums;
     const auto groups = groups_of(planned.problem);
+    RankGroups ran;
     for (const Step& step : run.steps)
         for (std::size_t t = 0; t < groups.size(); ++t) {
-            Sum& sum = sums[groups[t]][index(planned.problem.tasks[t].rank)];
+            const auto& [modules, kind] = groups[t];
+            const auto rank = static_cast<std::int64_t>(index(planned.problem.tasks[t].rank));
+            GroupTimes& sum = ran[rank][{modules, std::string(1, kind)}];
             sum.planned += static_cast<double>(planned.duration[t].count());
             sum.measured += static_cast<double>(length_ns(step.task[t]));
         }
-    std::vector<Sum> beside(planned.problem.ranks.size());
-    for (const auto& [group, of_rank] : sums) {
-        if (of_rank.size() < 2) continue;
-        std::vector<double> ratios;
-        ratios.reserve(of_rank.size());
-        for (const auto& [rank, sum] : of_rank) ratios.push_back(sum.measured / sum.planned);
-        const double usual = middle(ratios);
-        for (const auto& [rank, sum] : of_rank) {
-            beside[rank].planned += sum.planned * usual;
-            beside[rank].measured += sum.measured;
-        }
-    }
-    std::vector<std::optional<double>> factors(beside.size());
-    for (std::size_t r = 0; r < beside.size(); ++r)
-        if (beside[r].planned > 0) factors[r] = beside[r].measured / beside[r].planned;
+    std::vector<std::optional<double>> factors(planned.problem.ranks.size());
+    for (const auto& [rank, factor] : beside_peers(ran)) factors[static_cast<std::size_t>(rank)] = factor;
     return factors;
 }
 

@@ -127,5 +127,6 @@ NB_MODULE(_core, module) {
     bind_problem(module);
     bind_search(module);
     bind_plan(module);
+    bind_measured(module);
     bind_capacity(module);
 }

@@ -83,6 +83,7 @@ Array<T> array(std::vector<T> values) {
 void bind_problem(nb::module_& module);
 void bind_search(nb::module_& module);
 void bind_plan(nb::module_& module);
+void bind_measured(nb::module_& module);
 void bind_capacity(nb::module_& module);
 
 }  // namespace pipeweaver::python

@@ -36,6 +36,11 @@ def lazily(
     return get, listed
 
 
+def core() -> Any:
+    """The compiled part, for modules that others import without it. Raises NotBuiltError."""
+    return _imported(_CORE)
+
+
 def _imported(module: str) -> ModuleType:
     try:
         return importlib.import_module(module)

@@ -1,5 +1,5 @@
 """Steps of a run beside its plan while it goes on: a rank that is slow beside its peers, modules whose times have
-drifted. Knows nothing of PyTorch; `pipeweaver.torch.Watch` feeds it."""
+drifted, as the compiled part says (measured/drift.cpp). Knows nothing of PyTorch; `pipeweaver.torch.Watch` feeds it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ import json
 import math
 import os
 import pathlib
-import statistics
 import zlib
-from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
+from ._lazy import core
 from .errors import FileError, InputError
 
 
@@ -34,7 +33,6 @@ class Times(NamedTuple):
 
 Step = Mapping[int, Mapping[Group, Times]]  # per rank
 GivenStep = Step | Mapping[int, Mapping[tuple[str, str], tuple[float, float]]]
-Key = TypeVar("Key")
 
 
 @dataclass(frozen=True)
@@ -129,51 +127,26 @@ class Drift:
     directions. What was told is told again only when it was gone, or has changed by more than `least`."""
 
     def __init__(self, noise: float = 0.03, window: int = 5, least: float = 0.05, strictness: float = 4.5) -> None:
-        if not (noise > 0 and window >= 2 and least > 0 and strictness > 0):
-            raise InputError("noise, least and strictness are above 0, window is 2 or more")
         self.noise, self.least, self.strictness = noise, least, strictness
-        self._steps: deque[Step] = deque(maxlen=window)
-        self._told: dict[tuple[int | None, str], float] = {}
+        self._core = core().Drift(noise, window, least, strictness)
 
     def add(self, step: GivenStep) -> list[Finding]:
         """Takes a step of all ranks, and gives what is to be told after it. Groups and times may be plain tuples.
         Raises InputError, and takes nothing, where they are not two names and two finite numbers from 0."""
-        self._steps.append({rank: {_group(group): _times(times) for group, times in sums.items()}
-                            for rank, sums in step.items()})
-        count = len(self._steps)
-        beside = _rows([_beside_peers(one) for one in self._steps])
-        against = _rows([_against_plan(one, _centres(beside)) for one in self._steps])
-        findings = [Finding(rank, "", mean, count) for rank, mean in sorted(_centres(beside).items())
-                    if mean - 1 > self._limit(beside, rank)]
-        findings += [Finding(None, name, mean, count) for name, mean in sorted(_centres(against).items())
-                     if abs(mean - 1) > self._limit(against, name)]
-        return self._not_told(findings) if count > 1 else []
-
-    def _limit(self, ratios: Mapping[Key, list[float]], key: Key) -> float:
-        """How far a mean may be off before it is told."""
-        values = ratios[key]
-        noise = max(self.noise, statistics.stdev(values)) if len(values) > 1 else math.inf
-        return max(self.least, self.strictness * noise / math.sqrt(len(values)))
+        ran = [(rank, *_group(group), *map(float, _times(times)))
+               for rank, sums in step.items() for group, times in sums.items()]
+        return [Finding(*found) for found in self._core.add(ran)]
 
     def forget(self) -> None:
         """Begins anew: another plan has been loaded."""
-        self._steps.clear()
-        self._told.clear()
-
-    def _not_told(self, findings: list[Finding]) -> list[Finding]:
-        now = {(one.rank, one.modules): one.factor for one in findings}
-        fresh = [one for one in findings
-                 if abs(one.factor - self._told.get((one.rank, one.modules), math.inf)) > self.least]
-        self._told = {key: self._told.get(key, factor) for key, factor in now.items()}
-        self._told.update({(one.rank, one.modules): one.factor for one in fresh})
-        return fresh
+        self._core.forget()
 
 
 def _group(given: Iterable[str]) -> Group:
-    try:
-        return Group(*given)
-    except TypeError:
-        raise InputError(f"{given!r} is no group, needed is (modules, kind)") from None
+    group = tuple(given) if isinstance(given, Iterable) else ()
+    if len(group) != 2 or not all(isinstance(one, str) for one in group):
+        raise InputError(f"{given!r} is no group, needed is (modules, kind)")
+    return Group(*group)
 
 
 def _times(given: Iterable[float]) -> Times:
@@ -181,50 +154,3 @@ def _times(given: Iterable[float]) -> Times:
     if len(times) != 2 or not all(isinstance(one, (int, float)) and 0 <= one < math.inf for one in times):
         raise InputError(f"{given!r} are no times, needed is (planned_ns, measured_ns), finite numbers from 0")
     return Times(*times)
-
-
-def _rows(ratios: list[dict[Key, float]]) -> dict[Key, list[float]]:
-    """Of what the last step has, over all steps that have it."""
-    return {key: [one[key] for one in ratios if key in one] for key in ratios[-1]}
-
-
-def _centres(rows: Mapping[Key, list[float]]) -> dict[Key, float]:
-    return {key: sum(values) / len(values) for key, values in rows.items()}
-
-
-def _middle(values: list[float]) -> float:
-    return sorted(values)[(len(values) - 1) // 2]
-
-
-def _by_group(step: Step) -> dict[Group, dict[int, Times]]:
-    groups: dict[Group, dict[int, Times]] = {}
-    for rank, sums in step.items():
-        for group, times in sums.items():
-            if times.planned_ns > 0:
-                groups.setdefault(group, {})[rank] = times
-    return groups
-
-
-def _beside_peers(step: Step) -> dict[int, float]:
-    """Per rank that shares a group with another."""
-    planned: dict[int, float] = {}
-    measured: dict[int, float] = {}
-    for ranks in _by_group(step).values():
-        if len(ranks) < 2:
-            continue
-        usual = _middle([times.measured_ns / times.planned_ns for times in ranks.values()])
-        for rank, times in ranks.items():
-            planned[rank] = planned.get(rank, 0.0) + usual * times.planned_ns
-            measured[rank] = measured.get(rank, 0.0) + times.measured_ns
-    return {rank: measured[rank] / usual for rank, usual in planned.items() if usual > 0}
-
-
-def _against_plan(step: Step, of_rank: Mapping[int, float]) -> dict[str, float]:
-    """Per stage's modules: all its passes, measured over planned."""
-    planned: dict[str, float] = {}
-    measured: dict[str, float] = {}
-    for group, ranks in _by_group(step).items():
-        for rank, times in ranks.items():
-            planned[group.modules] = planned.get(group.modules, 0.0) + times.planned_ns
-            measured[group.modules] = measured.get(group.modules, 0.0) + times.measured_ns / of_rank.get(rank, 1.0)
-    return {modules: measured[modules] / planned[modules] for modules in planned}

@@ -8,9 +8,8 @@
 // Groups       Passes of one kind through stages with the same modules. A group's part of `run` is what the replayed
 //              step grows by when its measured durations take the place of the planned ones, after those of the
 //              groups before it (the largest change first); together they are `run`.
-// Slow ranks   Passes of one group on several ranks are compared beside the plan: measured over planned on a rank, over
-//              the lower middle of that on all ranks that have the group. A rank's factor is the time-weighted mean
-//              over its groups. A rank that shares no group with another has none: it cannot be told from its modules.
+// Slow ranks   by their factors beside their peers (drift.hpp), over all steps. A rank that shares no group with
+//              another has none: it cannot be told from its modules.
 // Determinism  equal arguments, equal answer.
 #pragma once
 

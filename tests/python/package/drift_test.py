@@ -132,6 +132,12 @@ def test_times_that_are_none_are_refused_and_forgotten(times):
         assert watch.add({0: {("llm", "F"): (100, 100)}}) == []
 
 
+@pytest.mark.parametrize("group", [("llm",), ("llm", "F", 3), ("llm", 1), None])
+def test_groups_that_are_none_are_refused(group):
+    with pytest.raises(errors.InputError, match="is no group, needed is"):
+        Drift().add({0: {group: (100, 100)}})
+
+
 def test_a_run_of_another_plan_is_told(tmp_path):
     planned = drift.PlannedTasks({"name": "a-r000", "tasks": [{"stage": 2, "kind": "F", "duration_ns": 5}]}, {})
     assert planned.why_not_run("a-r000", [(0, "F", 2)]) is None

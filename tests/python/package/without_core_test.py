@@ -55,7 +55,8 @@ print(type(balance).__name__, assignment.microbatches, len(AssignedSteps([assign
 
 
 @pytest.mark.parametrize("script", ["from pipeweaver import Planner", "import pipeweaver; pipeweaver.__version__",
-                                    "from pipeweaver import _core", "import pipeweaver.capacity"])
+                                    "from pipeweaver import _core", "import pipeweaver.capacity",
+                                    "from pipeweaver.drift import Drift; Drift()"])
 def test_what_needs_the_compiled_part_says_so(checkout, script):
     done = python(checkout, "-c", script)
     assert done.returncode == 1
