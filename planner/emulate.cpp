@@ -130,7 +130,7 @@ private:
         const auto step = wanted(replica, menu);
         const std::vector<std::string> policies(is_given() ? 0 : 1, policy_);
         const Microbatches& own = shared_.microbatches[replica];
-        auto known = evaluate(setup_, partition_, as_run_by(runs_, own), step,
+        auto known = evaluate(setup_, partition_, as_run_by(runs_, setup_.layout, own), step,
                               {.split = needs_split_ && !is_given(),
                                .bound = std::nullopt,
                                .policies = policies,

@@ -54,7 +54,7 @@ std::vector<Partition> cuts_for(const Job& job, const Batch& batch, const Target
     if (!target.one_chain || one_chain || !job.partition.empty()) return {own};
     Microbatches all;
     for (const Microbatches& one : batches_of(job, batch))
-        for (const auto& microbatch : as_run_by(target, one)) all.push_back(microbatch);
+        for (const auto& microbatch : as_run_by(target, job.setup->layout, one)) all.push_back(microbatch);
     return partition::partitions_for(partition::Use::framework, *job.setup, all);
 }
 
@@ -190,6 +190,7 @@ Plan launched_plan(const Job& job, const Beside& beside, const Assignment& assig
     Plan plan = assemble(job, assignment, replicas.take());
     plan.is_opponents = true;
     plan.is_searched = false;
+    plan.is_padded = pads(target(job.target), job.setup->layout);
     plan.choice = replicas.choice(plan.slowest);
     plan.baselines = beside.baselines;
     plan.baselines.pictured = picture(job, beside, assignment, plan.replicas[plan.slowest].number);

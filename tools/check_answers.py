@@ -80,7 +80,7 @@ class Answers:
         self.rows(name, plan)
         self.printed(name, plan)
         self.files(name, plan, folder)
-        rungs = " ".join(f"{rung['rung']} {rung['over_now']:.3f}" for rung in plan["ladder"])
+        rungs = " ".join(f"{rung['rung']} {rung['over_now'] or float('nan'):.3f}" for rung in plan["ladder"])
         return f"{name}: {rungs}{'' if len(self.wrong) == before else '  WRONG'}"
 
     def rungs(self, name, plan):

@@ -110,6 +110,28 @@ std::string fragments_text(const Job& job, const Batch& batch, const Rung& rung)
         sizes.size(), percent(left));
 }
 
+namespace {
+
+const Rung& rung_called(const Ladder& ladder, std::string_view name) {
+    return *std::find_if(ladder.rungs.begin(), ladder.rungs.end(), [&](const Rung& one) { return one.name == name; });
+}
+
+}  // namespace
+
+std::string over_now_text(const Ladder& ladder, const Rung& rung) {
+    return are_comparable(ladder.now(), rung) ? times(ratio(ladder.now().step, rung.step)) : "-";
+}
+
+std::string rung_padding_text(const Rung& rung) {
+    if (!rung.padding) return {};
+    const Padding& padding = *rung.padding;
+    const auto tokens =
+        fmt::format("padded to {} tokens, {} of them padding", padding.tokens, percent(padding.of_tokens));
+    if (padding.of_items == 0) return tokens;
+    return fmt::format("{}, and to {}, {} of their positions padding", tokens,
+                       plural(static_cast<std::size_t>(padding.items), "item"), percent(padding.of_items));
+}
+
 std::string trust_text(const Job& job, const Plan& plan) {
     std::string text;
     for (const costdb::Basis basis :
@@ -120,8 +142,9 @@ std::string trust_text(const Job& job, const Plan& plan) {
                         name_of(footing(plan.in_situ, job.setup->recipe, job.setup->cluster.device)));
     const auto& worth = plan.ladder.best().worth;
     if (!worth) return text;
-    return text +
-           fmt::format("; wins {} of {} draws of wrong costs against {}", worth->wins, worth->draws, worth->over);
+    const bool alike = are_comparable(plan.ladder.best(), rung_called(plan.ladder, worth->over));
+    return text + fmt::format("; wins {} of {} draws of wrong costs against {}{}", worth->wins, worth->draws,
+                              worth->over, alike ? "" : ", of which one is padded");
 }
 
 std::vector<std::string> not_worth_lines(const Ladder& ladder) {
@@ -130,7 +153,10 @@ std::vector<std::string> not_worth_lines(const Ladder& ladder) {
         const Rung& rung = ladder.rungs[i];
         if (!rung.worth) continue;
         const auto gains =
-            fmt::format("{} would bring {} more than {}", rung.name, percent(rung.worth->gain - 1), rung.worth->over);
+            are_comparable(rung, rung_called(ladder, rung.worth->over))
+                ? fmt::format("{} would bring {} more than {}", rung.name, percent(rung.worth->gain - 1),
+                              rung.worth->over)
+                : fmt::format("{} would be faster than {}, of which one is padded", rung.name, rung.worth->over);
         const auto needed = static_cast<int>(std::ceil(margins.worth_draws * rung.worth->draws));
         lines.push_back(rung.worth->draws == 0
                             ? fmt::format("{}, and a change is worth {}", gains, percent(margins.worth - 1))
@@ -197,10 +223,10 @@ std::string row(const Ladder& ladder, std::string_view name, const Rung& rung, s
     constexpr std::size_t columns = 42;
     const std::size_t end = rung.way.size() <= columns ? rung.way.size() : rung.way.rfind(' ', columns);
     auto text = fmt::format("{:<9} {:<42.42} {:>9} {:>8} {:>9.0f}  {:>4.1f} of {:.1f} GiB\n", name,
-                            rung.way.substr(0, end), seconds(rung.step), times(ratio(ladder.now().step, rung.step)),
+                            rung.way.substr(0, end), seconds(rung.step), over_now_text(ladder, rung),
                             tokens_per_second(rung) / static_cast<double>(gpus), gib(rung.peak), gib(rung.usable));
     if (end < rung.way.size()) text += fmt::format("{:<9} {}\n", "", rung.way.substr(end + 1));
-    for (const std::string& more : {layers_of_ranks(rung), rung.remark})
+    for (const std::string& more : {layers_of_ranks(rung), rung_padding_text(rung), rung.remark})
         if (!more.empty()) text += wrapped("", more);
     return text;
 }

@@ -28,6 +28,12 @@ namespace pipeweaver::emit {
 [[nodiscard]] std::string fragments_text(const planner::Job& job, const planner::Batch& batch,
                                          const planner::Rung& rung);
 
+/// How many times the rung's step is in that of what is run now: "1.306x"; "-" where one of them alone is padded.
+[[nodiscard]] std::string over_now_text(const planner::Ladder& ladder, const planner::Rung& rung);
+
+/// "padded to 8192 tokens, 12.0 % of them padding", with the items of encoders; nothing where it is not padded.
+[[nodiscard]] std::string rung_padding_text(const planner::Rung& rung);
+
 /// What the plan's costs and its in-situ factors rest on, and how often the advised rung is faster than the easier one
 /// if they are wrong: a phrase. Pre: the plan has a ladder.
 [[nodiscard]] std::string trust_text(const planner::Job& job, const planner::Plan& plan);

@@ -205,14 +205,27 @@ Writer robustness_json(const std::optional<Robustness>& robustness) {
 Writer opponent_json(const Plan& plan) {
     const Baseline* opponent = plan.baselines.opponent();
     if (opponent == nullptr) return nullptr;
-    return {{"partition", opponent->partition},
-            {"policy", opponent->policy},
-            {"chunks_per_rank", opponent->chunks_per_rank},
-            {"recompute", recompute_of(*opponent)},
-            {"chosen_on", plan.baselines.chosen_on.text()},
-            {"step_ns", opponent->step.count()},
-            {"over_plan", ratio(opponent->step, plan.step)},
-            {"command", opponent->command.empty() ? Writer(nullptr) : Writer(opponent->command)}};
+    return {
+        {"partition", opponent->partition},
+        {"policy", opponent->policy},
+        {"chunks_per_rank", opponent->chunks_per_rank},
+        {"recompute", recompute_of(*opponent)},
+        {"chosen_on", plan.baselines.chosen_on.text()},
+        {"step_ns", opponent->step.count()},
+        {"over_plan", opponent->padded == plan.is_padded ? Writer(ratio(opponent->step, plan.step)) : Writer(nullptr)},
+        {"command", opponent->command.empty() ? Writer(nullptr) : Writer(opponent->command)}};
+}
+
+// Null where one of them alone is padded.
+Writer over_now_json(const Ladder& ladder, const Rung& rung) {
+    return are_comparable(ladder.now(), rung) ? Writer(ratio(ladder.now().step, rung.step)) : Writer(nullptr);
+}
+
+Writer rung_padding_json(const Padding& padding) {
+    return {{"tokens", padding.tokens},
+            {"items", padding.items},
+            {"part_of_tokens", padding.of_tokens},
+            {"part_of_items", padding.of_items}};
 }
 
 Writer rung_json(const Job& job, const Ladder& ladder, const Rung& rung) {
@@ -221,7 +234,7 @@ Writer rung_json(const Job& job, const Ladder& ladder, const Rung& rung) {
                 {"target", rung.target.empty() ? Writer(nullptr) : Writer(rung.target)},
                 {"way", rung.way},
                 {"step_ns", rung.step.count()},
-                {"over_now", ratio(ladder.now().step, rung.step)},
+                {"over_now", over_now_json(ladder, rung)},
                 {"microbatches", rung.microbatches},
                 {"tokens_per_second_per_gpu", tokens_per_second(rung) / static_cast<double>(gpus)},
                 {"peak_bytes", rung.peak.count},
@@ -231,6 +244,7 @@ Writer rung_json(const Job& job, const Ladder& ladder, const Rung& rung) {
                 {"command", rung.command.empty() ? Writer(nullptr) : Writer(rung.command)}};
     if (!rung.why_nothing.empty()) json["why_nothing"] = rung.why_nothing;
     if (!rung.remark.empty()) json["remark"] = rung.remark;
+    if (rung.padding) json["padding"] = rung_padding_json(*rung.padding);
     if (rung.worth)
         json["worth"] = {{"over", rung.worth->over},
                          {"gain", rung.worth->gain},
@@ -252,7 +266,7 @@ void add_ladder(Writer& json, const Job& job, const Ladder& ladder) {
     json["headline"] = {{"rung", best.name},
                         {"target", best.target},
                         {"step_ns", best.step.count()},
-                        {"over_now", ratio(ladder.now().step, best.step)},
+                        {"over_now", over_now_json(ladder, best)},
                         {"compared", nullptr}};
     if (const Rung* below = ladder.compared())
         json["headline"]["compared"] = {

@@ -73,6 +73,11 @@ std::string waits(const Plan& plan) {
     return text.empty() ? text : text + "\n";
 }
 
+std::string over_plan_text(const Baseline& one, const Plan& plan) {
+    if (one.padded == plan.is_padded) return times(ratio(one.step, plan.step)) + " the plan's";
+    return one.padded ? "padded, which the plan is not" : "not padded, which the plan is";
+}
+
 // The fastest that the target launches, or null; beside a ladder nothing else is what the plan is held against.
 const Baseline* fastest_launched(const Baselines& baselines) {
     const auto found = std::find_if(baselines.all.begin(), baselines.all.end(),
@@ -86,15 +91,15 @@ std::string opponent(const Job& job, const Plan& plan) {
     const Baseline* one = has_ladder ? fastest_launched(plan.baselines) : plan.baselines.fastest_opponent();
     if (one == nullptr) return {};
     std::string text = fmt::format(
-        "\n{}: {}: step {}, {:.3f}x the plan's\n",
+        "\n{}: {}: step {}, {}\n",
         has_ladder ? fmt::format("the fastest known schedule that {} launches", planner::target(job.target).option)
                    : "opponent, the fastest of what engineers run",
-        words_of(*one), seconds(one->step), ratio(one->step, plan.step));
+        words_of(*one), seconds(one->step), over_plan_text(*one, plan));
     if (!one->command.empty()) text += "  " + one->command + "\n";
     const Baseline& chosen = *plan.baselines.opponent();
     if (&chosen == one || (has_ladder && !chosen.launched)) return text;
-    return text + fmt::format("on {} it is {}: here step {}, {:.3f}x the plan's\n", plan.baselines.chosen_on.text(),
-                              words_of(chosen), seconds(chosen.step), ratio(chosen.step, plan.step));
+    return text + fmt::format("on {} it is {}: here step {}, {}\n", plan.baselines.chosen_on.text(), words_of(chosen),
+                              seconds(chosen.step), over_plan_text(chosen, plan));
 }
 
 constexpr std::size_t opponents_shown = 8;
@@ -111,18 +116,20 @@ std::string schedules(const Plan& plan) {
                      {"vs plan", false, 8}},
                     1);
     const auto row = [&](const std::string& partition, const std::string& policy, std::int64_t chunks,
-                         const std::string& recompute, Duration makespan, std::optional<Duration> bound,
-                         Duration step) {
+                         const std::string& recompute, Duration makespan, std::optional<Duration> bound, Duration step,
+                         bool padded) {
         table.add({partition, policy, std::to_string(chunks), recompute, seconds(makespan),
                    bound ? percent(schedule::relative_gap(makespan, *bound)) : "-", seconds(step),
-                   times(ratio(step, plan.step))});
+                   padded == plan.is_padded ? times(ratio(step, plan.step))
+                   : padded                 ? "padded"
+                                            : "unpadded"});
     };
     row(replica.cut.partition.name, "plan", replica.cut.partition.chunks_per_rank, recompute_of(plan), plan.makespan,
-        plan.lower_bound, plan.step);
+        plan.lower_bound, plan.step, plan.is_padded);
     std::size_t opponents = 0;
     for (const Baseline& b : plan.baselines.all)
         if (!b.is_opponent || ++opponents <= opponents_shown)
-            row(b.partition, b.policy, b.chunks_per_rank, recompute_of(b), b.makespan, b.bound, b.step);
+            row(b.partition, b.policy, b.chunks_per_rank, recompute_of(b), b.makespan, b.bound, b.step, b.padded);
     std::string text = "\n" + table.text();
     if (opponents > opponents_shown)
         text += fmt::format("{} more opponents are in plan.json and report.html\n", opponents - opponents_shown);

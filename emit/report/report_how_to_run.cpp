@@ -20,9 +20,10 @@ namespace {
 std::string command(std::string_view text) { return fmt::format("<pre class=\"command\">{}</pre>\n", escape(text)); }
 
 std::string named(const Ladder& ladder, const Rung& rung) {
-    return fmt::format("{}: step {}, {}", rung.name, human(rung.step),
-                       &rung == &ladder.now() ? std::string("what runs now")
-                                              : times(ratio(ladder.now().step, rung.step)) + " as fast as now");
+    const auto step = fmt::format("{}: step {}", rung.name, human(rung.step));
+    if (&rung == &ladder.now()) return step + ", what runs now";
+    if (!are_comparable(rung, ladder.now())) return step + ", and one of it and now is padded";
+    return fmt::format("{}, {} as fast as now", step, over_now_text(ladder, rung));
 }
 
 std::string best_rung(const Job& job, const Ladder& ladder) {

@@ -50,7 +50,8 @@ std::string compared_row(const Compared& row, Duration plan, bool best) {
     html += number_cell("bound", row.bound ? human(*row.bound) : "");
     html += number_cell("gap", row.bound ? percent(schedule::relative_gap(row.time, *row.bound)) : "");
     if (row.step) html += number_cell("step", human(*row.step));
-    return html + number_cell("over plan", times(ratio(row.step.value_or(row.time), plan))) + "</tr>\n";
+    const auto over = row.is_alike ? times(ratio(row.step.value_or(row.time), plan)) : "";
+    return html + number_cell("over plan", over) + "</tr>\n";
 }
 
 std::string stacked_bar(const std::vector<BarPart>& parts, std::string_view description) {

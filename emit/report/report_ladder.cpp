@@ -16,17 +16,20 @@ std::string memory_text(const Rung& rung) {
     return fmt::format("{:.1f} of {:.1f} GiB", gib(rung.peak), gib(rung.usable));
 }
 
+std::string way_text(const Rung& rung) {
+    return rung.padding ? fmt::format("{}; {}", rung.way, rung_padding_text(rung)) : rung.way;
+}
+
 std::string ladder_row(const Job& job, const Ladder& ladder, const Rung& rung, std::string_view name, bool best) {
     const std::int64_t gpus = job.setup->cluster.gpus;
     const std::string html = (best ? "<tr class=\"best\">" : "<tr>") + cell("rung", name);
     if (!rung.why_nothing.empty())
         return fmt::format("{}<td class=\"nothing\" colspan=\"6\">nothing: {}</td></tr>\n", html,
                            escape(rung.why_nothing));
-    return html + number_cell("step", human(rung.step)) +
-           number_cell("over now", times(ratio(ladder.now().step, rung.step))) +
+    return html + number_cell("step", human(rung.step)) + number_cell("over now", over_now_text(ladder, rung)) +
            number_cell("fullest rank", memory_text(rung)) +
            number_cell("tokens/s a GPU", fmt::format("{:.0f}", tokens_per_second(rung) / static_cast<double>(gpus))) +
-           cell("way", rung.way) + cell("what to do", what_to_do(job, ladder, rung)) + "</tr>\n";
+           cell("way", way_text(rung)) + cell("what to do", what_to_do(job, ladder, rung)) + "</tr>\n";
 }
 
 }  // namespace

@@ -39,6 +39,7 @@ struct Compared {
     Duration time{};
     std::optional<Duration> bound{};
     std::optional<Duration> step{};
+    bool is_alike = true;  ///< else it or the plan alone is padded, and nothing stands over the plan's
 };
 [[nodiscard]] std::string compared_row(const Compared& row, Duration plan, bool best = false);
 

@@ -78,14 +78,19 @@ std::string not_applicable_list(const std::vector<std::string>& lines) {
 std::string pair_table(const Plan& plan) {
     const auto& partition = plan.replicas.front().cut.partition;
     const auto row = [&](const Baseline& pair, const std::string& recompute, bool best) {
-        return compared_row(
-            {{pair.partition, pair.policy, recompute}, pair.chunks_per_rank, pair.makespan, pair.bound, pair.step},
-            plan.step, best);
+        return compared_row({{pair.partition, pair.policy + (pair.padded ? ", padded" : ""), recompute},
+                             pair.chunks_per_rank,
+                             pair.makespan,
+                             pair.bound,
+                             pair.step,
+                             pair.padded == plan.is_padded},
+                            plan.step, best);
     };
     Baseline own{partition.name, partition.chunks_per_rank, "plan"};
     own.makespan = plan.makespan;
     own.bound = plan.lower_bound;
     own.step = plan.step;
+    own.padded = plan.is_padded;
     auto sorted = plan.baselines.all;
     std::stable_sort(sorted.begin(), sorted.end(),
                      [](const Baseline& a, const Baseline& b) { return a.step < b.step; });

@@ -17,8 +17,10 @@ using namespace schedule;
 using namespace emulator;
 using partition::Partition;
 
-Microbatches as_run_by(const Target& target, const Microbatches& microbatches) {
-    return target.fixed_shapes ? partition::pad(microbatches).microbatches : microbatches;
+bool pads(const Target& target, const Layout& layout) { return target.fixed_shapes && layout.pp > 1; }
+
+Microbatches as_run_by(const Target& target, const Layout& layout, const Microbatches& microbatches) {
+    return pads(target, layout) ? partition::pad(microbatches).microbatches : microbatches;
 }
 
 std::string problem_name(const Setup& setup, const Partition& partition, std::size_t replica) {

@@ -28,8 +28,12 @@ namespace pipeweaver::planner {
 
 using Microbatches = std::vector<workloads::Microbatch>;  ///< of one replica
 
-/// A replica's microbatches as the target runs them: padded to the largest where its shapes are fixed.
-[[nodiscard]] Microbatches as_run_by(const Target& target, const Microbatches& microbatches);
+/// Whether the target pads microbatches in the layout: shapes are fixed where stages are sent them, in a pipeline.
+[[nodiscard]] bool pads(const Target& target, const emulator::Layout& layout);
+
+/// A replica's microbatches as the target runs them: padded to the largest where it pads.
+[[nodiscard]] Microbatches as_run_by(const Target& target, const emulator::Layout& layout,
+                                     const Microbatches& microbatches);
 
 /// What a replica's problem on a partition is called.
 [[nodiscard]] std::string problem_name(const emulator::Setup& setup, const partition::Partition& partition,

@@ -187,6 +187,7 @@ private:
         rung.way = fmt::format("{}, searched", own.cut.partition.name);
         rung.step = own.found.replay.makespan + own.cut.step.optimizer;
         take_memory(rung, own.cut.step.problem.ranks, own.found.replay.peak);
+        if (by.fixed_shapes) rung.padding = padding_of({own.padding});
         const bool first_alone = plan_.replicas.size() > 1 && !by.fixed_shapes;
         rung.needs = fmt::format("{} loads it{}", by.title, first_alone ? "; of replica 0 alone" : "");
         rung.files = {fmt::format("{}/{}", by.folder, by.file)};
@@ -226,7 +227,8 @@ const Rung* Ladder::launched() const {
 
 const Rung* Ladder::compared() const {
     for (std::size_t i = headline; i-- > 0;)
-        if (rungs[i].target == best().target && rungs[i].why_nothing.empty()) return &rungs[i];
+        if (rungs[i].target == best().target && rungs[i].why_nothing.empty() && are_comparable(rungs[i], best()))
+            return &rungs[i];
     return nullptr;
 }
 

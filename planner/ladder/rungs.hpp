@@ -1,6 +1,7 @@
 // Rungs of the ladder: what a way that is launched takes, on all replicas and where it fits them.
 #pragma once
 
+#include "pipeweaver/partition/partition.hpp"
 #include "pipeweaver/planner/ladder.hpp"
 
 #include <algorithm>
@@ -21,6 +22,9 @@ constexpr std::string_view none_in_time = "of those that there was time for none
 
 // Whether a rank that holds `peak` of `usable` bytes has less left than the rung's fullest.
 bool is_over(const Rung& rung, Bytes peak, Bytes usable);
+
+// What padding comes to; none: all have one shape as they are.
+std::optional<Padding> padding_of(const std::vector<partition::Padded>& replicas);
 
 // The way on all replicas, with its recomputation or, where one of them needs more memory, with the fastest that all
 // fit with, unless it is to be `exactly` the way's. None: nothing does.

@@ -46,8 +46,8 @@ RungSchedules schedules_of(const LaunchedWay& way, const Target& target) {
     std::vector<Step> steps;
     std::size_t tasks = 1;
     for (const std::size_t replica : way.slowest) {
-        auto units =
-            partition::units(way.partition, way.setup->model, as_run_by(*said.target, microbatches_of(way, replica)));
+        auto units = partition::units(way.partition, way.setup->model,
+                                      as_run_by(*said.target, way.setup->layout, microbatches_of(way, replica)));
         tasks = std::max(tasks, count_tasks(way.partition, units));
         if (steps.size() >= effort_of(tasks, way.slowest.size()).perturbed) break;
         steps.push_back(said.build(way, std::move(units)));

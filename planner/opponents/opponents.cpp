@@ -301,6 +301,7 @@ Baselines run_opponents(const Opponents& opponents, const Job& job, const Batch&
         baseline.way = w;
         baseline.launched = launches(target(job.target), way);
         baseline.on_own_ranks = way.setup == job.setup;
+        baseline.padded = baseline.launched && pads(target(job.target), way.setup->layout);
         result.all.push_back(std::move(baseline));
     }
     std::stable_sort(result.all.begin(), result.all.end(),

@@ -40,7 +40,8 @@ PlannedReplica as_opponent(const AllReplicas& all, const Way& way, std::size_t n
     const Target& runs = runs_way(job, way);
     StepWanted wanted = replica_wanted(*job.setup, all.partition, number);
     wanted.target = &runs;
-    Step step = build(*job.setup, all.partition, as_run_by(runs, all.assignment.microbatches[number]), wanted);
+    Step step = build(*job.setup, all.partition,
+                      as_run_by(runs, job.setup->layout, all.assignment.microbatches[number]), wanted);
     if (step.shortage) fail(ErrorKind::limit, "{}", step.shortage->text());
     auto run = StepUnderPolicy(step.cut.step, way.policy, all.partition.modes).run(*way.recompute);
     if (!run) fail(ErrorKind::limit, "{}: replica {} does not fit", way.name, number);

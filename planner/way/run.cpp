@@ -219,7 +219,7 @@ public:
 private:
     Lend lend(const WayOfTarget& runs, std::size_t most_tasks) const {
         return [this, &runs, most_tasks](std::size_t k, const std::function<void(Lent)>& use) -> std::string {
-            const auto microbatches = as_run_by(*runs.target, replicas_[different_[k]]);
+            const auto microbatches = as_run_by(*runs.target, way_.setup->layout, replicas_[different_[k]]);
             auto units = partition::units(way_.partition, way_.setup->model, microbatches);
             if (const std::size_t tasks = count_tasks(way_.partition, units); tasks > most_tasks)
                 return fmt::format("a replica has {} tasks, which are more than {}", tasks, most_tasks);
@@ -264,7 +264,7 @@ Step WayOfTarget::build(const Way& way, Units units) const {
 BuiltWay::BuiltWay(const Way& way, const std::vector<Microbatches>& replicas, const Target& target)
     : runs_(way, target) {
     for (const Microbatches& one : replicas) {
-        const auto microbatches = as_run_by(*runs_.target, one);
+        const auto microbatches = as_run_by(*runs_.target, way.setup->layout, one);
         auto units = partition::units(way.partition, way.setup->model, microbatches);
         require_plannable(microbatches.size(), count_tasks(way.partition, units));
         known_.push_back(runs_.build(way, std::move(units)));

@@ -64,6 +64,27 @@ TEST_CASE("what the next rungs would bring and are not worth is said, of no othe
                                    "wrong costs alone, and a change is worth 190 of them"});
 }
 
+TEST_CASE("no factor stands between a padded rung and one that is not, and a padded one says so") {
+    Ladder ladder;
+    ladder.rungs = {rung("now", std::chrono::milliseconds(2000)), rung("data", std::chrono::milliseconds(1600)),
+                    rung("layout", std::chrono::milliseconds(1000))};
+    ladder.rungs[0].padding = ladder.rungs[1].padding = Padding{.tokens = 75'600, .items = 1, .of_tokens = 0.314};
+    ladder.headline = 2;
+    CHECK(emit::over_now_text(ladder, ladder.rungs[1]) == "1.250x");
+    CHECK(emit::over_now_text(ladder, ladder.rungs[2]) == "-");
+    CHECK(ladder.compared() == nullptr);
+    CHECK(emit::rung_padding_text(ladder.rungs[1]) == "padded to 75600 tokens, 31.4 % of them padding");
+    CHECK(emit::rung_padding_text(ladder.rungs[2]).empty());
+    ladder.rungs[1].padding->of_items = 0.5;
+    CHECK(emit::rung_padding_text(ladder.rungs[1]) ==
+          "padded to 75600 tokens, 31.4 % of them padding, and to 1 item, 50.0 % of their positions padding");
+    ladder.rungs[2].worth = Worth{.over = "data", .gain = 1.6};
+    ladder.headline = 1;
+    CHECK(ladder.compared() == &ladder.rungs[0]);
+    CHECK(
+        emit::not_worth_lines(ladder).front().starts_with("layout would be faster than data, of which one is padded"));
+}
+
 TEST_CASE("where items of several sizes leave a GPU fuller than a headroom of 20 % does, fragments are named") {
     Request request = testing::small_request();
     const auto said = [&](double part, const char* target = "free") {

@@ -143,6 +143,34 @@ TEST_CASE("what is run now is what is said, in turn and as samples come") {
     CHECK((start.request.job.packing == workloads::Packing::balanced) == (packed < start.now->step));
 }
 
+TEST_CASE("a target of fixed shapes pads in pipelines, and what it pads to is said") {
+    const auto step_of = [](const Request& given, const char* target) {
+        EmulationRequest same;
+        same.job = given.job;
+        same.job.target = target;
+        same.job.partition = "megatron";
+        same.job.sharing = partition::Sharing::in_turn;
+        same.batch = given.batch;
+        same.recompute = {.everywhere = emulator::Recompute::full};
+        return emulate(same, in_order).step;
+    };
+    const NowWanted now = parse_now("megatron,1f1b,full", "");
+    const Request piped = packings(1, "torchtitan").front();
+    const auto padded = begin_ladder({piped}, {}, now, in_order, {});
+    REQUIRE(padded.now->padding);
+    CHECK(padded.now->padding->items >= 5);
+    CHECK(padded.now->padding->of_items > 0.3);
+    CHECK(padded.now->step == step_of(piped, "torchtitan"));
+    CHECK(padded.now->step > step_of(piped, "free"));
+
+    Request flat = piped;
+    testing::change_setup(flat, [](emulator::Setup& setup) { setup.layout = {.tp = 2, .pp = 1, .dp = 4}; });
+    const auto as_they_are = begin_ladder({flat}, {}, now, in_order, {});
+    CHECK(!as_they_are.now->padding);
+    CHECK(as_they_are.now->step == step_of(flat, "free"));
+    CHECK(!begin_ladder(packings(1, "free"), {}, now, in_order, {}).now->padding);
+}
+
 TEST_CASE("layers that are said are a cut of their own") {
     auto given = packings(1, "megatron");
     const emulator::Setup& setup = *given.front().job.setup;

@@ -54,6 +54,7 @@ struct Baseline {
     std::optional<std::size_t> way{};  ///< of an opponent: its place among those that were chosen (Opponents::ways)
     bool launched = false;             ///< of an opponent: the job's target launches it
     bool on_own_ranks = false;         ///< of an opponent: in the plan's layout, with its pipeline
+    bool padded = false;               ///< of an opponent: the job's target pads its microbatches
     std::string command{};  ///< of an opponent: the `pipeweaver emulate` that prints its step; empty: there is none
 };
 
@@ -162,6 +163,7 @@ struct Plan {
     Ladder ladder;                     ///< of a plan that was asked for with one (ladder.hpp); else without rungs
     bool is_opponents = false;         ///< the plan is an opponent's: nothing faster was found, or nothing was searched
     bool is_searched = true;           ///< false: no order was asked for, and the plan is what its target launches
+    bool is_padded = false;            ///< its target pads what it launches so
     Baselines baselines;
     std::vector<TargetPlan> targets;  ///< one for each target that has a schedule of its own
     RobustChoice choice;              ///< among what was found

@@ -23,6 +23,12 @@ struct Worth {
     bool is_enough = false;  ///< it is worth the change
 };
 
+/// What every microbatch of a pipeline is padded to.
+struct Padding {
+    std::int64_t tokens = 0, items = 0;  ///< of the largest
+    double of_tokens = 0, of_items = 0;  ///< parts of the tokens, and of the items' positions, that are padding
+};
+
 /// A way to run the step.
 struct Rung {
     std::string name{};    ///< now, data, flags, layout, schedule; beyond the ladder: what it is
@@ -32,6 +38,7 @@ struct Rung {
     std::size_t microbatches = 0;      ///< of all replicas
     std::int64_t tokens = 0;           ///< of the backbone, of all replicas
     Bytes peak{}, usable{};            ///< of the rank with the least room left
+    std::optional<Padding> padding{};  ///< none: shapes are as they are
     std::string needs{};               ///< what has to be changed for it
     std::string remark{};              ///< where it is not all that was said, a phrase
     std::vector<std::string> files{};  ///< of the plan's folder that say it
@@ -42,6 +49,11 @@ struct Rung {
     /// How it is launched, of the rungs from now to layout; null: it is no launch. Shared by rungs of one step.
     std::shared_ptr<const LaunchedWay> launched{};
 };
+
+/// Whether a factor between their steps is what the rung changes, not what one of them pads.
+[[nodiscard]] inline bool are_comparable(const Rung& a, const Rung& b) {
+    return a.padding.has_value() == b.padding.has_value();
+}
 
 struct Ladder {
     std::vector<Rung> rungs{};            ///< in their order; none: nothing that the target launches runs the batch
@@ -54,8 +66,8 @@ struct Ladder {
     /// The one that is advised of those that flags launch: null where there is none.
     const Rung* launched() const;
 
-    /// What the advised one is compared with: the fastest below it that the same runtime runs. Null where the first is
-    /// advised.
+    /// What the advised one is compared with: the fastest below it that the same runtime runs, padded if it is. Null
+    /// where there is none.
     const Rung* compared() const;
 
     const Rung& now() const { return rungs.front(); }

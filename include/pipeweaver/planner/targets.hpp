@@ -60,7 +60,7 @@ struct Target {
 
     // What its steps are built from.
     bool one_chain = false;           ///< of stages; else it runs any partition
-    bool fixed_shapes = false;        ///< all microbatches of all replicas are padded to the largest
+    bool fixed_shapes = false;        ///< in a pipeline all microbatches of all replicas are padded to the largest
     bool equal_microbatches = false;  ///< all replicas have equally many
     RecomputeBy recompute = RecomputeBy::pass;
     bool input_gradient_frees = true;  ///< see emulator::StepInput
