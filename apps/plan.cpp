@@ -155,7 +155,8 @@ struct Plan {
         if (!wanted.opponents) return {.request = std::move(packings.front())};
         planner::NowWanted now = planner::parse_now(asked.now, asked.layers);
         now.cp = asked.workload.kept_cp();
-        if (asked.workload.packing.empty()) now.remark = launch::packing_remark(packings.front().batch, script);
+        if (asked.workload.packing.empty() && !now.packing)
+            now.remark = launch::packing_remark(packings.front().batch, script);
         const double part =
             planner::part_for_opponents(packings.front().job, static_cast<std::size_t>(limits.thread_count()));
         return planner::begin_ladder(std::move(packings), own, now, limits.executor(), time.fraction(part),

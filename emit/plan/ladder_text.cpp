@@ -1,6 +1,7 @@
 #include "emit/plan/ladder_text.hpp"
 
 #include "emit/plan/launch_files.hpp"
+#include "emit/plan/parts.hpp"
 #include "emit/report/report_parts.hpp"
 #include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/base/text.hpp"
@@ -122,6 +123,11 @@ std::string over_now_text(const Ladder& ladder, const Rung& rung) {
     return are_comparable(ladder.now(), rung) ? times(ratio(ladder.now().step, rung.step)) : "-";
 }
 
+std::string named_way(const Ladder& ladder, const Rung& rung) {
+    const bool is_best_known = &rung == &ladder.now() && !ladder.now_is_said;
+    return is_best_known ? "best known today: " + rung.way : rung.way;
+}
+
 std::string rung_padding_text(const Rung& rung) {
     if (!rung.padding) return {};
     const Padding& padding = *rung.padding;
@@ -169,7 +175,8 @@ std::vector<std::string> not_worth_lines(const Ladder& ladder) {
 
 std::string keep_text(const Ladder& ladder) {
     const bool any = std::any_of(ladder.rungs.begin(), ladder.rungs.end(), [](const Rung& one) { return one.worth; });
-    return any ? "keep what you run, no other rung is worth the change" : "keep what you run, no other rung is shorter";
+    const auto why = any ? "no other rung is worth the change" : "no other rung is shorter";
+    return fmt::format("{}, {}", ladder.now_is_said ? "keep what you run" : "stay with the best known today", why);
 }
 
 namespace {
@@ -221,11 +228,12 @@ std::string layers_of_ranks(const Rung& rung) {
 std::string row(const Ladder& ladder, std::string_view name, const Rung& rung, std::int64_t gpus) {
     if (!rung.why_nothing.empty()) return fmt::format("{:<9} nothing: {}\n", name, rung.why_nothing);
     constexpr std::size_t columns = 42;
-    const std::size_t end = rung.way.size() <= columns ? rung.way.size() : rung.way.rfind(' ', columns);
-    auto text = fmt::format("{:<9} {:<42.42} {:>9} {:>8} {:>9.0f}  {:>4.1f} of {:.1f} GiB\n", name,
-                            rung.way.substr(0, end), seconds(rung.step), over_now_text(ladder, rung),
+    const std::string way = named_way(ladder, rung);
+    const std::size_t end = way.size() <= columns ? way.size() : way.rfind(' ', columns);
+    auto text = fmt::format("{:<9} {:<42.42} {:>9} {:>8} {:>9.0f}  {:>4.1f} of {:.1f} GiB\n", name, way.substr(0, end),
+                            seconds(rung.step), over_now_text(ladder, rung),
                             tokens_per_second(rung) / static_cast<double>(gpus), gib(rung.peak), gib(rung.usable));
-    if (end < rung.way.size()) text += fmt::format("{:<9} {}\n", "", rung.way.substr(end + 1));
+    if (end < way.size()) text += fmt::format("{:<9} {}\n", "", way.substr(end + 1));
     for (const std::string& more : {layers_of_ranks(rung), rung_padding_text(rung), rung.remark})
         if (!more.empty()) text += wrapped("", more);
     return text;
@@ -248,11 +256,13 @@ std::string what_follows(const Plan& plan) {
 std::string ladder_text(const Job& job, const Batch& batch, const Plan& plan) {
     const Ladder& ladder = plan.ladder;
     const std::int64_t gpus = job.setup->cluster.gpus;
-    std::string text = fmt::format("{} on {} x {}, {}, for {}; {}{} in {}, {}\n\n", job.setup->model.name, gpus,
+    std::string text = fmt::format("{} on {} x {}, {}, for {}; {}{} in {}, {}\n", job.setup->model.name, gpus,
                                    job.setup->cluster.device, name_of(job.setup->layout),
                                    planner::target(job.target).option, plural(batch.samples.size(), "sample"),
                                    not_taken(batch), plural(batch.microbatches.size(), "microbatch"), batch.name);
-    text += fmt::format("{:<9} {:<42} {:>9} {:>8} {:>9}  {}\n", "rung", "way", "step", "over now", "tok/s/GPU",
+    text += parameters_text(job.setup->model) + "\n";
+    for (const std::string& line : job.setup->model.assumed) text += wrapped("assumed", line);
+    text += fmt::format("\n{:<9} {:<42} {:>9} {:>8} {:>9}  {}\n", "rung", "way", "step", "over now", "tok/s/GPU",
                         "fullest rank");
     for (const Rung& rung : ladder.rungs) text += row(ladder, rung.name, rung, gpus);
     for (const Rung& rung : ladder.beyond) text += row(ladder, "beyond", rung, gpus);

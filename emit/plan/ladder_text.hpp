@@ -31,6 +31,9 @@ namespace pipeweaver::emit {
 /// How many times the rung's step is in that of what is run now: "1.306x"; "-" where one of them alone is padded.
 [[nodiscard]] std::string over_now_text(const planner::Ladder& ladder, const planner::Rung& rung);
 
+/// The rung's way; of the first, where nobody says what is run, "best known today: " before it.
+[[nodiscard]] std::string named_way(const planner::Ladder& ladder, const planner::Rung& rung);
+
 /// "padded to 8192 tokens, 12.0 % of them padding", with the items of encoders; nothing where it is not padded.
 [[nodiscard]] std::string rung_padding_text(const planner::Rung& rung);
 

@@ -5,8 +5,9 @@
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/planner/layout_choice.hpp"
 #include "pipeweaver/planner/training_cost.hpp"
+#include "pipeweaver/workloads/counts.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -24,6 +25,14 @@ using Writer = nlohmann::ordered_json;
 Writer costs_json(const std::optional<CostFile>& costs) {
     if (!costs) return nullptr;
     return {{"file", costs->path}, {"sha256", costs->sha256}};
+}
+
+std::string parameters_text(const workloads::Model& model) {
+    std::vector<std::string> all;
+    for (const workloads::Module& module : model.modules)
+        all.push_back(fmt::format("{} {:.2f} B", module.name,
+                                  static_cast<double>(workloads::all_parameters(module.architecture)) * 1e-9));
+    return fmt::format("{} parameters", fmt::join(all, ", "));
 }
 
 Writer partition_json(const partition::Partition& partition, const workloads::Model& model) {

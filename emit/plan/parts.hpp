@@ -20,6 +20,9 @@ namespace pipeweaver::emit {
 /// Names a user's database; null: the embedded one alone is used.
 [[nodiscard]] nlohmann::ordered_json costs_json(const std::optional<planner::CostFile>& costs);
 
+/// "vit 0.41 B, llm 32.76 B parameters": of each module, without projectors.
+[[nodiscard]] std::string parameters_text(const workloads::Model& model);
+
 /// How a model is cut: chains with their stages, numbered through all of them.
 [[nodiscard]] nlohmann::ordered_json partition_json(const partition::Partition& partition,
                                                     const workloads::Model& model);

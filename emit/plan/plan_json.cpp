@@ -8,6 +8,7 @@
 #include "pipeweaver/planner/left_out.hpp"
 #include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/schedule/gap.hpp"
+#include "pipeweaver/workloads/counts.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -255,6 +256,14 @@ Writer rung_json(const Job& job, const Ladder& ladder, const Rung& rung) {
     return json;
 }
 
+// Of each module, without projectors.
+Writer parameters_json(const workloads::Model& model) {
+    Writer json = Writer::object();
+    for (const workloads::Module& module : model.modules)
+        json[module.name] = workloads::all_parameters(module.architecture);
+    return json;
+}
+
 // The rungs, and which of them is the plan's headline.
 void add_ladder(Writer& json, const Job& job, const Ladder& ladder) {
     json["ladder"] = Writer::array();
@@ -267,7 +276,8 @@ void add_ladder(Writer& json, const Job& job, const Ladder& ladder) {
                         {"target", best.target},
                         {"step_ns", best.step.count()},
                         {"over_now", over_now_json(ladder, best)},
-                        {"compared", nullptr}};
+                        {"compared", nullptr},
+                        {"now_is_said", ladder.now_is_said}};
     if (const Rung* below = ladder.compared())
         json["headline"]["compared"] = {
             {"rung", below->name}, {"step_ns", below->step.count()}, {"over", ratio(below->step, best.step)}};
@@ -315,6 +325,7 @@ Writer plan_json(const Job& job, const Batch& batch, const Plan& plan) {
                 {"gap", schedule::relative_gap(plan.makespan, plan.lower_bound)},
                 {"mfu", plan.mfu},
                 {"model_flops", plan.model_flops}};
+    json["parameters"] = parameters_json(job.setup->model);
     add_ladder(json, job, plan.ladder);
     json["left_out"] = left_out_json(plan);
     json["is_opponents"] = plan.is_opponents;

@@ -18,9 +18,10 @@ namespace {
 std::string asked(const Job& job, const Batch& batch) {
     std::size_t items = 0;
     for (const auto& microbatch : batch.microbatches) items += microbatch.items.size();
-    return escape(fmt::format("{}. Batch {}: {}{} in {}, {}.", emulator::name_of(job.setup->layout), batch.name,
-                              plural(batch.samples.size(), "sample"), not_taken(batch),
-                              plural(batch.microbatches.size(), "microbatch"), plural(items, "item")));
+    return escape(fmt::format("{}. {}. Batch {}: {}{} in {}, {}.", parameters_text(job.setup->model),
+                              emulator::name_of(job.setup->layout), batch.name, plural(batch.samples.size(), "sample"),
+                              not_taken(batch), plural(batch.microbatches.size(), "microbatch"),
+                              plural(items, "item")));
 }
 
 std::string fullest_rank(const Plan& plan) {

@@ -21,7 +21,7 @@ std::string command(std::string_view text) { return fmt::format("<pre class=\"co
 
 std::string named(const Ladder& ladder, const Rung& rung) {
     const auto step = fmt::format("{}: step {}", rung.name, human(rung.step));
-    if (&rung == &ladder.now()) return step + ", what runs now";
+    if (&rung == &ladder.now()) return step + (ladder.now_is_said ? ", what runs now" : ", the best known today");
     if (!are_comparable(rung, ladder.now())) return step + ", and one of it and now is padded";
     return fmt::format("{}, {} as fast as now", step, over_now_text(ladder, rung));
 }

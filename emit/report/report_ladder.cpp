@@ -16,8 +16,9 @@ std::string memory_text(const Rung& rung) {
     return fmt::format("{:.1f} of {:.1f} GiB", gib(rung.peak), gib(rung.usable));
 }
 
-std::string way_text(const Rung& rung) {
-    return rung.padding ? fmt::format("{}; {}", rung.way, rung_padding_text(rung)) : rung.way;
+std::string way_text(const Ladder& ladder, const Rung& rung) {
+    const std::string way = named_way(ladder, rung);
+    return rung.padding ? fmt::format("{}; {}", way, rung_padding_text(rung)) : way;
 }
 
 std::string ladder_row(const Job& job, const Ladder& ladder, const Rung& rung, std::string_view name, bool best) {
@@ -29,7 +30,7 @@ std::string ladder_row(const Job& job, const Ladder& ladder, const Rung& rung, s
     return html + number_cell("step", human(rung.step)) + number_cell("over now", over_now_text(ladder, rung)) +
            number_cell("fullest rank", memory_text(rung)) +
            number_cell("tokens/s a GPU", fmt::format("{:.0f}", tokens_per_second(rung) / static_cast<double>(gpus))) +
-           cell("way", way_text(rung)) + cell("what to do", what_to_do(job, ladder, rung)) + "</tr>\n";
+           cell("way", way_text(ladder, rung)) + cell("what to do", what_to_do(job, ladder, rung)) + "</tr>\n";
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 #include "planner/opponents/tuned_cut.hpp"
 #include "planner/replicas/assignment.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -60,6 +60,30 @@ std::optional<StepRecompute> as_launched(const Job& job, const std::optional<Ste
     return StepRecompute{.everywhere = target(job.target).launch.selective};
 }
 
+// The place of the request whose samples are packed as they are today.
+std::size_t place_of_now(const std::vector<Request>& packings, const NowWanted& now) {
+    if (!now.packing) return 0;
+    const auto found = std::find_if(packings.begin(), packings.end(),
+                                    [&](const Request& one) { return one.job.packing == *now.packing; });
+    if (found != packings.end()) return static_cast<std::size_t>(found - packings.begin());
+    std::vector<std::string_view> names;
+    for (const Request& one : packings) names.push_back(workloads::name_of(one.job.packing));
+    fail(ErrorKind::input, "--now: packing:{} is no way that this plan packs, {} {}", workloads::name_of(*now.packing),
+         names.size() == 1 ? "allowed is" : "allowed are", fmt::join(names, ", "));
+}
+
+// What runs now, where it is none of the opponents as it is.
+void add_said(Opponents& all, OpponentWay now, workloads::Packing cut_packing) {
+    const bool is_there = std::any_of(all.ways.begin(), all.ways.end(), [&](const OpponentWay& one) {
+        return one.name == now.name && one.policy == now.policy && one.recompute == now.recompute &&
+               one.partition.chunks_per_rank == now.partition.chunks_per_rank;
+    });
+    if (is_there) return;
+    now.cut_packing = cut_packing;
+    now.cut = all.ways.size() + all.not_applicable.size();  // a number of its own
+    all.ways.push_back(std::move(now));
+}
+
 bool is_said(const NowWanted& now) {
     return !(now.partition.empty() && now.policy.empty() && now.layers.empty()) || now.recompute || now.chunks;
 }
@@ -68,6 +92,13 @@ bool is_said(const NowWanted& now) {
 void add_first(Opponents& all, OpponentWay now, workloads::Packing cut_packing) {
     now.cut_packing = cut_packing;
     all.ways.insert(all.ways.begin(), std::move(now));
+}
+
+void add_now(Opponents& all, const OpponentWay& now, workloads::Packing cut_packing, bool is_said) {
+    if (lacks_time(all.not_applicable))
+        add_first(all, now, cut_packing);
+    else if (is_said)
+        add_said(all, now, cut_packing);
 }
 
 void tune_best(Opponents& opponents, const Request& of, std::vector<std::string>& left_out, const Executor& execute,
@@ -107,10 +138,11 @@ bool is_shared_by_cost(const Job& job) {
 
 class Data {
 public:
-    Data(const std::vector<Request>& packings, const Fitting& now, const Executor& execute)
-        : packings_(packings), now_(now), execute_(execute), best_(now.rung) {}
+    Data(const std::vector<Request>& packings, workloads::Packing packed_now, const Fitting& now,
+         const Executor& execute)
+        : packings_(packings), packed_now_(packed_now), now_(now), execute_(execute), best_(now.rung) {}
 
-    // The rung, and the place of the packing that it has; none: samples as they come, in turn.
+    // The rung, and the place of the packing that it has; none: samples as they are packed now, in turn.
     std::optional<std::size_t> run() {
         std::optional<std::size_t> taken;
         for (std::size_t p = 0; p < packings_.size(); ++p) {
@@ -128,7 +160,7 @@ private:
     // None: it does not fit so.
     std::optional<Rung> run(const Request& request) const {
         OpponentWay way = now_.way;
-        way.cut_packing = packings_.front().job.packing;
+        way.cut_packing = packed_now_;
         auto found = fitting("data", request, std::move(way), execute_, true);
         if (!found) return std::nullopt;
         found->rung.needs = fmt::format("a sampler: packed {}{}", workloads::name_of(request.job.packing),
@@ -138,10 +170,17 @@ private:
     }
 
     const std::vector<Request>& packings_;
+    workloads::Packing packed_now_;
     const Fitting& now_;
     const Executor& execute_;
     Rung best_;
 };
+
+std::string why_no_data(const NowWanted& now) {
+    if (!now.packing) return "samples as they come, taken in turn, are packed as well";
+    return fmt::format("samples that are packed {} and taken in turn are packed as well",
+                       workloads::name_of(*now.packing));
+}
 
 std::string remark_of(const NowWanted& wanted, const NowWanted& said, const Job& job) {
     if (said.recompute == wanted.recompute) return wanted.remark;
@@ -158,7 +197,8 @@ LadderStart begin_ladder(std::vector<Request> packings, const std::vector<Reques
     const Executor execute = told(on_threads, on, doing::known_schedules);
     LadderStart start;
     const std::vector<Request>& from = own.empty() ? packings : own;
-    const Request given = in_turn(from.front());
+    const std::size_t packed_now = place_of_now(from, wanted);
+    const Request given = in_turn(from[packed_now]);
     require_sensible(given.job, given.batch);
     NowWanted said = wanted;
     said.recompute = as_launched(given.job, wanted.recompute);
@@ -168,8 +208,9 @@ LadderStart begin_ladder(std::vector<Request> packings, const std::vector<Reques
     auto now = fastest_of("now", here, given, execute, time, start.why_none);
     const auto take = [&](std::size_t p) { start.request = std::move(packings[p]); };
     if (!now && is_said(wanted)) fail(ErrorKind::limit, "--now: {}", start.why_none);
+    start.now_is_said = is_said(wanted) || wanted.packing;
     if (!now) {
-        take(0);
+        take(packed_now);
         start.opponents =
             own.empty() ? chosen : choose_opponents(start.request.job, start.request.batch, execute, time);
         return start;
@@ -182,20 +223,19 @@ LadderStart begin_ladder(std::vector<Request> packings, const std::vector<Reques
         now->rung.way += fmt::format(", packed {}", workloads::name_of(given.job.packing));
     now->rung.remark = remark_of(wanted, said, given.job);
     start.now = now->rung;
-    Data data(from, *now, execute);
-    const auto taken = data.run();
-    start.data =
-        taken ? data.take() : nothing("data", *start.now, "samples as they come, taken in turn, are packed as well");
-    if (!own.empty()) start.flags = flags_rung(own[taken.value_or(0)], *start.data, start.left_out, execute, time);
-    take(taken.value_or(0));
+    Data data(from, given.job.packing, *now, execute);
+    const auto better = data.run();
+    start.data = better ? data.take() : nothing("data", *start.now, why_no_data(wanted));
+    const std::size_t taken = better.value_or(packed_now);
+    if (!own.empty()) start.flags = flags_rung(own[taken], *start.data, start.left_out, execute, time);
+    take(taken);
     // What is chosen on samples that are packed otherwise, or in another layout, is not the job's.
-    const bool same = taken.value_or(0) == 0 && own.empty();
+    const bool same = taken == packed_now && own.empty();
     if (!is_said(wanted) && same)
         start.opponents = chosen;
     else
         start.opponents = choose_opponents(start.request.job, start.request.batch, execute, time);
-    if (own.empty() && lacks_time(start.opponents.not_applicable))
-        add_first(start.opponents, now->way, given.job.packing);
+    if (own.empty()) add_now(start.opponents, now->way, given.job.packing, is_said(wanted));
     // Another layout gains more than another cut: it comes first where time is short.
     add_elsewhere(start, wanted.cp, told(on_threads, on, doing::other_layouts), time);
     tune_best(start.opponents, start.request, start.left_out, told(on_threads, on, doing::tuned_cuts), time);

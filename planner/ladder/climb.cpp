@@ -24,6 +24,7 @@ public:
             ladder_.why_none = start_.why_none;
             return std::move(ladder_);
         }
+        ladder_.now_is_said = start_.now_is_said;
         ladder_.rungs = {*start_.now, *start_.data};
         if (start_.flags)
             ladder_.rungs.push_back(*start_.flags);

@@ -1,6 +1,7 @@
 // What a job's users say that they run.
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/options.hpp"
+#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/ladder.hpp"
 #include "pipeweaver/search/policies.hpp"
@@ -32,10 +33,21 @@ void take(std::string& place, const std::string& word, std::string_view what) {
     place = word;
 }
 
+void take_packing(NowWanted& now, const std::string& name) {
+    if (now.packing) fail_of_two("packings", std::string(name_of(*now.packing)), name);
+    std::vector<std::string> names;
+    for (const workloads::Packing one : workloads::packings()) {
+        if (name == workloads::name_of(one)) now.packing = one;
+        names.emplace_back(workloads::name_of(one));
+    }
+    if (!now.packing)
+        fail(ErrorKind::input, "--now: packing {}", must_be(name, fmt::format("one of {}", fmt::join(names, ", "))));
+}
+
 }  // namespace
 
 NowWanted parse_now(const std::string& text, const std::string& layers) {
-    constexpr std::string_view chunks = "chunks:";
+    constexpr std::string_view chunks = "chunks:", packing = "packing:";
     NowWanted now;
     if (!layers.empty()) now.layers = partition::parse_layers(layers);
     if (text.empty()) return now;
@@ -50,10 +62,12 @@ NowWanted parse_now(const std::string& text, const std::string& layers) {
             now.recompute = recompute;
         else if (word.starts_with(chunks) && !now.chunks)
             now.chunks = parse_integers("--now", word.substr(chunks.size()), 1, 1024, 1).front();
+        else if (word.starts_with(packing))
+            take_packing(now, word.substr(packing.size()));
         else
             fail(ErrorKind::input,
-                 "--now: '{}' is unknown, allowed are a partition ({}), a policy ({}), a recomputation ({}) and "
-                 "chunks:N, separated by commas",
+                 "--now: '{}' is unknown, allowed are a partition ({}), a policy ({}), a recomputation ({}), "
+                 "chunks:N and packing:WAY, separated by commas",
                  word, fmt::join(partition::partitioner_names(), ", "), fmt::join(policy_names(), ", "),
                  fmt::join(step_recompute_names(), ", "));
     }

@@ -49,8 +49,9 @@ void PlanOptions::add_to(OptionTable& options) {
                              fmt::join(target_options(may_be_beside), ", ")));
     options.text(
         "now", now, "WORDS",
-        "what is run today, for the ladder: a partition, a policy, a recomputation and chunks:N, those that are "
-        "known, like first-stage,1f1b,blocks:8; or a launch script of Megatron-LM or Megatron-Bridge, as `check` "
+        "what is run today, for the ladder: a partition, a policy, a recomputation, chunks:N and packing:WAY, those "
+        "that are known, like first-stage,1f1b,blocks:8,packing:ffd; or a launch script of Megatron-LM or "
+        "Megatron-Bridge, as `check` "
         "reads it, whose layout, recipe and microbatches are the plan's then (default: the fastest that the target "
         "launches)");
     options.text("set", set, "NAME=VALUE,...", "variables of the script of --now that it leaves to its caller");

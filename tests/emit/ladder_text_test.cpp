@@ -1,6 +1,7 @@
 // What a plan's ladder says in words, of ladders made by hand.
 #include "emit/plan/ladder_text.hpp"
 
+#include "emit/plan/parts.hpp"
 #include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/emulator/memory.hpp"
 #include "tests/support/small_request.hpp"
@@ -44,17 +45,29 @@ TEST_CASE("what all tokens take is said as things are, and on the best rung wher
     CHECK(emit::training_lines(job, ladder) == std::vector{lines[0]});
 }
 
+TEST_CASE("a model's first line has the parameters of each module") {
+    workloads::Model model = testing::small_request().job.setup->model;
+    const auto text = emit::parameters_text(model);
+    for (const workloads::Module& module : model.modules) CHECK(text.find(module.name + " ") != std::string::npos);
+    CHECK(text.ends_with(" B parameters"));
+    workloads::Architecture& first = model.modules.front().architecture;
+    first.layers = 1'000'000;
+    CHECK(emit::parameters_text(model) != text);
+}
+
 TEST_CASE("what the next rungs would bring and are not worth is said, of no other rung") {
     Ladder ladder;
     ladder.rungs = {rung("now", std::chrono::milliseconds(2000)), rung("data", std::chrono::milliseconds(1980)),
                     rung("flags", std::chrono::milliseconds(1500)), rung("layout", std::chrono::milliseconds(1450)),
                     rung("schedule", std::chrono::milliseconds(1490))};
     CHECK(emit::not_worth_lines(ladder).empty());
-    CHECK(emit::keep_text(ladder) == "keep what you run, no other rung is shorter");
+    CHECK(emit::keep_text(ladder) == "stay with the best known today, no other rung is shorter");
 
     ladder.rungs[1].worth = Worth{.over = "now", .gain = 2000.0 / 1980};
     CHECK(emit::not_worth_lines(ladder) ==
           std::vector<std::string>{"data would bring 1.0 % more than now, and a change is worth 2.0 %"});
+    CHECK(emit::keep_text(ladder) == "stay with the best known today, no other rung is worth the change");
+    ladder.now_is_said = true;
     CHECK(emit::keep_text(ladder) == "keep what you run, no other rung is worth the change");
     ladder.rungs[2].worth = Worth{.over = "now", .gain = 4.0 / 3, .wins = 200, .draws = 200, .is_enough = true};
     ladder.rungs[3].worth = Worth{.over = "flags", .gain = 1500.0 / 1450, .wins = 171, .draws = 200};

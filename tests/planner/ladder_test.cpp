@@ -1,6 +1,7 @@
 // The ladder: what is run now, and what each step gains.
 #include "pipeweaver/planner/ladder.hpp"
 
+#include "emit/plan/parts.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emit/actions.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
@@ -300,6 +301,27 @@ TEST_CASE("where a recomputation that the most loaded replicas fit with does not
     }
 }
 
+TEST_CASE("what is run now is packed as it is said, and is among the rows") {
+    const auto all = packings(2, "megatron");
+    const auto start = begin_ladder(all, {}, parse_now("first-stage,1f1b,full,packing:balanced", ""), in_order, {});
+    CHECK(start.now_is_said);
+    CHECK(start.now->way == "first-stage 1f1b, full, packed balanced");
+    const auto alone = begin_ladder({all[1]}, {}, parse_now("first-stage,1f1b,full", ""), in_order, {});
+    CHECK(start.now->step == alone.now->step);
+    CHECK(start.now->step != begin_ladder(all, {}, parse_now("first-stage,1f1b,full", ""), in_order, {}).now->step);
+    CHECK(start.data->step <= start.now->step);
+    const auto& ways = start.opponents.ways;
+    CHECK(std::count_if(ways.begin(), ways.end(), [](const OpponentWay& way) {
+              return way.name == "first-stage" && way.policy == "1f1b" &&
+                     way.recompute == StepRecompute{.everywhere = emulator::Recompute::full};
+          }) == 1);
+
+    CHECK(begin_ladder(all, {}, parse_now("packing:balanced", ""), in_order, {}).now_is_said);
+    CHECK(!begin_ladder(all, {}, {}, in_order, {}).now_is_said);
+    CHECK_THROWS_WITH_AS(static_cast<void>(begin_ladder(all, {}, parse_now("packing:ffd", ""), in_order, {})),
+                         "--now: packing:ffd is no way that this plan packs, allowed are given, balanced", Error);
+}
+
 TEST_CASE("words that are no part of a way are named, with what is allowed") {
     CHECK_THROWS_WITH_AS(static_cast<void>(parse_now("1f1b,fast", "")), doctest::Contains("--now: 'fast' is unknown"),
                          Error);
@@ -307,6 +329,11 @@ TEST_CASE("words that are no part of a way are named, with what is allowed") {
                          Error);
     CHECK_THROWS_AS(static_cast<void>(parse_now("first-stage", "4,4,4,4")), Error);
     CHECK(parse_now("chunks:2,interleaved", "").chunks == 2);
+    CHECK(parse_now("packing:ffd", "").packing == workloads::Packing::first_fit_decreasing);
+    CHECK_THROWS_WITH_AS(static_cast<void>(parse_now("packing:best", "")),
+                         doctest::Contains("--now: packing is 'best', must be one of given, ffd"), Error);
+    CHECK_THROWS_WITH_AS(static_cast<void>(parse_now("packing:ffd,packing:given", "")),
+                         "--now: names two packings: ffd and given", Error);
 }
 
 TEST_CASE("a plan that finds nothing faster than an opponent is that opponent's") {
@@ -338,6 +365,11 @@ TEST_CASE("the terminal has the ladder in few lines of a hundred columns, and sa
          {"now ", "data ", "flags ", "layout ", "schedule ", "trust ", "in-situ factors borrowed", "left out"})
         CHECK(text.find(part) != std::string::npos);
     CHECK(text.find("left out  nothing") != std::string::npos);
+    CHECK(text.find("\n" + emit::parameters_text(start.request.job.setup->model) + "\n") != std::string::npos);
+    CHECK(text.find("\nnow       best known today: ") != std::string::npos);
+    Plan said = plan;
+    said.ladder.now_is_said = true;
+    CHECK(emit::plan_text(start.request.job, start.request.batch, said, false).find("best known") == std::string::npos);
     Plan late = plan;
     late.lacks_robustness = true;
     CHECK(emit::plan_text(start.request.job, start.request.batch, late, false)

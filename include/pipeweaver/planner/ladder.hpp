@@ -1,7 +1,7 @@
 // The ladder: what a job's users run now, and what each next step gains, the easiest first.
 //
-//   now        what they run: --now, or else the fastest that the target launches in this layout, with samples packed
-//              as they come and shared out in turn
+//   now        what they run: --now, or else the best that is known today, the fastest that the target launches in this
+//              layout; with samples packed as they come, or as --now says, and shared out in turn
 //   data       the same, with samples packed and shared out among the replicas by cost: a sampler is all that it needs
 //   flags      another cut, more or fewer chunks, other recomputation, as far as the target's launch flags can say
 //   layout     another layout, or no pipeline, on the same GPUs for the same samples, as launch flags can run it; of
@@ -32,18 +32,21 @@ struct NowWanted {
     std::string partition, policy;
     std::optional<StepRecompute> recompute;
     std::optional<std::int64_t> chunks;
-    partition::SaidLayers layers;    ///< none: as the partition cuts
-    std::optional<std::int64_t> cp;  ///< context parallel GPUs of all other layouts; none: any
-    std::string remark{};            ///< where what runs may be other than that, a phrase
+    std::optional<workloads::Packing> packing;  ///< none: the first of the packings that there are
+    partition::SaidLayers layers;               ///< none: as the partition cuts
+    std::optional<std::int64_t> cp;             ///< context parallel GPUs of all other layouts; none: any
+    std::string remark{};                       ///< where what runs may be other than that, a phrase
 };
 
-/// Parses "first-stage,1f1b,blocks:8,chunks:2", in any order, and --layers; either may be empty. Throws Error{input}
-/// for a word that is none of a partition, a policy, a recomputation and chunks:N, or of which there are two.
+/// Parses "first-stage,1f1b,blocks:8,chunks:2,packing:ffd", in any order, and --layers; either may be empty. Throws
+/// Error{input} for a word that is none of a partition, a policy, a recomputation, chunks:N and packing:WAY, or of
+/// which there are two.
 [[nodiscard]] NowWanted parse_now(const std::string& text, const std::string& layers);
 
 /// A plan's batch, packed as the data rung packs it, and the rungs below the plan.
 struct LadderStart {
     Request request;
+    bool now_is_said = false;  ///< else what is run now is not known, and is the best that is
     std::optional<Rung> now{}, data{};
     std::optional<Rung> flags{};          ///< in the user's own layout, where that is not the request's
     Opponents opponents{};                ///< chosen for `request`, and what is launched in other layouts
@@ -54,8 +57,8 @@ struct LadderStart {
 
 /// Finds what is run now and how its samples are packed best. `packings`: the same samples, as they come and in the
 /// other ways that are allowed; `own`: the same in the user's own layout, which now, data and flags are of, or none
-/// where it is the same. Throws Error{input} where what is said to be run does not apply, Error{limit} where it
-/// does not fit.
+/// where it is the same. What is said to be run is among the opponents. Throws Error{input} where what is said does
+/// not apply, Error{limit} where it does not fit.
 [[nodiscard]] LadderStart begin_ladder(std::vector<Request> packings, const std::vector<Request>& own,
                                        const NowWanted& wanted, const Executor& execute, const Time& time,
                                        const OnDoing& on = {});

@@ -58,6 +58,7 @@ struct Rung {
 struct Ladder {
     std::vector<Rung> rungs{};            ///< in their order; none: nothing that the target launches runs the batch
     std::vector<Rung> beyond{};           ///< what the target does not launch, where it is faster than all rungs
+    bool now_is_said = false;             ///< by --now; else the first rung is the best that is known today
     std::size_t headline = 0;             ///< the rung that is advised: the last that is worth its change (worth.hpp)
     std::string why_none{};               ///< why there are no rungs
     std::vector<std::string> left_out{};  ///< for lack of time: other layouts, tuned cuts

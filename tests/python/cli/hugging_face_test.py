@@ -21,6 +21,16 @@ def test_a_hugging_face_configuration_plans_like_the_model_file_it_shows(pipewea
     assert digests(tmp_path / "hf")[name] == digests(tmp_path / "own")[name]
 
 
+def test_sizes_that_are_taken_from_defaults_stand_in_the_answers_first_lines(pipeweaver, tmp_path):
+    config = f"hf:{ROOT / 'tests/data/hf/llava-1.5-7b.json'}"
+    said = pipeweaver("plan", "--model", config, "--cluster", "h100-sxm:8", "--tp", "4", "--pp", "2", "--dataset",
+                      "vlm-mix", "--microbatches", "4", "--max-rounds", "1", "--out", tmp_path / "plan")
+    first = " ".join(said.partition("\nrung ")[0].split())
+    assert " B parameters" in first and "llm 6." in first
+    assert "text_config lacks these, which are taken from 'llama': " in first and "hidden_size 4096" in first
+    assert json.loads((tmp_path / "plan/plan.json").read_text())["parameters"]["llm"] > 6e9
+
+
 def test_a_model_without_a_published_layout_gets_one(pipeweaver, tmp_path):
     rest = ["plan", "--cluster", "h100-sxm:8", "--dataset", "laion-2b", "--microbatches", "2", "--max-rounds", "1",
             "--json", "--out", tmp_path / "plan"]

@@ -43,7 +43,7 @@ def test_where_nothing_is_better_the_ladder_says_to_keep_what_runs(pipeweaver, t
     (tmp_path / "batch.jsonl").write_text('{"id":"a","text_tokens":100,"images":[{"width":56,"height":56}]}\n')
     ladder = pipeweaver("plan", "--model", small, "--cluster", "h100-sxm:1", "--tp", "1", "--pp", "1", "--batch",
                         tmp_path / "batch.jsonl", "--max-rounds", "1", "--out", tmp_path / "plan")
-    assert "\ndo        now: keep what you run, no other rung is shorter\n" in ladder
+    assert "\ndo        now: stay with the best known today, no other rung is shorter\n" in ladder
 
 
 def test_recommend_says_resized_images_and_takes_context_parallel_degrees(pipeweaver, tmp_path):

@@ -66,6 +66,23 @@ def test_a_packing_that_is_asked_for_marks_what_runs_now(pipeweaver, tmp_path):
     assert rungs_of(plan)["now"]["way"].endswith(", packed balanced")
 
 
+def test_a_packing_that_runs_today_is_said_by_now_and_the_others_are_tried(pipeweaver, tmp_path):
+    plan, done = planned(pipeweaver, tmp_path / "plan", *LAYOUT, "--global-batch", 60, "--now",
+                         "first-stage,1f1b,full,packing:ffd")
+    now = rungs_of(plan)["now"]
+    assert now["way"] == "first-stage 1f1b, full, packed ffd" and plan["headline"]["now_is_said"]
+    assert "best known today" not in done.stdout
+    assert rungs_of(plan)["data"]["step_ns"] <= now["step_ns"]
+    emulated = pipeweaver.run(*shlex.split(now["command"])[1:], "--json")
+    assert json.loads(emulated.stdout)["step_ns"] == now["step_ns"]
+    assert any((row["partition"], row["policy"], row["recompute"]) == ("first-stage", "1f1b", "full")
+               for row in plan["baselines"] if row["opponent"])
+    twice = pipeweaver.run(*JOB, *LAYOUT, "--global-batch", 60, "--packing", "balanced", "--now", "packing:ffd",
+                           "--out", tmp_path / "twice")
+    assert twice.returncode == 2
+    assert "--now: packing:ffd is no way that this plan packs, allowed is balanced" in twice.stderr
+
+
 def test_selective_of_megatron_is_core_attention_with_a_remark(pipeweaver, tmp_path):
     steps = {}
     for recompute in ("none", "selective"):
