@@ -39,6 +39,13 @@ std::vector<std::size_t> cut_between(const std::vector<std::int64_t>& weights, s
     return ends;
 }
 
+// Layers of the backbone that the encoders' stage must have; never all.
+std::size_t kept_in_front(const Model& model) {
+    if (model.backbone() == 0) return 0;
+    const std::int64_t layers = model.modules[model.backbone()].architecture.layers;
+    return static_cast<std::size_t>(std::min(first_layers(model), layers - 1));
+}
+
 // Modules from `begin` to `end` (exclusive), each in one piece.
 void append_whole(const Model& model, std::size_t begin, std::size_t end, std::vector<LayerRange>& pieces) {
     for (std::size_t m = begin; m < end; ++m) pieces.push_back({m, 0, model.modules[m].architecture.layers});
@@ -49,6 +56,13 @@ void append_whole(const Model& model, std::size_t begin, std::size_t end, std::v
 // A stage for each layer of the backbone, and one each for what lies whole before and after it.
 MostStages most_first_stages(const Model& model) {
     const std::size_t backbone = model.backbone();
+    if (const auto kept = static_cast<std::int64_t>(kept_in_front(model)); kept > 0) {
+        const Module& cut = model.modules[backbone];
+        const std::int64_t behind = backbone + 1 < model.modules.size() ? 1 : 0;
+        return {1 + cut.architecture.layers - kept + behind,
+                fmt::format("the {} layers of {}, of which the first stage needs {}", cut.architecture.layers, cut.name,
+                            kept)};
+    }
     const std::int64_t whole = (backbone > 0 ? 1 : 0) + (backbone + 1 < model.modules.size() ? 1 : 0);
     const Module& spread = model.modules[backbone];
     return {spread.architecture.layers + whole,
@@ -72,7 +86,11 @@ Partition first_stage(const Setup& setup, const Sample& sample, std::int64_t chu
     // What lies whole on the first stage is one weight, and what lies whole on the last.
     const bool front = spread > 0, back = spread + 1 < modules;
     std::vector<std::int64_t> weights = times[spread];
-    if (front) weights.insert(weights.begin(), std::accumulate(work.begin(), most, std::int64_t{0}));
+    const std::size_t kept = kept_in_front(model);
+    const auto others = weights.begin() + static_cast<std::ptrdiff_t>(kept);
+    const std::int64_t of_kept = std::accumulate(weights.begin(), others, std::int64_t{0});
+    weights.erase(weights.begin(), others);
+    if (front) weights.insert(weights.begin(), std::accumulate(work.begin(), most, of_kept));
     if (back) weights.push_back(std::accumulate(most + 1, work.end(), std::int64_t{0}));
     const std::size_t stages = stages_of(setup, chunks_per_rank);
     auto ends = cut_between(weights, stages, front, back);
@@ -83,7 +101,7 @@ Partition first_stage(const Setup& setup, const Sample& sample, std::int64_t chu
     append_whole(model, spread + 1, modules, pieces);
     // A weight may stand for several pieces.
     if (front)
-        for (std::size_t& end : ends) end += spread - 1;
+        for (std::size_t& end : ends) end += spread - 1 + kept;
     ends.back() = pieces.size();
 
     Partition partition = one_chain(setup, "first-stage", chunks_per_rank, pieces, ends);

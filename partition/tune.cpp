@@ -32,8 +32,8 @@ Ends ends_of(const Chain& chain) {
     return ends;
 }
 
-// None: a stage would be empty.
-std::optional<Ends> moved(Ends ends, const Move& move) {
+// None: a stage would be empty, or the first have fewer than `least` layers.
+std::optional<Ends> moved(Ends ends, const Move& move, std::size_t least) {
     for (std::size_t s = move.from; s < move.to; ++s) --ends[s];
     for (std::size_t s = move.to; s < move.from; ++s) ++ends[s];
     std::size_t begin = 0;
@@ -41,18 +41,27 @@ std::optional<Ends> moved(Ends ends, const Move& move) {
         if (end <= begin) return std::nullopt;
         begin = end;
     }
+    if (ends.front() < least) return std::nullopt;
     return ends;
 }
 
-std::vector<Move> moves_of(const Ends& ends) {
+std::vector<Move> moves_of(const Ends& ends, std::size_t least) {
     const std::size_t stages = ends.size(), farthest = stages <= stages_moved_freely ? stages : 1;
     std::vector<Move> all;
     for (std::size_t from = 0; from < stages; ++from)
         for (std::size_t to = 0; to < stages; ++to) {
             const std::size_t distance = from < to ? to - from : from - to;
-            if (distance > 0 && distance <= farthest && moved(ends, {from, to})) all.push_back({from, to});
+            if (distance > 0 && distance <= farthest && moved(ends, {from, to}, least)) all.push_back({from, to});
         }
     return all;
+}
+
+// Those of the encoders and what must lie beside them.
+std::size_t least_in_front(const workloads::Model& model) {
+    std::int64_t least = workloads::first_layers(model);
+    if (least == 0) return 0;
+    for (std::size_t m = 0; m < model.backbone(); ++m) least += model.modules[m].architecture.layers;
+    return static_cast<std::size_t>(least);
 }
 
 class Rounds {
@@ -62,6 +71,7 @@ public:
           chain_(chain),
           tuning_(tuning),
           execute_(execute),
+          least_(least_in_front(setup.model)),
           layers_(layers_of(setup.model, modules_between(0, setup.model.modules.size()))) {}
 
     std::optional<Tuned> run() {
@@ -89,12 +99,12 @@ private:
     }
 
     bool improve() {
-        const auto moves = moves_of(best_);
+        const auto moves = moves_of(best_, least_);
         if (asked_ + moves.size() + 1 > tuning_.most_steps) return false;
         asked_ += moves.size();
         std::vector<std::optional<Duration>> steps(moves.size());
         run_jobs(execute_, moves.size(),
-                 [&](std::size_t i) { steps[i] = tuning_.step_of(cut(*moved(best_, moves[i]))); });
+                 [&](std::size_t i) { steps[i] = tuning_.step_of(cut(*moved(best_, moves[i], least_))); });
         std::vector<std::size_t> gain;
         for (std::size_t i = 0; i < moves.size(); ++i)
             if (steps[i] && *steps[i] < step_) gain.push_back(i);
@@ -102,8 +112,8 @@ private:
         std::stable_sort(gain.begin(), gain.end(), [&](std::size_t a, std::size_t b) { return *steps[a] < *steps[b]; });
         Ends all = best_;
         for (const std::size_t i : gain)
-            if (auto next = moved(all, moves[i])) all = std::move(*next);
-        best_ = *moved(best_, moves[gain.front()]);
+            if (auto next = moved(all, moves[i], least_)) all = std::move(*next);
+        best_ = *moved(best_, moves[gain.front()], least_);
         step_ = *steps[gain.front()];
         if (all == best_) return true;
         if (const auto together = ask(all); together && *together < step_) {
@@ -117,6 +127,7 @@ private:
     const Partition& chain_;
     const Tuning& tuning_;
     const Executor& execute_;
+    const std::size_t least_;
     const std::vector<LayerRange> layers_;
     Ends best_;
     Duration step_{};

@@ -104,6 +104,7 @@ Model parse_hf_model(const JsonDocument& document, const std::string& name,
     model.name = name;
     model.assumed = reading.assumed;
     const auto type = given(root, model_type);
+    if (type && model.modules.size() > 1) model.family = type->text();
     model.source = fmt::format("Hugging Face configuration of type {}; {}",
                                type ? type->text() : json.at("_class_name").text(), parameters_of(model));
     if (model.modules.size() > 1) model.source += files_of(processors);

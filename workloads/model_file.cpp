@@ -290,11 +290,12 @@ void check_agreement(const Json& json, const Model& model) {
 }  // namespace
 
 Model parse_model_object(const Json& json) {
-    json.only_keys({"format", "name", "modules", "edges", "image", "video", "audio", "microbatch_tokens", "most_items",
-                    "most_video_seconds", "layout", "confidence", "source", "assumed"});
+    json.only_keys({"format", "name", "family", "modules", "edges", "image", "video", "audio", "microbatch_tokens",
+                    "most_items", "most_video_seconds", "layout", "confidence", "source", "assumed"});
     Model model;
     model.name = json.at("name").text();
     if (model.name.empty()) json.at("name").fail("is empty");
+    model.family = text_or(json, "family");
     model.modules = parse_modules(json.at("modules"));
     if (const auto edges = json.find("edges")) {
         model.edges = parse_edges(*edges, model.modules);

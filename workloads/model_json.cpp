@@ -82,6 +82,7 @@ void put_rules(Object& json, const Model& model) {
 
 std::string to_json(const Model& model) {
     Object json{{"format", "pipeweaver-model/1"}, {"name", model.name}};
+    if (!model.family.empty()) json["family"] = model.family;
     json["modules"] = Object::array();
     for (const auto& module : model.modules) json["modules"].push_back(module_json(module));
     json["edges"] = Object::array();

@@ -282,6 +282,7 @@ planner::PlanConfiguration configuration_of(const OptionValues& asked) {
 planner::PlanConfiguration configuration_of(const Cell& cell) {
     auto configuration = configuration_of(cell.asked);
     configuration.plan.workload.layout_as = planner::WorkloadOptions::automatic;
+    configuration.plan.workload.target = planner::target_called(configuration.plan.target);
     return configuration;
 }
 

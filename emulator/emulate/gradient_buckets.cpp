@@ -22,7 +22,7 @@ std::vector<Ready> ready_gradients(const ScheduledStep& step, const StepTimes& t
     const auto is_of_group = [&](const PassPiece& piece) {
         const auto& [layout, own] = modules[piece.module];
         return piece.trained && own.in_phases == group.in_phases && layout.weight_copies() == group.copies &&
-               layout.tp == group.stride;
+               layout.stride() == group.stride;
     };
     std::vector<Ready> all;
     for (const TaskId task : step.schedule().order[index(rank)]) {

@@ -12,8 +12,11 @@ using workloads::Module;
 
 namespace {
 
+bool is_whole(const Module& module) { return module.lies.tensor == workloads::OnTensorRanks::whole; }
+
 bool divides_all(std::int64_t tp, const Model& model) {
     return std::all_of(model.modules.begin(), model.modules.end(), [&](const Module& module) {
+        if (is_whole(module)) return true;
         const auto& linear = module.architecture.linear;
         return module.architecture.heads % tp == 0 && module.architecture.ffn % tp == 0 &&
                (!linear || linear->key_heads % tp == 0);
@@ -22,7 +25,7 @@ bool divides_all(std::int64_t tp, const Model& model) {
 
 std::optional<LayoutConflict> undivided(const Module& module, Indivisible what, std::int64_t size, std::int64_t tp,
                                         const Model& model) {
-    if (size % tp == 0) return std::nullopt;
+    if (size % tp == 0 || is_whole(module)) return std::nullopt;
     std::int64_t fits = std::min(tp, size);
     while (!divides_all(fits, model)) --fits;
     return LayoutConflict{
@@ -70,13 +73,18 @@ std::optional<LayoutConflict> unexchanged_linear(const Module& module, const Lay
                     module.architecture.linear->key_heads, module.name, fits)};
 }
 
+// Its sequences lie whole on a context parallel group, which exchanges nothing.
+bool keeps_sequences(const Module& module) { return module.lies.context != workloads::OnContextRanks::split; }
+
 // All-to-alls give every GPU of a rank its own heads.
 std::optional<LayoutConflict> unexchanged(const Module& module, const Layout& layout, const Model& model) {
     const auto& network = module.architecture;
-    if (layout.context == ContextParallel::ring || network.heads % layout.gpus_of_rank() == 0) return std::nullopt;
+    if (layout.context == ContextParallel::ring || keeps_sequences(module)) return std::nullopt;
+    if (network.heads % layout.gpus_of_rank() == 0) return std::nullopt;
     const auto divides = [&](std::int64_t cp) {
-        return std::all_of(model.modules.begin(), model.modules.end(),
-                           [&](const Module& other) { return other.architecture.heads % (layout.tp * cp) == 0; });
+        return std::all_of(model.modules.begin(), model.modules.end(), [&](const Module& other) {
+            return keeps_sequences(other) || other.architecture.heads % (layout.tp * cp) == 0;
+        });
     };
     std::int64_t fits = layout.cp - 1;  // 1 does: tp divides all heads
     while (fits > 1 && !divides(fits)) --fits;
@@ -160,7 +168,22 @@ std::string product_of(const Layout& layout) {
     return fmt::format("--tp {}{} * --pp {} * --dp {} = {}", layout.tp, cp, layout.pp, layout.dp, layout.gpus());
 }
 
+namespace {
+
+// More context parallel groups than the framework builds the model for.
+std::optional<LayoutConflict> unbuilt(const Layout& layout, const Model& model) {
+    if (!model.built || model.built->most_cp == 0 || layout.cp <= model.built->most_cp) return std::nullopt;
+    return LayoutConflict{Indivisible::context,
+                          fmt::format("--cp: {} builds '{}' for {} context parallel group{} at most ({}); allowed with "
+                                      "--encoders split is any",
+                                      model.built->framework, model.name, model.built->most_cp,
+                                      model.built->most_cp == 1 ? "" : "s", model.built->source)};
+}
+
+}  // namespace
+
 std::optional<LayoutConflict> conflict(const Layout& layout, const Model& model, std::int64_t gpus_of_expert) {
+    if (auto found = unbuilt(layout, model)) return found;
     for (const auto& module : model.modules) {
         const auto& network = module.architecture;
         if (auto found = undivided(module, Indivisible::heads, network.heads, layout.tp, model)) return found;

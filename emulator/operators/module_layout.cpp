@@ -75,13 +75,39 @@ Layout with_module(const Layout& layout, const ModuleLayout& module) {
     return own;
 }
 
-std::vector<PlacedModule> placed_modules(const Layout& layout, const ModuleLayouts& layouts, std::size_t modules) {
-    std::vector<PlacedModule> all;
-    all.reserve(modules);
-    for (std::size_t m = 0; m < modules; ++m) {
-        const ModuleLayout own = layout_of(layouts, m, layout);
-        all.push_back({with_module(layout, own), own});
+Layout with_lies(const Layout& layout, const workloads::Lies& lies) {
+    if (lies.is_as_job()) return layout;
+    Layout own = layout;
+    own.ep = 1;
+    own.all_positions = lies.tensor != workloads::OnTensorRanks::as_job;
+    if (lies.tensor == workloads::OnTensorRanks::whole) {
+        own.tp = 1;
+        own.alike_tensor = layout.tp;
     }
+    if (lies.context == workloads::OnContextRanks::each) {
+        own.cp = 1;
+        own.alike_context = layout.cp;
+    }
+    return own;
+}
+
+namespace {
+
+PlacedModule placed(const Layout& layout, const ModuleLayout& own, const workloads::Lies& lies) {
+    const bool as_job = own.tp == layout.tp && own.copies == 1 && !own.in_phases;
+    if (!as_job || lies.is_as_job()) return {with_module(layout, own), own};
+    const Layout divided = with_lies(layout, lies);
+    const bool dealt = lies.context == workloads::OnContextRanks::dealt;
+    return {divided, {divided.tp, dealt ? divided.cp : 1, Sharing::dealt}};
+}
+
+}  // namespace
+
+std::vector<PlacedModule> placed_modules(const Layout& layout, const ModuleLayouts& layouts, const Model& model) {
+    std::vector<PlacedModule> all;
+    all.reserve(model.modules.size());
+    for (std::size_t m = 0; m < model.modules.size(); ++m)
+        all.push_back(placed(layout, layout_of(layouts, m, layout), model.modules[m].lies));
     return all;
 }
 

@@ -25,7 +25,8 @@ Operator among_copies(std::string_view name, CollectiveKind kind, std::int64_t c
 }
 
 OwnParameters layer_weights(const workloads::Architecture& network, std::int64_t layer, const Layout& layout) {
-    return {workloads::layer_parameter_parts(network, layer).common(layout.tp), layout.weight_copies(), layout.tp};
+    return {workloads::layer_parameter_parts(network, layer).common(layout.tp), layout.weight_copies(),
+            layout.stride()};
 }
 
 OwnParameters own_experts(std::int64_t parameters, const Layout& layout, const ExpertParallel& how) {

@@ -22,10 +22,11 @@ std::int64_t gathered_inputs(const Architecture& network, std::int64_t layer) {
 
 }  // namespace
 
-Bytes kept_besides(const Architecture& network, std::int64_t layer, std::int64_t positions, std::int64_t tp,
+Bytes kept_besides(const Architecture& network, std::int64_t layer, std::int64_t positions, const Layout& layout,
                    const Recipe& recipe) {
     const KeptBytes& kept = recipe.kept;
-    const bool split = recipe.execution.sequence_parallel;
+    const std::int64_t tp = layout.tp;
+    const bool split = recipe.execution.sequence_parallel && !layout.all_positions;
     const std::int64_t h = positions * network.hidden, others = h * (tp - 1);  // of all other GPUs: over tp
     std::int64_t bytes = 0;
     if (!kept.gathers_again && split) bytes += 2 * gathered_inputs(network, layer) * others / tp;

@@ -46,7 +46,7 @@ LayerCosts::LayerCosts(const Setup& setup, const ModuleLayouts& modules, const R
                        std::int64_t replica, LayerStore* store)
     : model_(setup.model),
       cluster_(setup.cluster),
-      modules_(placed_modules(setup.layout.on(setup.cluster), modules, setup.model.modules.size())),
+      modules_(placed_modules(setup.layout.on(setup.cluster), modules, setup.model)),
       costs_(*setup.costs),
       factors_{in_situ_factors(costs_, cluster_.device, Precision::sixteen_bit),
                in_situ_factors(costs_, cluster_.device, Precision::eight_bit)},
@@ -107,7 +107,7 @@ PricedOperators LayerCosts::priced_layer(std::int64_t layer, const PassShape& sh
     }
     if (module.adapters) {
         const OwnParameters thin{adapter_parameters(module.architecture, layer, *module.adapters).common(layout.tp),
-                                 layout.weight_copies(), layout.tp};
+                                 layout.weight_copies(), layout.stride()};
         add_accumulation(operators, thin.parameters, place.pass, true, recipe_);
         add_data_traffic(operators, thin, place.pass, true, recipe_, cluster_);
     }

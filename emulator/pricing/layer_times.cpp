@@ -27,7 +27,8 @@ void add_layer(LayerCosts& costs, const Setup& setup, std::size_t m, const PassS
     const PassCost& backward = costs.layer(m, sum.layer, shape, *pass);
     sum.backward += backward.time;
     sum.exposed_traffic += waits_for_traffic(backward);
-    sum.kept += block_activations(module.architecture, sum.layer, shape, setup.layout, setup.recipe);
+    sum.kept +=
+        block_activations(module.architecture, sum.layer, shape, with_lies(setup.layout, module.lies), setup.recipe);
 }
 
 }  // namespace

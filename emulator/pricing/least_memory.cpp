@@ -37,7 +37,7 @@ LeastPass least_pass(const Setup& setup, const StageLayers& stage, const std::ve
     if (stage.parts.empty()) return least;
     const LayerRange& first = stage.parts.front();
     const auto& module = setup.model.modules[first.module];
-    const PlacedModule placed = placed_modules(setup.layout, layouts, setup.model.modules.size())[first.module];
+    const PlacedModule placed = placed_modules(setup.layout, layouts, setup.model)[first.module];
     const OnCopy copy(module.architecture, shapes[first.module], placed.own, Fullest::by_positions);
     const std::int64_t positions = block_positions_of_group(module.architecture, copy.shape(), placed.layout);
     const std::int64_t wide = setup.recipe.execution_of(module).value_bytes() / 2;

@@ -88,7 +88,7 @@ Bytes block_activations(const Architecture& network, std::int64_t layer, const P
     const std::int64_t m = block_positions_of_group(network, shape, layout);
     const std::int64_t context = context_of_group(shape, layout);
     return layer_activations(network, layer, m, context, layout.tp) + kept_for_exchange(layout, network, layer, shape) +
-           kept_besides(network, layer, m, layout.tp, recipe) +
+           kept_besides(network, layer, m, layout, recipe) +
            kept_of_others(layout, recipe.execution.experts, network, layer, m);
 }
 
@@ -150,7 +150,9 @@ private:
     const Layout& layout_of(const LayerRange& part) const { return modules_[part.module].layout; }
 
     // Tensor-parallel GPUs among which positions are divided.
-    std::int64_t split_among(std::int64_t tp) const { return setup_.recipe.execution.sequence_parallel ? tp : 1; }
+    std::int64_t split_among(const Layout& layout) const {
+        return setup_.recipe.execution.sequence_parallel && !layout.all_positions ? layout.tp : 1;
+    }
 
     const Module& module_of(const LayerRange& part) const { return setup_.model.modules[part.module]; }
 
@@ -196,7 +198,7 @@ private:
                     block += Bytes{width * 2 * m * module.adapters->rank *
                                    adapted_matrices(network, layer, *module.adapters)};
             }
-            Held held{i < again ? width * layer_input(network, m, split_among(tp)) : block, block, {}};
+            Held held{i < again ? width * layer_input(network, m, split_among(layout_of(part))) : block, block, {}};
             if (recompute_ == Recompute::selective) held.before = block - recomputable;
             if (recompute_ == Recompute::offload) held.before = {};
             held.after = after(module.trains(), held, needs);
@@ -214,11 +216,11 @@ private:
         const auto [m, context] = rows_of(part, shape);
         const std::int64_t tp = layout_of(part).tp, width = wide(setup_, module);
         const Bytes context_bytes = width * context_input(network, context, tp);
-        Held around{width * layer_input(network, m, split_among(tp)) + context_bytes, {}, {}};
+        Held around{width * layer_input(network, m, split_among(layout_of(part))) + context_bytes, {}, {}};
         if (part.first == 0) around.before += width * head_input(network, m, tp);
         if (part.first + part.count == network.layers && has_head(setup_.model, part.module)) {
             around.before += width * (1 + network.predicted_layers) * kept_logits(network, m, tp, setup_.recipe);
-            around.before += width * prediction_activations(network, m, split_among(tp));
+            around.before += width * prediction_activations(network, m, split_among(layout_of(part)));
             workspace_ = std::max(workspace_, width * head_backward_workspace(network, m));
         }
         around.at = around.before;
@@ -287,7 +289,7 @@ std::int64_t new_weight_shapes(const Architecture& network, const LayerRange& pa
 
 // Those that as many GPUs hold as hold the module's.
 WeightGroup& group_of(RankParameters& rank, const PlacedModule& module) {
-    const std::int64_t copies = module.layout.weight_copies(), stride = module.layout.tp;
+    const std::int64_t copies = module.layout.weight_copies(), stride = module.layout.stride();
     for (WeightGroup& group : rank.groups)
         if (!group.experts && group.copies == copies && group.stride == stride &&
             group.in_phases == module.own.in_phases)

@@ -95,7 +95,7 @@ std::vector<std::string> operator_names(const workloads::Model& model, const Lay
     for (std::size_t m = 0; m < model.modules.size(); ++m)
         all.parts.push_back({m, 0, model.modules[m].architecture.layers});
     const auto shapes = any_shapes(model);
-    const auto modules = placed_modules(layout, {}, model.modules.size());
+    const auto modules = placed_modules(layout, {}, model);
     for (const PassKind pass : {PassKind::forward, PassKind::backward})
         walk_stage(
             model, modules, workloads::gradient_reaches(model), Recipe{}, all, shapes, pass,

@@ -187,6 +187,9 @@ Execution Recipe::execution_of(const workloads::Module& module) const {
     Execution own = execution;
     if (const auto found = precision.find(module.name); found != precision.end()) own.products = found->second;
     own.adapters = module.adapters;
+    if (module.lies.tensor == workloads::OnTensorRanks::as_job) return own;
+    own.sequence_parallel = false;
+    if (own.tensor_overlap == TensorOverlap::inside_gemms) own.tensor_overlap = TensorOverlap::launch_order;
     return own;
 }
 

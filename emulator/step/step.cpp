@@ -57,10 +57,13 @@ private:
 
     // With what a GPU of the source sends: of a module with copies, of the fullest.
     Crossing sent_by(std::size_t source, const Unit& unit, Crossing crossing) const {
-        const auto& [layout, own] = modules_[source];
+        const bool as_job = module(source).lies.is_as_job();
+        const auto& own = modules_[source].own;
+        // What lies otherwise than the job has been spread as the backbone, which reads it on its own stage.
+        const Layout& layout = as_job ? modules_[source].layout : in_.setup->layout;
         const auto& network = module(source).architecture;
         std::int64_t rows = layout.part(crossing.rows);
-        if (own.copies > 1) {
+        if (own.copies > 1 && as_job) {
             const OnCopy copy(network, unit.shapes[source], own, Fullest::by_positions);
             const std::int64_t all = block_positions(network, unit.shapes[source]);
             rows = (crossing.rows * block_positions_of_group(network, copy.shape(), layout) + all - 1) / all;

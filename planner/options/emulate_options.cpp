@@ -112,6 +112,7 @@ void EmulateOptions::check() const {
 // Samples are packed and shared out as the plan folder of --schedule says, unless options say it.
 std::pair<WorkloadOptions, BatchOptions> EmulateOptions::as_planned() const {
     std::pair as(workload, batch);
+    if (!target.empty()) as.first.target = target_called(target);
     const auto file = std::filesystem::path(schedule) / "plan.json";
     if (std::error_code ignored; schedule.empty() || !std::filesystem::exists(file, ignored)) return as;
     const auto plan = JsonDocument::read_large(file);

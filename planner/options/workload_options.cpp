@@ -188,6 +188,7 @@ void WorkloadOptions::add_to(OptionTable& options) {
     options.text("recipe", recipe, "RECIPE",
                  "a recipe of `pipeweaver list recipes`, or a file (JSON or YAML) (default: megatron-core)");
     overrides.add_to(options);
+    add_encoders(options);
 }
 
 void WorkloadOptions::add_packing(OptionTable& options) {
@@ -273,6 +274,7 @@ workloads::Model WorkloadOptions::found_model() const {
         if (found.video.keeps_sizes()) found.too_long = workloads::TooLong::own;
     }
     if (!too_long.empty()) found.too_long = workloads::too_long_named(too_long);
+    build_encoders(found);
     return found;
 }
 

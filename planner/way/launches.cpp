@@ -21,6 +21,15 @@ bool has_whole_encoders(const Way& way) {
     return true;
 }
 
+// What a framework asks of the stage of its encoders.
+bool has_first_layers(const Way& way) {
+    const workloads::Model& model = way.setup->model;
+    std::int64_t layers = 0;
+    for (const LayerRange& part : way.partition.chains.front().stages.front().parts)
+        if (part.module == model.backbone()) layers += part.count;
+    return layers >= workloads::first_layers(model);
+}
+
 }  // namespace
 
 bool launches(const Target& target, const Way& way) {
@@ -29,7 +38,7 @@ bool launches(const Target& target, const Way& way) {
     };
     if (way.setup->recipe.zero > target.launch.most_zero) return false;
     if (!way.has_pipeline) return true;
-    if (!target.launch.spreads_encoders && !has_whole_encoders(way)) return false;
+    if (!target.launch.spreads_encoders && !(has_whole_encoders(way) && has_first_layers(way))) return false;
     const bool cuts_so = !way.layers.empty() || has(target.launch.partitions, way.partition.name);
     return cuts_so && has(target.launch.policies, way.policy);
 }

@@ -25,7 +25,7 @@ workloads::Architecture gated() {
 
 constexpr std::int64_t m = 1024, tp = 4;
 
-Bytes besides(const std::string& members) { return kept_besides(gated(), 0, m, tp, parsed(members)); }
+Bytes besides(const std::string& members) { return kept_besides(gated(), 0, m, {.tp = tp}, parsed(members)); }
 
 }  // namespace
 

@@ -121,3 +121,25 @@ TEST_CASE("a partitioner is asked for no more stages than it can cut, and for th
     CHECK_THROWS_WITH_AS(static_cast<void>(partitions_for(Use::job, setup, setup.microbatches, "first-stage")),
                          doctest::Contains("4 stages are more than the 2 layers of llm"), Error);
 }
+
+TEST_CASE("the encoder's stage has the layers of the language model that its framework asks for") {
+    testing::SmallWorkload setup({.tp = 1, .pp = 4, .dp = 1}, {40, 40});
+    const auto in_front = [&] {
+        const auto cut = setup.cut("first-stage");
+        std::int64_t layers = 0;
+        for (const auto& part : cut.chains.front().stages.front().parts)
+            if (part.module == 1) layers += part.count;
+        return layers;
+    };
+    CHECK(in_front() < 3);  // the encoder alone takes a quarter of all time
+    workloads::build_as(setup.model, {.framework = "a", .source = "b", .first_layers = 3});
+    CHECK(in_front() == 3);
+    const auto cut = setup.cut("first-stage");
+    CHECK(cut.chains.front().stages.size() == 4);
+    std::int64_t all = 0;
+    for (const auto& stage : cut.chains.front().stages)
+        for (const auto& part : stage.parts) all += part.count;
+    CHECK(all == 14);
+    // Three layers beside the encoder, and five others: six stages at most.
+    CHECK(partitioner("first-stage").most_stages(setup.model).count == 6);
+}

@@ -118,3 +118,18 @@ TEST_CASE("tuning ends with its questions, its time, or what does not run") {
     tuning.step_of = [](const Partition&) { return std::optional<Duration>(); };
     CHECK(!tune(setup, cut, tuning, in_order));
 }
+
+TEST_CASE("tuning leaves the encoders' stage the layers that their framework asks for") {
+    auto setup = small();
+    const Tuning tuning{.step_of = [](const Partition& cut) { return std::optional(Duration{counts_of(cut).front()}); },
+                        .most_steps = 1000};
+    const auto front_of = [&] {
+        const Partition heavy = cut_by_layers(setup, parse_layers("5,1,1,1"));
+        const auto tuned = tune(setup, heavy, tuning, in_order);
+        REQUIRE(tuned);
+        return counts_of(tuned->partition).front();
+    };
+    CHECK(front_of() < 9);  // six layers of the encoder
+    workloads::build_as(setup.model, {.framework = "a", .source = "b", .first_layers = 3});
+    CHECK(front_of() == 9);
+}

@@ -33,9 +33,19 @@ struct Layout {
     Bandwidth network{};             ///< of a node, beyond it; 0: of the machine whose collectives were measured
     Bandwidth node_link{};           ///< of a GPU, inside it; 0: as `network`
 
+    // Of a module that lies so (Module::lies), beside the degrees that divide it: GPUs that do the same on the same
+    // weights, those of tensor parallelism and groups of context parallelism.
+    std::int64_t alike_tensor = 1;
+    std::int64_t alike_context = 1;
+    bool all_positions = false;  ///< its tensor parallel GPUs hold them, with sequence parallelism, too
+
     std::int64_t gpus() const { return tp * cp * pp * dp; }
-    std::int64_t gpus_of_rank() const { return tp * cp; }   ///< in one replica
-    std::int64_t weight_copies() const { return cp * dp; }  ///< of weights outside experts
+    std::int64_t gpus_of_rank() const { return tp * cp; }  ///< in one replica
+    /// Of weights outside experts, which share out states and gradients: none of those that are alike in tensor
+    /// parallelism.
+    std::int64_t weight_copies() const { return cp * alike_context * dp; }
+    /// From one of them to the next, in GPUs.
+    std::int64_t stride() const { return tp * alike_tensor; }
     /// Of each expert, which is split over so many GPUs (ExpertParallel::tensor_parallel).
     std::int64_t expert_copies(std::int64_t gpus_of_expert) const { return tp * cp * dp / (ep * gpus_of_expert); }
 
@@ -77,7 +87,8 @@ struct LayoutConflict {
 /// Why the model cannot be spread so: heads and feed-forward widths must be divisible by tp, key heads of linear
 /// attention too, heads by tp * cp where context parallelism exchanges them (value heads of linear attention always),
 /// experts by ep, tp * cp * dp by ep times the GPUs of an expert, which divide its columns, and every module needs a
-/// layer for each pipeline rank. None: it can.
+/// layer for each pipeline rank. Of a module that lies whole, or takes whole sequences, nothing is divided by that
+/// degree; and `Model::built` may have no such cp. None: it can.
 [[nodiscard]] std::optional<LayoutConflict> conflict(const Layout& layout, const workloads::Model& model,
                                                      std::int64_t gpus_of_expert = 1);
 

@@ -56,13 +56,18 @@ using ModuleLayouts = std::vector<ModuleLayout>;
 /// whole on one (PassShape::whole) or are exchanged for heads. One copy of the same tp: `layout` as it is.
 [[nodiscard]] Layout with_module(const Layout& layout, const ModuleLayout& module);
 
+/// The layout of the layers of a module that lies so: what its GPUs do alike divides nothing.
+[[nodiscard]] Layout with_lies(const Layout& layout, const workloads::Lies& lies);
+
 /// A module on the GPUs of a rank.
 struct PlacedModule {
-    Layout layout;  ///< with_module(...)
+    Layout layout;  ///< with_module(...), or with_lies(...)
     ModuleLayout own;
 };
+
+/// A module has the layout that `layouts` give it, and lies as Module::lies says where that is the job's.
 [[nodiscard]] std::vector<PlacedModule> placed_modules(const Layout& layout, const ModuleLayouts& layouts,
-                                                       std::size_t modules);
+                                                       const workloads::Model& model);
 
 /// Why a module in a chain cannot have the layout: the backbone and modules behind it that take whole microbatches have
 /// that of the job; tp times copies are the GPUs of a rank; heads and feed-forward columns divide by tp, heads by tp

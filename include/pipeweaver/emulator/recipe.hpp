@@ -178,7 +178,7 @@ struct Recipe {
     /// The link between a GPU and its host's memory, for offloaded activations: PCIe 5.0 x16 at 80 %, assumed.
     Bandwidth host_link{50'000'000'000};
 
-    /// How a module's layers are run, its adapters among it.
+    /// How a module's layers are run, as it lies and with its adapters.
     Execution execution_of(const workloads::Module& module) const;
 
     /// The host's time for a forward of one of the module's layers.

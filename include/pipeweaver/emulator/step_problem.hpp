@@ -32,7 +32,7 @@ struct StepInput {
 
     /// The modules on the GPUs of a rank, or of the replica where no chain has them.
     std::vector<PlacedModule> placed() const {
-        return placed_modules(setup->layout.on(setup->cluster), layouts, setup->model.modules.size());
+        return placed_modules(setup->layout.on(setup->cluster), layouts, setup->model);
     }
 
     std::span<const Recompute> modes_on(RankId rank) const {

@@ -53,6 +53,9 @@ struct Target {
     bool action_lists = true;       ///< a plan is what action lists carry: no known schedule that is not launched
     bool selective_passes = false;  ///< a pass of a plan may recompute selectively; none, half, full and blocks any may
     Launch launch{};                ///< what it runs without a plan
+    /// Whose encoders its launches have, of frameworks::builders(): the first with a row for the model. None: encoders
+    /// lie as the language model does.
+    std::vector<std::string_view> builders{};
 
     // The orders that it runs.
     bool searches = true;                 ///< false: it has an order of its own, and the fastest of `policies` is taken

@@ -50,6 +50,7 @@ struct RecipeOverrides {
 
 struct WorkloadOptions {
     static constexpr std::string_view automatic = "auto";  ///< a packing that PlanOptions settles
+    static constexpr std::string_view split = "split";     ///< encoders that lie as the language model does
 
     std::string model, cluster, batch, dataset, costs, context, recipe, packing;
     RecipeOverrides overrides;
@@ -60,7 +61,9 @@ struct WorkloadOptions {
     bool equal_microbatches = false;           ///< Job::equal_microbatches
     std::optional<std::int64_t> microbatch_tokens;  ///< in place of the model's
     std::string too_long;                           ///< of workloads::too_long_names(), or empty: as usual
-    std::string target = "free";                    ///< of targets(): what a layout is chosen for
+    std::string target = "free";                    ///< of targets(): what a layout is chosen for, and whose encoders
+                                                    ///< the model has
+    std::string encoders;                           ///< in its place: `split`, or one of frameworks::builders()
     Time layout_time{};                             ///< that the choice of a layout may take; asked between layouts
     /// What operators cost, read before; none: `costs` and the embedded tables are read. Of the cluster's device.
     std::shared_ptr<const costdb::CostDatabase> known_costs;
@@ -78,7 +81,8 @@ struct WorkloadOptions {
     /// Throws Error{input} where options are missing, but for a batch, or contradict each other.
     void check() const;
 
-    /// The model, with what is said of its microbatches. Throws Error{input}, Error{io}.
+    /// The model, with what is said of its microbatches, its encoders as they are built. Throws Error{input}, of a
+    /// framework that has no row for it, too, and Error{io}.
     workloads::Model found_model() const;
 
     /// Model, cluster, recipe and costs, without a layout. Throws Error{input}, Error{io}.
@@ -127,6 +131,8 @@ private:
     void add_layout(OptionTable& options);
     void add_global_batch(OptionTable& options);
     void add_packing(OptionTable& options);
+    void add_encoders(OptionTable& options);
+    void build_encoders(workloads::Model& of) const;
     emulator::Layout layout(const emulator::Setup& setup) const;
     std::optional<LayoutAndZero> own(const emulator::Setup& setup) const;
     std::optional<GlobalBatch> global(const emulator::Setup& setup) const;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "pipeweaver/base/json.hpp"
+#include "pipeweaver/workloads/built.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -174,6 +175,7 @@ struct Module {
     std::vector<Modality> modalities;       ///< which items an item module takes
     bool trainable = true;                  ///< its own weights
     std::optional<Adapters> adapters = {};  ///< of a module that is not trainable
+    Lies lies = {};                         ///< of a job, in no model file: as its framework builds the module
 
     /// Whether anything of it is trained.
     bool trains() const { return trainable || adapters.has_value(); }
@@ -248,6 +250,8 @@ enum class TooLong : std::uint8_t {
 
 struct Model {
     std::string name;
+    std::string family{};         ///< model_type of its Hugging Face configuration, "qwen3_vl"; empty: none, or of one
+                                  ///< module alone
     std::vector<Module> modules;  ///< in topological order
     std::vector<ModelEdge> edges;
     ImageRule image;
@@ -265,6 +269,7 @@ struct Model {
     std::optional<std::int64_t> microbatch_tokens_of_file;  ///< where a job has another `microbatch_tokens`; 0: a
                                                             ///< generator alone, whose file does not say it
     TooLong too_long = TooLong::usual;
+    std::optional<Built> built{};  ///< the row by which its encoders lie; none: as the job's degrees say
 
     /// Index of the module whose pass takes the whole microbatch.
     std::size_t backbone() const;

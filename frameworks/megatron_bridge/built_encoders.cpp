@@ -1,0 +1,67 @@
+// Encoders as Megatron-Bridge 0.6.0 builds them (NVIDIA-NeMo/Megatron-Bridge, tag v0.6.0, below
+// src/megatron/bridge/models). All are made where `pre_process` is set: on the first stage.
+#include "frameworks/built_tables.hpp"
+
+#include <array>
+
+namespace pipeweaver::frameworks {
+
+// Table: a row is a family.
+std::span<const workloads::Built> built_by_megatron_bridge() {
+    using workloads::Lies;
+    using enum workloads::OnContextRanks;
+    using enum workloads::OnTensorRanks;
+    constexpr std::string_view bridge = "megatron-bridge", dealing = "model.vision_dp_when_cp=true";
+    static constexpr std::array rows{
+        // Its own vision model of parallel layers. Three outputs of the encoder go into the first three layers of the
+        // language model, whose first stage must have as many: deepstack_visual_indexes of all released configurations.
+        workloads::Built{.framework = bridge,
+                         .families = "qwen3_vl|qwen3_vl_moe",
+                         .source = "0.6.0 qwen_vl/modelling_qwen3_vl/transformer_config.py:81,124-125; model.py:360, "
+                                   "369 and 617",
+                         .lies = Lies{all_positions, each},
+                         .first_layers = 3,
+                         .loss_per_token = true,
+                         .deals = dealing},
+        // The same class; its configurations have no such indexes.
+        workloads::Built{.framework = bridge,
+                         .families = "qwen3_5|qwen3_5_moe",
+                         .source = "0.6.0 qwen_vl/qwen35_vl_provider.py:238 and 428, with what Qwen3-VL has",
+                         .lies = Lies{all_positions, each},
+                         .loss_per_token = true,
+                         .deals = dealing},
+        // Encoders of Hugging Face's transformers, which nothing splits. Neither these models nor
+        // training/vlm_step.py part a sequence over context parallel groups.
+        workloads::Built{.framework = bridge,
+                         .families = "qwen2_5_vl",
+                         .source = "0.6.0 qwen_vl/modeling_qwen25_vl.py:107",
+                         .lies = Lies{whole, each},
+                         .most_cp = 1},
+        workloads::Built{.framework = bridge,
+                         .families = "glm4v|glm4v_moe",
+                         .source = "0.6.0 glm_vl/modeling_glm_45v.py:130",
+                         .lies = Lies{whole, each},
+                         .most_cp = 1},
+        workloads::Built{.framework = bridge,
+                         .families = "gemma3",
+                         .source = "0.6.0 gemma_vl/modeling_gemma3_vl.py:98 and 170-172",
+                         .lies = Lies{whole, each},
+                         .most_cp = 1},
+        workloads::Built{.framework = bridge,
+                         .families = "gemma4",
+                         .source = "0.6.0 gemma_vl/modeling_gemma4_vl.py:158 and 315",
+                         .lies = Lies{whole, each}},
+        workloads::Built{.framework = bridge,
+                         .families = "kimi_k25",
+                         .source = "0.6.0 kimi_vl/modeling_kimi_k25_vl.py:215 and 471",
+                         .lies = Lies{whole, each}},
+        // LLaVAModel of Megatron Core.
+        workloads::Built{.framework = bridge,
+                         .families = "nemotron_vl|NemotronH_Nano_VL_V2",
+                         .source = "0.6.0 nemotron_vl/nemotron_vl_provider.py:103-104 and 130-131",
+                         .lies = Lies{all_positions, each}},
+    };
+    return rows;
+}
+
+}  // namespace pipeweaver::frameworks

@@ -1,0 +1,22 @@
+// Encoders as Megatron-LM's examples/multimodal builds them (NVIDIA/Megatron-LM, tag core_v0.16.1).
+#include "frameworks/built_tables.hpp"
+
+#include <array>
+
+namespace pipeweaver::frameworks {
+
+// Table: a row is a family.
+std::span<const workloads::Built> built_by_megatron_lm() {
+    using enum workloads::OnContextRanks;
+    using enum workloads::OnTensorRanks;
+    static constexpr std::array rows{
+        // CLIP, SigLIP, RADIO and InternViT in front of a language model: LLaVAModel, on the first stage.
+        workloads::Built{.framework = "megatron-lm",
+                         .families = "llava|llava_llama|llava_mistral|llava_qwen|llava_next|internvl_chat|internvl",
+                         .source = "core_v0.16.1 examples/multimodal/model.py:177-182",
+                         .lies = workloads::Lies{all_positions, each}},
+    };
+    return rows;
+}
+
+}  // namespace pipeweaver::frameworks

@@ -1,0 +1,71 @@
+// How a module lies on the GPUs of its pipeline rank, and how a framework builds the encoders of a family of models.
+//
+//   rank of tp 2 x cp 2        split           tensor parallel    whole
+//   GPU 0 | GPU 1  (cp 0)      1/2   1/2       1/2   1/2          all   all     of the weights
+//   GPU 2 | GPU 3  (cp 1)      positions: a    all images on both groups, or, where they are dealt, some of them on
+//                              part on each    each
+//
+// Threads      any number of calls at once.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace pipeweaver::workloads {
+
+struct Model;
+
+/// What the tensor parallel GPUs of a rank have of a module.
+enum class OnTensorRanks : std::uint8_t {
+    as_job,         ///< parts of the weights; positions as the job's recipe says
+    all_positions,  ///< parts of the weights, all positions: without sequence parallelism, whatever the recipe says
+    whole           ///< all weights and all positions: each does the same
+};
+
+/// What the context parallel groups of a rank have of a module's sequences.
+enum class OnContextRanks : std::uint8_t {
+    split,  ///< a part of each
+    each,   ///< all of them: each group does the same
+    dealt   ///< some whole ones
+};
+
+struct Lies {
+    OnTensorRanks tensor = OnTensorRanks::as_job;
+    OnContextRanks context = OnContextRanks::split;
+
+    bool is_as_job() const { return tensor == OnTensorRanks::as_job && context == OnContextRanks::split; }
+
+    friend bool operator==(const Lies&, const Lies&) = default;
+};
+
+/// What is in front of the backbone lies whole on its first stage in all rows.
+struct Built {
+    std::string_view framework;   ///< "megatron-bridge"
+    std::string_view families{};  ///< "qwen3_vl|qwen3_vl_moe": of Model::family
+    std::string_view source{};    ///< version, files and lines; empty: no source was read
+    Lies lies{};
+    std::int64_t first_layers = 0;  ///< of the backbone, that its first stage must have
+    std::int64_t most_cp = 0;       ///< context parallel groups that it is built for; 0: any
+    bool loss_per_token = false;    ///< with context parallelism it asks for calculate_per_token_loss
+    std::string_view deals{};       ///< the switch with which images are dealt over context parallel groups, off by
+                                    ///< default; empty: none
+
+    friend bool operator==(const Built&, const Built&) = default;
+};
+
+/// Whether the row is of that family.
+[[nodiscard]] bool is_of(const Built& row, std::string_view family);
+
+/// `model` with its encoders as the row says: those in front of the backbone that take items. Of a row without a source
+/// they stay as the job's.
+void build_as(Model& model, const Built& row);
+
+/// Layers of the backbone that its first stage must have, of a model with encoders; 0: none.
+[[nodiscard]] std::int64_t first_layers(const Model& model);
+
+/// "vit: whole on each GPU of its rank, which all do the same (megatron-bridge)"; empty: the model has no encoders, or
+/// nobody asked how they are built.
+[[nodiscard]] std::string how_built(const Model& model);
+
+}  // namespace pipeweaver::workloads

@@ -1,0 +1,40 @@
+// How the encoders of a model lie: as the target's frameworks build them, unless something else is said.
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/frameworks/built_encoders.hpp"
+#include "pipeweaver/planner/targets.hpp"
+#include "pipeweaver/planner/workload_options.hpp"
+
+namespace pipeweaver::planner {
+
+namespace {
+
+constexpr std::string_view as_built = "as-built";
+
+}  // namespace
+
+void WorkloadOptions::add_encoders(OptionTable& options) {
+    std::vector<std::string> ways{std::string(as_built), std::string(split)};
+    for (std::string& one : frameworks::builders()) ways.push_back(std::move(one));
+    options.choice(
+        "encoders", encoders, ways,
+        "how encoders lie on the GPUs of their stage: as what --target names builds them (default: as-built; "
+        "as the language model, where it names no framework), as the language model (split), or as this "
+        "framework builds them");
+}
+
+void WorkloadOptions::build_encoders(workloads::Model& of) const {
+    if (encoders == split || of.modules.size() == 1) return;
+    const bool is_named = !encoders.empty() && encoders != as_built;
+    const auto by = is_named ? std::vector<std::string_view>{encoders} : planner::target(target).builders;
+    if (by.empty()) return;
+    if (const auto* row = frameworks::built_encoder(by, of.family)) return workloads::build_as(of, *row);
+    if (is_named)
+        fail(
+            ErrorKind::input,
+            "--encoders: how {} builds the encoders of '{}'{} was not read; allowed are {} and frameworks that have it "
+            "(docs/encoders.md)",
+            encoders, of.name, of.family.empty() ? "" : " (" + of.family + ")", split);
+    workloads::build_as(of, {.framework = by.front()});
+}
+
+}  // namespace pipeweaver::planner

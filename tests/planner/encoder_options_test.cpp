@@ -1,0 +1,97 @@
+// How encoders lie: the rows of frameworks, and what options make of them.
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/frameworks/built_encoders.hpp"
+#include "pipeweaver/planner/targets.hpp"
+#include "pipeweaver/planner/workload_options.hpp"
+#include "tests/support/shared.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+using namespace pipeweaver;
+using namespace pipeweaver::planner;
+using workloads::Lies;
+using workloads::OnContextRanks;
+using workloads::OnTensorRanks;
+
+namespace {
+
+workloads::Model model_of(const std::string& model, const std::string& target, const std::string& encoders = {}) {
+    WorkloadOptions options;
+    options.model = model;
+    options.target = target;
+    options.encoders = encoders;
+    return options.found_model();
+}
+
+std::string qwen3_vl() { return "hf:" + (testing::source_folder() / "tests/data/hf/qwen3-vl-8b.json").string(); }
+
+}  // namespace
+
+TEST_CASE("a row names its source, and no framework has two for a family") {
+    const auto rows = frameworks::built_encoders();
+    REQUIRE(rows.size() > 8);
+    std::set<std::string> seen;
+    for (const workloads::Built& row : rows) {
+        CAPTURE(row.families);
+        CHECK(row.source.find(':') != std::string_view::npos);
+        CHECK_FALSE(row.lies.is_as_job());
+        std::string families(row.families);
+        for (std::size_t at = 0, end = 0; end != std::string::npos; at = end + 1) {
+            end = families.find('|', at);
+            CHECK(seen.insert(std::string(row.framework) + " " + families.substr(at, end - at)).second);
+        }
+    }
+    for (const Target& one : targets())
+        for (const std::string_view by : one.builders) {
+            const auto all = frameworks::builders();
+            CHECK(std::find(all.begin(), all.end(), by) != all.end());
+        }
+}
+
+TEST_CASE("under a target an encoder lies as the first of its frameworks with a row builds it") {
+    const auto qwen = model_of("qwen2.5-vl-7b", "megatron");
+    CHECK(qwen.modules[0].lies == Lies{OnTensorRanks::whole, OnContextRanks::each});
+    CHECK(qwen.modules[1].lies.is_as_job());
+    REQUIRE(qwen.built);
+    CHECK(qwen.built->framework == "megatron-bridge");
+    CHECK(
+        how_built(qwen) ==
+        "vit: whole on each tensor parallel GPU, all images on each context parallel group, as megatron-bridge builds "
+        "it");
+    const auto intern = model_of("internvl3-38b", "megatron");
+    CHECK(intern.built->framework == "megatron-lm");
+    CHECK(intern.modules[0].lies == Lies{OnTensorRanks::all_positions, OnContextRanks::each});
+    CHECK_FALSE(model_of("qwen2.5-vl-7b", "free").built);
+    CHECK(how_built(model_of("qwen2.5-vl-7b", "free")).empty());
+    CHECK_FALSE(model_of("llama3-8b", "megatron").built);
+}
+
+TEST_CASE("a configuration's model_type is the family, whose DeepStack layers are on the first stage") {
+    const auto model = model_of(qwen3_vl(), "megatron");
+    CHECK(model.family == "qwen3_vl");
+    CHECK(workloads::first_layers(model) == 3);
+    CHECK(model.built->loss_per_token);
+    CHECK(workloads::first_layers(model_of(qwen3_vl(), "free")) == 0);
+}
+
+TEST_CASE("what no row covers is priced as split, and a line says so") {
+    const auto model = model_of("dip-vlm-s", "megatron");
+    CHECK(model.modules[0].lies.is_as_job());
+    CHECK(how_built(model) ==
+          "vit: priced as split over tensor and context parallel GPUs; how megatron-bridge builds it was not read, and "
+          "it may build it in another way");
+}
+
+TEST_CASE("--encoders names another framework, or the language model's way") {
+    CHECK(model_of("qwen2.5-vl-7b", "megatron", "split").modules[0].lies.is_as_job());
+    CHECK(model_of("qwen2.5-vl-7b", "free", "ms-swift").built->framework == "ms-swift");
+    CHECK(model_of("qwen2.5-vl-7b", "megatron", "as-built").built->framework == "megatron-bridge");
+    CHECK_THROWS_WITH_AS(static_cast<void>(model_of("dip-vlm-s", "free", "ms-swift")),
+                         "--encoders: how ms-swift builds the encoders of 'dip-vlm-s' was not read; allowed are split "
+                         "and frameworks that have it (docs/encoders.md)",
+                         Error);
+}
