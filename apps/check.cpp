@@ -34,6 +34,7 @@ nlohmann::ordered_json fit_json(const launch::Fit& fit) {
                                 {"peak_bytes", fit.ranks[fit.fullest].peak.count},
                                 {"short_bytes", std::max<std::int64_t>(0, fit.short_by().count)},
                                 {"microbatches", fit.microbatches}};
+    if (workloads::device(fit.device).modelled) json["modelled"] = true;
     for (const launch::RankUse& rank : fit.ranks)
         json["ranks"].push_back({{"layers", rank.layers},
                                  {"peak_bytes", rank.peak.count},

@@ -41,8 +41,9 @@ struct CostDatabase::Tables {
 
 namespace {
 
-/// Whose links a device without tables of its own has: of the same generation.
+/// Whose links a device without tables of its own has: of the same generation, in nodes alike.
 std::string links_of(const std::string& device) {
+    if (workloads::device(device).modelled) return "";
     return workloads::family_of(device) == Family::hopper && device != "h100_sxm" ? "h100_sxm" : "";
 }
 

@@ -86,7 +86,7 @@ Refusal device_of(const PublishedRun& row, TrainingRun& run) {
     const auto part = known_kinds ? std::nullopt : part_named(row.gpu, row.note);
     if (part)
         take_part(*part, run);
-    else if (const workloads::Device* const device = workloads::known_device(row.gpu))
+    else if (const workloads::Device* const device = workloads::known_device(row.gpu); device && !device->modelled)
         run.part = run.device = device->name;
     else
         return fmt::format("nothing is known of the device '{}'", row.gpu);

@@ -34,7 +34,7 @@ std::string unknown_name(std::string_view what, std::string_view name, const std
 
 Device parse_device(const Json& json) {
     json.only_keys({"name", "aliases", "bf16_flops", "fp8_flops", "memory_bytes_per_s", "memory_bytes",
-                    "multiprocessors", "power_watts", "source"});
+                    "multiprocessors", "power_watts", "modelled", "source"});
     Device device;
     device.name = json.at("name").text();
     for (const Json& alias : json.at("aliases").elements()) device.aliases.push_back(alias.text());
@@ -44,6 +44,7 @@ Device parse_device(const Json& json) {
     device.memory.count = json.at("memory_bytes").integer(1, std::int64_t{1} << 50);
     device.multiprocessors = json.at("multiprocessors").integer(1, 100'000);
     device.power_watts = number_or(json, "power_watts", 0, 1, 1e5);
+    if (const auto modelled = json.find("modelled")) device.modelled = modelled->boolean();
     device.source = json.at("source").text();
     return device;
 }
@@ -113,6 +114,10 @@ Cluster cluster_named(std::string_view name) {
         if (folded(cluster.name) == folded(name)) return cluster;
         names.push_back(cluster.name);
     }
+    if (const Device* const device = known_device(name))
+        for (const auto& cluster : clusters())
+            if (cluster.device == device->name)
+                fail(ErrorKind::input, "unknown cluster '{}'; did you mean '{}'?", name, cluster.name);
     fail(ErrorKind::input, "{}", unknown_name("cluster", name, names));
 }
 
@@ -156,7 +161,7 @@ const Device& device(std::string_view name) {
 
 Family family_of(std::string_view device) {
     if (device.starts_with("a100") || device.starts_with("a800")) return Family::ampere;
-    if (device.starts_with("h")) return Family::hopper;
+    if (device.starts_with("h") || device.starts_with("gh")) return Family::hopper;
     if (device.starts_with("b") || device.starts_with("gb")) return Family::blackwell;
     return Family::other;
 }

@@ -92,7 +92,7 @@ private:
             if (!name.empty() && name != "all") add(workloads::device(name));
         if (!clusters.empty()) return;
         for (const workloads::Device& one : workloads::devices())
-            if (device == "all" ? one.name != "cpu" : one.fp8_flops > 0) add(one);
+            if (!one.modelled && (device == "all" ? one.name != "cpu" : one.fp8_flops > 0)) add(one);
     }
 
     std::string work_table(const workloads::Model& of, const workloads::Architecture& language_model) const {

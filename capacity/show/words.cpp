@@ -95,6 +95,7 @@ std::string notes_of(const Study& study, const Row& row) {
     std::vector<std::string> notes;
     if (row.is_tied) notes.emplace_back("tied");
     if (row.at_risk) notes.emplace_back("at risk");
+    if (row.modelled) notes.emplace_back("modelled");
     for (const std::string_view missed : missed_by(study, row)) notes.push_back(fmt::format("{} missed", missed));
     return joined(notes, ", ");
 }

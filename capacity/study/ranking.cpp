@@ -72,8 +72,14 @@ public:
 private:
     double cost(const Row& row) const { return cost_of(study_, row, ranking_.has_prices); }
 
+    // What is known by its peaks alone goes before what was measured only where it would at the far end of its error.
+    static double held(const Row& row) { return row.modelled ? 1 + row.error_percent / 100 : 1; }
+    static bool is_doubtful(const Row& row) { return row.modelled && row.at_risk; }
+    double ranked_cost(const Row& row) const { return held(row) * cost(row); }
+    static double ranked_time(const Row& row) { return held(row) * time_of(row); }
+
     std::tuple<bool, double, double, std::size_t> order(const Row& row) const {
-        return {!row.meets, cost(row), time_of(row), row.cell};
+        return {!row.meets, ranked_cost(row), ranked_time(row), row.cell};
     }
 
     std::int64_t gpus(const Row& row) const { return study_.cells[row.cell].gpus; }
@@ -86,9 +92,10 @@ private:
             const auto better = [&](const std::optional<std::size_t>& best, const auto& key) {
                 return !best || key(rows[i]) < key(rows[*best]);
             };
-            if (better(answers.fewest, [&](const Row& row) { return std::tuple(gpus(row), cost(row)); }))
+            if (better(answers.fewest,
+                       [&](const Row& row) { return std::tuple(is_doubtful(row), gpus(row), ranked_cost(row)); }))
                 answers.fewest = i;
-            if (better(answers.fastest, [&](const Row& row) { return std::tuple(time_of(row), cost(row)); }))
+            if (better(answers.fastest, [&](const Row& row) { return std::tuple(ranked_time(row), ranked_cost(row)); }))
                 answers.fastest = i;
             if (!answers.cheapest) answers.cheapest = i;
         }

@@ -1,6 +1,7 @@
 #include "capacity/study/rows.hpp"
 
 #include "capacity/study/row_options.hpp"
+#include "pipeweaver/emulator/in_situ.hpp"
 
 namespace pipeweaver::capacity {
 
@@ -42,6 +43,7 @@ Row row_of(const Study& study, const CellResult& result, std::size_t place) {
     Row row{.cell = result.cell, .point = place, .flags_step = point.step};
     row.memory_left = result.facts.usable - point.memory;
     row.error_percent = result.facts.error_percent;
+    row.modelled = result.facts.footing == name_of(emulator::Footing::modelled);
     row.command = options_of(cell, point.as).command("pipeweaver plan");
     row.faults = faults_of(study, cell, point.as.layout);
     judge_by_step(study, result.facts, row);

@@ -167,6 +167,7 @@ Writer emulation_json(const EmulationRequest& request, const Emulation& emulatio
     json["partition"] = partition_json(emulation.partition, request.job.setup->model);
     json["share_of_time"] = shares_json(emulation.shares);
     json["assumed"] = emulator::approximations(*request.job.setup);
+    add_modelled(json, *request.job.setup);
     json["slowest_replica"] = emulation.slowest;
     const Bytes capacity = capacity_of(*request.job.setup);
     Writer replicas = Writer::array();

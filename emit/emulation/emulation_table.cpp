@@ -58,6 +58,11 @@ std::string training_text(const planner::Job& job, const Emulation& emulation) {
                        planner::training_text(cost, cluster));
 }
 
+std::string modelled_line(const planner::Job& job) {
+    const std::string text = modelled_text(*job.setup);
+    return text.empty() ? text : fmt::format("modelled: {}\n", text);
+}
+
 std::string figures(const EmulationRequest& request, const Emulation& emulation) {
     const planner::Job& job = request.job;
     const double peak = workloads::device(job.setup->cluster.device).bf16_flops;
@@ -248,9 +253,9 @@ std::string critical_path(const Emulation& emulation) {
 std::string emulation_table(const EmulationRequest& request, const Emulation& emulation, const Emulation* base) {
     const Shown shown = shown_ranks(emulation);
     std::string text = emulation_heading(request, emulation) + figures(request, emulation) +
-                       what_if_text(request, emulation, base) + time_table(emulation, shown) +
-                       memory_table(request, emulation, shown) + critical_path(emulation) + "\n" +
-                       shares_text(emulation.shares);
+                       modelled_line(request.job) + what_if_text(request, emulation, base) +
+                       time_table(emulation, shown) + memory_table(request, emulation, shown) +
+                       critical_path(emulation) + "\n" + shares_text(emulation.shares);
     for (const std::string& sentence : emulator::approximations(*request.job.setup))
         text += fmt::format("assumed: {}\n", sentence);
     for (const std::string& sentence : assumptions(request.job, request.batch))

@@ -6,6 +6,7 @@
 #include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
+#include "pipeweaver/emulator/emulation.hpp"
 #include "pipeweaver/emulator/memory.hpp"
 #include "pipeweaver/planner/launched_way.hpp"
 #include "pipeweaver/planner/left_out.hpp"
@@ -146,6 +147,7 @@ std::string trust_text(const Job& job, const Plan& plan) {
             fmt::format("{}{} {}", text.empty() ? "" : ", ", percent(plan.shares.of(basis)), costdb::name_of(basis));
     text += fmt::format("; in-situ factors {}",
                         name_of(footing(plan.in_situ, job.setup->recipe, job.setup->cluster.device)));
+    if (const std::string modelled = emulator::modelled_text(*job.setup); !modelled.empty()) text += "; " + modelled;
     const auto& worth = plan.ladder.best().worth;
     if (!worth) return text;
     const bool alike = are_comparable(plan.ladder.best(), rung_called(plan.ladder, worth->over));

@@ -3,6 +3,8 @@
 #include "emit/report/report_parts.hpp"
 #include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/emulator/emulation.hpp"
+#include "pipeweaver/emulator/in_situ.hpp"
 #include "pipeweaver/planner/layout_choice.hpp"
 #include "pipeweaver/planner/training_cost.hpp"
 #include "pipeweaver/workloads/counts.hpp"
@@ -89,6 +91,12 @@ double of_class(const emulator::TimeShares& shares, std::size_t c) {
 }
 
 }  // namespace
+
+void add_modelled(Writer& json, const emulator::Setup& setup) {
+    if (emulator::modelled_text(setup).empty()) return;
+    constexpr emulator::StepRange range;
+    json["modelled"] = {{"device", setup.cluster.device}, {"step_from", range.least}, {"step_to", range.most}};
+}
 
 Writer alternatives_json(const planner::PartitionChoice& choice) {
     Writer all = Writer::array();

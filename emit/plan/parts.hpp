@@ -55,6 +55,10 @@ namespace pipeweaver::emit {
 /// The `share_of_time` of plan.json and emulation.json.
 [[nodiscard]] nlohmann::ordered_json shares_json(const emulator::TimeShares& shares);
 
+/// Adds `modelled`, where the step rests on a device that is known by its peaks alone: the device, and how many times
+/// its length the step may take.
+void add_modelled(nlohmann::ordered_json& json, const emulator::Setup& setup);
+
 /// The `training` of plan.json and emulation.json: what all tokens of the job take at that pace.
 [[nodiscard]] nlohmann::ordered_json training_json(const planner::Job& job, Duration step, std::int64_t tokens_of_step);
 

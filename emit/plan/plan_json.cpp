@@ -349,6 +349,7 @@ Writer plan_json(const Job& job, const Batch& batch, const Plan& plan) {
                        {"inside_gemms", plan.in_situ.inside_gemms},
                        {"source", plan.in_situ.source},
                        {"footing", name_of(footing(plan.in_situ, job.setup->recipe, job.setup->cluster.device))}};
+    add_modelled(json, *job.setup);
     json["opponent"] = opponent_json(plan);
     add_baselines(json, plan.baselines);
     json["replicas"] = Writer::array();

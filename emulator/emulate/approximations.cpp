@@ -21,13 +21,23 @@ std::string times_in_step(const InSituFactors& in_situ, const Recipe& recipe) {
                        products, attention, memory_bound, traffic);
 }
 
+InSituFactors factors_of(const Setup& setup) {
+    return in_situ_factors(*setup.costs, setup.cluster.device, precision_of(setup.recipe.execution.products));
+}
+
 }  // namespace
+
+std::string modelled_text(const Setup& setup) {
+    const auto in_situ = factors_of(setup);
+    if (in_situ.footing != Footing::modelled) return {};
+    return fmt::format("{} is known by {}", setup.cluster.device, in_situ.source);
+}
 
 std::vector<std::string> approximations(const Setup& setup) {
     const Recipe& recipe = setup.recipe;
     const Layout& layout = setup.layout;
     std::vector<std::string> all;
-    const auto in_situ = in_situ_factors(*setup.costs, setup.cluster.device, precision_of(recipe.execution.products));
+    const auto in_situ = factors_of(setup);
     all.push_back(fmt::format("in a step, {} of its time alone ({}: {})", times_in_step(in_situ, recipe),
                               name_of(footing(in_situ, recipe, setup.cluster.device)), in_situ.source));
     if (layout.tp > 1 && recipe.execution.tensor_overlap == TensorOverlap::inside_gemms)

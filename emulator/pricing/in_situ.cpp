@@ -92,7 +92,7 @@ Precision precision_of(costdb::Dtype products) {
 }
 
 std::string_view name_of(Footing footing) {
-    constexpr std::array<std::string_view, 3> names{"fitted", "borrowed", "assumed"};
+    constexpr std::array<std::string_view, 4> names{"fitted", "borrowed", "assumed", "modelled"};
     return names[static_cast<std::size_t>(footing)];
 }
 
@@ -114,7 +114,9 @@ Footing footing(const InSituFactors& in_situ, const Recipe& recipe, std::string_
     return in_situ.footing == Footing::fitted && !own ? Footing::borrowed : in_situ.footing;
 }
 
-InSituFactors in_situ_factors(std::string_view device, Precision precision) {
+namespace {
+
+InSituFactors known_factors(std::string_view device, Precision precision) {
     if (const auto fitted = in_either(device, precision)) {
         const bool own = fitted->precision == precision;
         return {fitted->factors,           exposed_of(*fitted),
@@ -130,17 +132,37 @@ InSituFactors in_situ_factors(std::string_view device, Precision precision) {
     return {{}, exposed_of({}), false, Footing::assumed, "none fitted"};
 }
 
+// Where neither tables nor runs are at hand, that outweighs whose factors are borrowed.
+void take_as_modelled(InSituFactors& factors) {
+    constexpr StepRange range;
+    factors.footing = Footing::modelled;
+    factors.source = fmt::format(
+        "the peaks of its data sheet alone, neither tables nor runs: a step may take {:.1f} to {:.1f} times as long",
+        range.least, range.most);
+}
+
+}  // namespace
+
+InSituFactors in_situ_factors(std::string_view device, Precision precision) {
+    InSituFactors factors = known_factors(device, precision);
+    const workloads::Device* const known = workloads::known_device(device);
+    if (known != nullptr && known->modelled) take_as_modelled(factors);
+    return factors;
+}
+
 double error_percent(const InSituFactors& in_situ, Footing footing) {
     // Held back: other stacks of H100 9.2, B200's tuned runs by constants of untuned ones 16.
     constexpr double borrowed = 9.2, assumed = 16;
     const bool own_runs = in_situ.error_percent > 0;
+    if (footing == Footing::modelled) return 100 * (StepRange{}.most - 1);
     if (footing == Footing::fitted && own_runs) return in_situ.error_percent;
     if (footing == Footing::fitted) return borrowed;  // on runs of a user's own, whose error is not known
     return footing == Footing::borrowed && own_runs ? std::max(borrowed, in_situ.error_percent) : assumed;
 }
 
 InSituFactors in_situ_factors(const costdb::CostDatabase& costs, std::string_view device, Precision precision) {
-    InSituFactors factors = in_situ_factors(device, precision);
+    const bool has_tables = !costs.measurements().gemm.empty();
+    InSituFactors factors = has_tables ? known_factors(device, precision) : in_situ_factors(device, precision);
     if (const auto& own = costs.measurements().in_situ) {
         factors.factors =
             of_compute(static_cast<double>(own->compute_ppm) / 1e6, static_cast<double>(own->tp_exposed_ppm) / 1e6);

@@ -426,6 +426,11 @@ Fit fit_from(const Run& run, const planner::EmulationRequest& request, const pla
     fit.doubts = run.doubts;
     fit.recipe = request.job.setup->recipe.name;
     if (std::string packing = packing_of(run, request); !packing.empty()) fit.assumed.push_back(std::move(packing));
+    if (workloads::device(fit.device).modelled)
+        fit.assumed.push_back(
+            fmt::format("{} is modelled: its memory is the data sheet's, of which as much counts as "
+                        "usable as on GPUs that were measured",
+                        fit.device));
     for (const emulator::RankMemory& rank : fullest_replica(emulation).memory)
         fit.ranks.push_back({rank.peak, rank.fixed.weights, rank.fixed.gradients, rank.fixed.optimizer,
                              rank.fixed.buffers + rank.fixed.workspace, rank.activations, rank.transient, 0});

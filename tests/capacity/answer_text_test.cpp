@@ -1,6 +1,7 @@
 // The answer in a terminal, and its picture.
 #include "capacity/show/pareto.hpp"
 #include "capacity/show/scale.hpp"
+#include "capacity/study/ranking.hpp"
 #include "pipeweaver/base/text_table.hpp"
 #include "pipeweaver/capacity/tables.hpp"
 #include "tests/capacity/hand_made_study.hpp"
@@ -205,4 +206,29 @@ TEST_CASE("a table of text is as wide as what it holds, and has no empty column"
     table.add({"abcdef", "", "7"});
 
     CHECK(table.text() == "name    count\na       1,000\nabcdef      7\n");
+}
+
+TEST_CASE("a device known by its peaks alone goes before a measured one only where its error cannot decide") {
+    auto found = found_by_hand();
+    const auto ranked = [&](bool modelled) {
+        auto& rows = found.ranking.rows;
+        rows.clear();
+        for (const std::size_t cell : {1U, 2U, 3U}) {
+            rows.push_back(row_of(found.study, found.results, cell));
+            rows.back().modelled = modelled && cell > 1;
+            if (rows.back().modelled) rows.back().error_percent = 50;
+        }
+        rank_rows(found.study, found.ranking);
+    };
+    const auto cell_of_answer = [&](const std::optional<std::size_t>& place) {
+        return found.ranking.rows[place.value()].cell;
+    };
+    ranked(false);
+    CHECK(cell_of_answer(found.ranking.answers.cheapest) == 2);  // a tenth less than cell 1
+    CHECK(cell_of_answer(found.ranking.answers.fastest) == 3);
+
+    ranked(true);
+    CHECK(cell_of_answer(found.ranking.answers.cheapest) == 1);
+    CHECK(cell_of_answer(found.ranking.answers.fastest) == 3);  // half as long: its error does not decide
+    CHECK(has(answer(found), "modelled"));
 }

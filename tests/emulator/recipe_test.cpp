@@ -226,6 +226,23 @@ TEST_CASE("a step's time is fitted where both its device in its precision and it
     CHECK(name_of(Footing::borrowed) == "borrowed");
 }
 
+TEST_CASE("a step on a device that has neither tables nor runs is modelled, until it has tables") {
+    for (const char* name : {"mi300x", "b300", "gh200", "rtx_4090"}) {
+        CAPTURE(name);
+        const auto alone = in_situ_factors(costdb::CostDatabase::embedded(name), name);
+        CHECK(alone.footing == Footing::modelled);
+        CHECK(alone.source.ends_with("a step may take 0.8 to 1.5 times as long"));
+        CHECK(error_percent(alone, footing(alone, find_recipe("megatron-core"), name)) == doctest::Approx(50));
+        // No link of another device is lent.
+        CHECK(costdb::CostDatabase::embedded(name).measurements().links_of.empty());
+    }
+    costdb::Measurements own;
+    own.device = "mi300x";
+    own.gemm.push_back({.m = 4096, .n = 4096, .k = 4096, .latency_ns = 300'000});
+    CHECK(in_situ_factors(costdb::CostDatabase::from(std::move(own)), "mi300x").footing == Footing::assumed);
+    CHECK(in_situ_factors(costdb::CostDatabase::embedded("h800_sxm"), "h800_sxm").footing == Footing::borrowed);
+}
+
 TEST_CASE("a recipe says how experts' tokens are sent") {
     const auto recipe = parsed(
         R"(,"experts":{"dispatcher":"once-a-node","exposed":0.25,"imbalance":1.5,"most_nodes":4,"tensor_parallel":2})");

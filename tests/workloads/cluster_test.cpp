@@ -6,6 +6,9 @@
 
 #include <doctest/doctest.h>
 
+#include <set>
+#include <string>
+
 using namespace pipeweaver;
 using namespace pipeweaver::workloads;
 
@@ -135,12 +138,40 @@ TEST_CASE("a cluster without a link serves as many GPUs as do without it") {
     std::filesystem::remove(path);
 }
 
-TEST_CASE("every GPU of NVIDIA is of a generation") {
+TEST_CASE("every training GPU of NVIDIA's data centres is of a generation") {
+    const std::set<std::string> others{"cpu",      "ascend_910b",  "l40",    "l40s",   "rtx_3090",
+                                       "rtx_4090", "rtx_pro_6000", "mi300x", "mi325x", "mi355x"};
     for (const Device& one : devices()) {
         CAPTURE(one.name);
-        CHECK((family_of(one.name) == Family::other) == (one.name == "cpu" || one.name == "ascend_910b"));
+        CHECK((family_of(one.name) == Family::other) == others.contains(one.name));
     }
+    CHECK(family_of("gh200") == Family::hopper);
+    CHECK(family_of("b300") == Family::blackwell);
     CHECK(family_of("a100_pcie") == Family::ampere);
     CHECK(family_of("h20_sxm") == Family::hopper);
     CHECK(family_of("b200") == Family::blackwell);
+}
+
+TEST_CASE("devices without tables are known by the figures of their makers, and say so") {
+    const Device& gpu = device("AMD-Instinct-MI300X");
+    CHECK(gpu.name == "mi300x");
+    CHECK(gpu.modelled);
+    CHECK(gpu.bf16_flops == doctest::Approx(1307.4e12));
+    CHECK(gpu.fp8_flops == doctest::Approx(2614.9e12));
+    CHECK(gpu.memory == 192_GiB);
+    CHECK(gpu.memory_bandwidth.bytes_per_second == 5'300'000'000'000);
+    CHECK(find_cluster("mi300x:16").node_link.bytes_per_second == 448'000'000'000);
+    for (const char* name : {"mi325x", "mi355x", "l40s", "l40", "rtx-4090", "rtx-3090", "rtx-pro-6000", "gh200",
+                             "a100-40gb", "h100-nvl", "b300-sxm"}) {
+        CAPTURE(name);
+        CHECK(device(find_cluster(std::string(name) + ":8").device).modelled);
+    }
+    for (const char* measured : {"a100_sxm", "h100_sxm", "h200_sxm", "b200"}) CHECK(!device(measured).modelled);
+    CHECK(device("rtx-3090").fp8_flops == 0);
+    CHECK(device("b300").memory < 270_GiB);  // not the 288 GB of its name
+}
+
+TEST_CASE("who names a device in place of a cluster is told its cluster") {
+    CHECK_THROWS_WITH_AS(find_cluster("h100-94gb:8"), "unknown cluster 'h100-94gb'; did you mean 'h100-nvl'?", Error);
+    CHECK_THROWS_WITH_AS(find_cluster("mi300:8"), "unknown cluster 'mi300'; did you mean 'mi300x'?", Error);
 }

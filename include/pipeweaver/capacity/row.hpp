@@ -38,6 +38,7 @@ struct Row {
     Pace pace{};                    ///< of step()
     Bytes memory_left{};            ///< on the fullest GPU
     double error_percent = 0;       ///< of the step
+    bool modelled = false;          ///< its device is known by its peaks alone
     bool meets = true;              ///< the constraints
     bool at_risk = false;           ///< it meets them, but would not if the step were longer by its error
     bool on_front = false;

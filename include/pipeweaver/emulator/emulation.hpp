@@ -95,6 +95,9 @@ void set_tails(const StepInput& input, StepProblem& step, const schedule::Schedu
 /// What steps of this setup approximate: a sentence each.
 [[nodiscard]] std::vector<std::string> approximations(const Setup& setup);
 
+/// What a step on a device that is known by its peaks alone is worth; empty: tables or runs of it are at hand.
+[[nodiscard]] std::string modelled_text(const Setup& setup);
+
 /// A kernel as it ran.
 struct TracedKernel {
     Stream stream = Stream::compute;

@@ -26,6 +26,7 @@ struct Device {
     Bytes memory;
     std::int64_t multiprocessors = 0;
     double power_watts = 0;  ///< thermal design power; 0: not known
+    bool modelled = false;   ///< known by these figures alone: neither tables of its operators nor runs are at hand
     std::string source;
 };
 
