@@ -9,8 +9,10 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <iterator>
 #include <string_view>
+#include <utility>
 
 namespace pipeweaver::launch {
 
@@ -347,13 +349,23 @@ Checked check_titan(const CheckAsked& asked, const Executor& execute) {
     return checked;
 }
 
+// The model that a launch names as find_model() takes it, and what is said of that: the config.json of a folder that is
+// at hand, else the catalogue's. Empty: neither.
+std::pair<std::string, std::string> model_at_hand(const std::string& named) {
+    std::error_code none;
+    if (!named.empty() && std::filesystem::exists(std::filesystem::path(named) / "config.json", none))
+        return {"hf:" + named, fmt::format("model '{}' is read from its config.json", named)};
+    std::string called = workloads::model_called(named);
+    if (called.empty()) return {};
+    return {called, fmt::format("model '{}' is taken as {} of the catalogue", named, called)};
+}
+
 // With the model that the launch names, where nobody says another and no size is said.
 CheckAsked with_named_model(CheckAsked asked) {
     if (!asked.model.empty()) return asked;
-    asked.model = workloads::model_called(asked.said.named_model);
-    if (!asked.model.empty())
-        asked.said.notes.push_back(
-            fmt::format("model '{}' is taken as {} of the catalogue", asked.said.named_model, asked.model));
+    auto [model, note] = model_at_hand(asked.said.named_model);
+    asked.model = std::move(model);
+    if (!asked.model.empty()) asked.said.notes.push_back(std::move(note));
     return asked;
 }
 

@@ -17,7 +17,7 @@ struct Catalogue {
     JsonDocument document{"catalogue.json", embedded_catalogue()};
     std::vector<Architecture> architectures;
     std::vector<Json> models;
-    std::vector<std::string> model_names;  // theirs, then those of public configurations
+    std::vector<std::string> model_names;
     std::vector<Refused> refused;
 
     Catalogue() {
@@ -28,8 +28,6 @@ struct Catalogue {
             architectures.push_back(parse_architecture(entry));
         models = root.at("models").elements();
         for (const Json& entry : models) model_names.push_back(entry.at("name").text());
-        const auto in_public = public_model_names();
-        model_names.insert(model_names.end(), in_public.begin(), in_public.end());
         for (const Json& entry : root.at("refused").elements())
             refused.push_back({entry.at("name").text(), entry.at("reason").text()});
     }
@@ -47,7 +45,12 @@ std::span<const Architecture> architectures() { return catalogue().architectures
 
 std::span<const Refused> refused() { return catalogue().refused; }
 
-std::vector<std::string> model_names() { return catalogue().model_names; }
+std::vector<std::string> model_names() {
+    std::vector<std::string> names = catalogue().model_names;
+    const auto in_public = public_model_names();
+    names.insert(names.end(), in_public.begin(), in_public.end());
+    return names;
+}
 
 const Architecture& architecture(std::string_view name) {
     std::vector<std::string> names;
@@ -60,12 +63,12 @@ const Architecture& architecture(std::string_view name) {
 
 Model model(std::string_view name) {
     const auto& names = catalogue().model_names;
-    const auto found = static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin());
-    if (found < catalogue().models.size()) return parse_model_object(catalogue().models[found]);
+    if (const auto found = std::find(names.begin(), names.end(), name); found != names.end())
+        return parse_model_object(catalogue().models[static_cast<std::size_t>(found - names.begin())]);
     if (auto in_public = public_model(name)) return *std::move(in_public);
     for (const auto& entry : refused())
         if (entry.name == name) fail(ErrorKind::input, "the model '{}' cannot be used: {}", name, entry.reason);
-    fail(ErrorKind::input, "{}", unknown("model", name, names));
+    fail(ErrorKind::input, "{}", unknown("model", name, model_names()));
 }
 
 }  // namespace pipeweaver::workloads

@@ -14,9 +14,9 @@ namespace pipeweaver::workloads {
 namespace {
 
 // What releases of equal sizes have behind their name.
-constexpr std::array<std::string_view, 17> release_endings{
-    "-instruct", "-base", "-chat", "-thinking", "-pretrained", "-it",   "-pt",  "-hf",       "-fp8",
-    "-bf16",     "-2506", "-2507", "-0324",     "-0528",       "-0905", "-mpo", "-diffusers"};
+constexpr std::array<std::string_view, 19> release_endings{
+    "-2512", "-reasoning", "-instruct", "-base", "-chat", "-thinking", "-pretrained", "-it",  "-pt",       "-hf",
+    "-fp8",  "-bf16",      "-2506",     "-2507", "-0324", "-0528",     "-0905",       "-mpo", "-diffusers"};
 
 // Folders below the one that has a model's name: of runs (checkpoint-100, v0-20250701-101010 of ms-swift), of diffusers
 // (transformer).
@@ -73,10 +73,11 @@ bool drop_ending(std::string& plain) {
 }  // namespace
 
 std::string model_called(std::string_view name) {
-    for (std::string plain = plain_name(name);;) {
+    for (std::string plain = plain_name(name); !plain.empty();) {
         if (const auto known = plain_names().find(plain); known != plain_names().end()) return known->second;
-        if (!drop_ending(plain)) return {};
+        if (!drop_ending(plain)) break;
     }
+    return {};
 }
 
 std::string model_like(std::string_view name) {

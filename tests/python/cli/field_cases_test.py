@@ -352,3 +352,13 @@ def test_core_attention_of_linear_layers_is_judged(pipeweaver, tmp_path):
     answer = script(pipeweaver, tmp_path, SWIFT.replace("--model M", "--model Qwen/Qwen3.5-27B"), "--cluster",
                     "h100-sxm:8", "--dataset", "constant-4096")
     assert answer["memory"] and answer["verdict"] in ("fits", "close", "does-not-fit", "undecided")
+
+
+def test_a_model_in_a_folder_at_hand_is_that_of_its_configuration(pipeweaver, tmp_path):
+    (tmp_path / "Mine").mkdir()
+    (tmp_path / "Mine/config.json").write_text((ROOT / "tests/data/hf/qwen3-4b.json").read_text())
+    launch = SWIFT.replace("--model M", f"--model {tmp_path}/Mine")
+    answer = script(pipeweaver, tmp_path, launch, "--cluster", "h100-sxm:8")
+    same = script(pipeweaver, tmp_path, SWIFT, "--cluster", "h100-sxm:8", "--model", f"hf:{tmp_path}/Mine")
+    assert answer["memory"] and answer["memory"] == same["memory"]
+    assert f"model '{tmp_path}/Mine' is read from its config.json" in answer["assumed"]
