@@ -98,7 +98,7 @@ NAMES = [
      r'_policy = "([\w-]+)"'),
     ("partition", ("partition/", "include/pipeweaver/partition/"), "partition/partitioners.cpp",
      r'\.name = "([\w-]+)"'),
-    ("recomputation", ("emulator/step/stages.cpp",), "emulator/step/stages.cpp", r'\.name = "([\w-]+:?)"'),
+    ("recomputation", ("emulator/step/recompute.cpp",), "emulator/step/recompute.cpp", r'\.name = "([\w-]+:?)"'),
 ]
 FRAMEWORKS = ("frameworks", "launch")
 PLAIN = {"none", "half", "full", "offload", "encoders", "backbone", "modules", "megatron", "balanced", "uniform", "dip"}

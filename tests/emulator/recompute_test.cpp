@@ -74,7 +74,35 @@ void check_same(const StepProblem& one, const StepProblem& other) {
     }
 }
 
+// All blocks of a part but two.
+std::int64_t all_but_two(std::int64_t count, std::int64_t, bool) { return std::max<std::int64_t>(0, count - 2); }
+
+constexpr RecomputeRow toy_row{.name = "toy", .for_plans = false, .layers = all_but_two};
+constexpr Recompute toy{Recompute::Kind::blocks, 0, &toy_row};
+
 }  // namespace
+
+TEST_CASE("a recomputation of whole blocks is a row") {
+    CHECK(name_of(toy) == "toy");
+    CHECK_FALSE(is_for_plans(toy));
+    CHECK_FALSE(toy.repeats_parts());
+    CHECK(recomputed_layers(5, toy) == 3);
+    bool saves = false;
+    for (std::uint64_t number = 0; number < 8; ++number) {
+        CAPTURE(number);
+        const Drawn drawn(number);
+        const auto step = drawn.step({Recompute::none, toy, Recompute::full});
+        for (const Pair& pair : step.problem.pairs) {
+            const Mode &none = pair.modes.at(0), &some = pair.modes.at(1), &full = pair.modes.at(2);
+            CHECK(some.held <= none.held);
+            CHECK(some.held >= full.held);
+            CHECK(some.backward >= none.backward);
+            CHECK(some.backward <= full.backward);
+            saves = saves || (some.held < none.held && some.held > full.held);
+        }
+    }
+    CHECK(saves);
+}
 
 TEST_CASE("a recompute setting is read back by its name") {
     for (const Recompute setting :

@@ -181,7 +181,7 @@ def test_names_of_policies_partitions_and_recomputations_are_spelled_in_their_ro
     write("search/policies/policies.cpp", 'auto all = {{{"zb-v", "like a V"}, zb_v}};\n')
     write("include/pipeweaver/search/policy_names.hpp", 'constexpr const char* gpipe_policy = "gpipe";\n')
     write("partition/partitioners.cpp", 'auto all = {{.name = "first-stage"}, {.name = "balanced"}};\n')
-    write("emulator/step/stages.cpp",
+    write("emulator/step/recompute.cpp",
           'auto all = {{.name = "core-attention"}, {.name = "half"}, {.name = "blocks:"}};\n')
     for user in ("search/b.cpp", "planner/b.cpp"):
         write(user, '#include "pipeweaver/search/policy_names.hpp"\n')
