@@ -77,6 +77,15 @@ Bytes layer_activations(const Architecture& network, std::int64_t layer, std::in
     return {(positions * widths + context * of_context) / tp + positions * whole};
 }
 
+Bytes adapter_activations(const Architecture& network, std::int64_t layer, const Adapters& adapters,
+                          std::int64_t positions, std::int64_t tp) {
+    const std::int64_t of_matrix = 2 * positions * adapters.rank;
+    const Bytes sum{of_matrix * adapted_matrices(network, layer, adapters)};
+    if (expert_adapter_parameters(network, layer, adapters) == 0) return sum;
+    const std::int64_t matrices = (adapters.up ? 1 : 0) + (adapters.down ? 1 : 0);
+    return sum + Bytes{of_matrix * matrices * network.moe->top_k / tp};
+}
+
 Bytes attention_outputs(const Architecture& network, std::int64_t layer, std::int64_t positions, std::int64_t tp) {
     const BlockParts parts = block_parts(network, layer);
     if (parts.linear) return {2 * positions * network.linear->values() / tp};

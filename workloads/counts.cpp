@@ -239,6 +239,12 @@ LayerParameterParts adapter_parameters(const Architecture& a, std::int64_t layer
     return parts;
 }
 
+std::int64_t expert_adapter_parameters(const Architecture& a, std::int64_t layer, const Adapters& adapters) {
+    if (adapters.experts == ExpertAdapters::none || !is_moe_layer(a, layer)) return 0;
+    const std::int64_t ffn = a.moe->expert_ffn, wide = (a.gated ? 2 : 1) * ffn;
+    return adapters.rank * ((adapters.up ? a.hidden + wide : 0) + (adapters.down ? ffn + a.hidden : 0));
+}
+
 std::int64_t adapted_matrices(const Architecture& a, std::int64_t layer, const Adapters& adapters) {
     return static_cast<std::int64_t>(adapted(a, layer, adapters).size());
 }

@@ -4,6 +4,7 @@
 #include "workloads/model_parts.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace pipeweaver::workloads {
 
@@ -33,6 +34,11 @@ std::string_view name_of(Modality modality) {
             return "audio";
     }
     return "text";
+}
+
+std::string_view name_of(ExpertAdapters experts) {
+    constexpr std::array<std::string_view, 3> names{"none", "each", "together"};
+    return names[static_cast<std::size_t>(experts)];
 }
 
 std::size_t Model::backbone() const {

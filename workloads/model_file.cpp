@@ -33,11 +33,20 @@ void check_adapted(const Json& json, const Architecture& network) {
             "attention");
 }
 
+ExpertAdapters parse_expert_adapters(const Json& json, const Architecture& network) {
+    if (!network.moe) json.fail("a network without experts has none");
+    const std::string text = json.one_of({"none", "each", "together"});
+    for (const auto experts : {ExpertAdapters::each, ExpertAdapters::together})
+        if (name_of(experts) == text) return experts;
+    return ExpertAdapters::none;
+}
+
 Adapters parse_adapters(const Json& json, const Architecture& network) {
-    json.only_keys({"rank", "on"});
+    json.only_keys({"rank", "on", "experts"});
     check_adapted(json, network);
     Adapters adapters;
     adapters.rank = json.at("rank").integer(1, 100'000);
+    if (const auto experts = json.find("experts")) adapters.experts = parse_expert_adapters(*experts, network);
     const auto on = json.find("on");
     if (!on) return adapters;
     adapters.qkv = adapters.output = adapters.up = adapters.down = false;

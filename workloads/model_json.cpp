@@ -28,6 +28,7 @@ Object module_json(const Module& module) {
     if (adapters.up) on.push_back("up");
     if (adapters.down) on.push_back("down");
     json["adapters"] = {{"rank", adapters.rank}, {"on", on}};
+    if (adapters.experts != ExpertAdapters::none) json["adapters"]["experts"] = name_of(adapters.experts);
     return json;
 }
 

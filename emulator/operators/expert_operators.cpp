@@ -16,6 +16,16 @@ void move_copies(OperatorBuilder& layer, std::string_view name, std::int64_t cop
                       {.rows = moved / 2, .columns = hidden});
 }
 
+// Of all that reached this GPU as one product, whosever pair it is.
+void adapt_experts(OperatorBuilder& layer, const workloads::Architecture& network, std::int64_t copies) {
+    const auto& adapters = layer.execution().adapters;
+    if (!adapters || adapters->experts == workloads::ExpertAdapters::none) return;
+    const std::int64_t ffn = network.moe->expert_ffn / layer.execution().experts.tensor_parallel;
+    layer.over(copies);
+    if (adapters->up) layer.adapter((network.gated ? 2 : 1) * ffn, network.hidden);
+    if (adapters->down) layer.adapter(network.hidden, ffn);
+}
+
 void shared_experts(OperatorBuilder& layer, const workloads::Architecture& network, const Layout& layout,
                     std::int64_t m) {
     const std::int64_t width = (network.moe->shared_ffn + layout.tp - 1) / layout.tp;
@@ -76,6 +86,7 @@ void expert_feed_forward(OperatorBuilder& layer, const workloads::Architecture& 
                                      .gpus = layout.ep,
                                      .gated = network.gated,
                                      .pass = layer.pass()});
+    adapt_experts(layer, network, fullest(static_cast<double>(copies * split)));
     layer.share_tokens(scatter_tokens, costdb::CollectiveKind::reduce_scatter, gathered);
     layer.exchange_tokens(combine, message);
     move_copies(layer, "unpermute", copies, network.hidden);

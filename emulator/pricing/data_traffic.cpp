@@ -39,6 +39,14 @@ OwnParameters layer_experts(const workloads::Architecture& network, std::int64_t
     return own_experts(all / (layout.ep * how.tensor_parallel), layout, how);
 }
 
+OwnParameters adapters_of_experts(const workloads::Architecture& network, std::int64_t layer,
+                                  const workloads::Adapters& adapters, const Layout& layout,
+                                  const ExpertParallel& how) {
+    const std::int64_t pairs = workloads::expert_adapter_parameters(network, layer, adapters);
+    const bool each = adapters.experts == workloads::ExpertAdapters::each && pairs > 0;
+    return own_experts(pairs * (each ? network.moe->experts / layout.ep : 1), layout, how);
+}
+
 void put_first(std::vector<Operator>& operators, Operator op) {
     for (Operator& other : operators)
         for (std::uint32_t& place : other.after) ++place;

@@ -37,6 +37,11 @@ struct OwnParameters {
                                           const Layout& layout, const ExpertParallel& how);
 [[nodiscard]] OwnParameters own_experts(std::int64_t parameters, const Layout& layout, const ExpertParallel& how);
 
+/// The same of the adapters beside its routed experts. Of an expert that GPUs share out each has the matrices whole.
+[[nodiscard]] OwnParameters adapters_of_experts(const workloads::Architecture& network, std::int64_t layer,
+                                                const workloads::Adapters& adapters, const Layout& layout,
+                                                const ExpertParallel& how);
+
 /// Puts an operator in front of a list, to be fetched ahead; what the list waited for in its own places moves on.
 void put_first(std::vector<Operator>& operators, Operator op);
 

@@ -106,10 +106,13 @@ PricedOperators LayerCosts::priced_layer(std::int64_t layer, const PassShape& sh
         add_data_traffic(operators, own, place.pass, module.trainable, recipe_, cluster_);
     }
     if (module.adapters) {
-        const OwnParameters thin{adapter_parameters(module.architecture, layer, *module.adapters).common(layout.tp),
-                                 layout.weight_copies(), layout.stride()};
-        add_accumulation(operators, thin.parameters, place.pass, true, recipe_);
-        add_data_traffic(operators, thin, place.pass, true, recipe_, cluster_);
+        const auto parts = adapter_parameters(module.architecture, layer, *module.adapters);
+        for (const OwnParameters& thin :
+             {OwnParameters{parts.common(layout.tp), layout.weight_copies(), layout.stride()},
+              adapters_of_experts(module.architecture, layer, *module.adapters, layout, recipe_.execution.experts)}) {
+            add_accumulation(operators, thin.parameters, place.pass, true, recipe_);
+            add_data_traffic(operators, thin, place.pass, true, recipe_, cluster_);
+        }
     }
     // A layer of one part launches half as much.
     const bool half = workloads::block_parts(module.architecture, layer).norms() == 1;

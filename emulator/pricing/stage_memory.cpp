@@ -194,9 +194,7 @@ private:
                 // Of frozen weights no gradients need what norms and activation functions gave.
                 if (!module.trains()) block -= std::exchange(recomputable, Bytes{});
                 // What is between the two of each pair.
-                if (module.adapters)
-                    block += Bytes{width * 2 * m * module.adapters->rank *
-                                   adapted_matrices(network, layer, *module.adapters)};
+                if (module.adapters) block += width * adapter_activations(network, layer, *module.adapters, m, tp);
             }
             Held held{i < again ? width * layer_input(network, m, split_among(layout_of(part))) : block, block, {}};
             if (recompute_ == Recompute::selective) held.before = block - recomputable;
@@ -310,15 +308,18 @@ void add_part(const StepInput& input, const LayerRange& part, const PlacedModule
     const std::int64_t tp = placed.layout.tp;
     std::int64_t& trained = group_of(rank, placed).trained;
     std::int64_t& frozen = group_of(rank, placed).frozen;
-    const std::int64_t gpus_of_experts = input.setup->layout.ep * input.setup->recipe.execution.experts.tensor_parallel;
+    const Layout& job = input.setup->layout;
+    const ExpertParallel& how = input.setup->recipe.execution.experts;
     std::int64_t own = 0, experts = 0, largest = 0, adapters = 0;
     for (std::int64_t i = part.first; i < part.first + part.count; ++i) {
         const auto parts = layer_parameter_parts(network, i);
-        const std::int64_t common = parts.common(tp), of_experts = parts.experts / gpus_of_experts;
+        const std::int64_t common = parts.common(tp), of_experts = parts.experts / (job.ep * how.tensor_parallel);
         own += common;
         experts += of_experts;
         largest = std::max(largest, common + of_experts);
-        if (module.adapters) adapters += adapter_parameters(network, i, *module.adapters).common(tp);
+        if (!module.adapters) continue;
+        adapters += adapter_parameters(network, i, *module.adapters).common(tp);
+        rank.groups[1].trained += adapters_of_experts(network, i, *module.adapters, job, how).parameters;
     }
     const bool first = part.first == 0, last = part.first + part.count == network.layers;
     const bool head = has_head(input.setup->model, part.module);

@@ -39,9 +39,12 @@ double forward_flops(const StepInput& input, std::size_t module, const PassShape
 double adapter_flops(const StepInput& input, std::size_t module, const PassShape& shape) {
     const auto& of = input.setup->model.modules[module];
     if (!of.adapters) return 0;
-    std::int64_t parameters = 0;
-    for (std::int64_t i = 0; i < of.architecture.layers; ++i)
+    std::int64_t parameters = 0;  // that a position passes
+    for (std::int64_t i = 0; i < of.architecture.layers; ++i) {
         parameters += adapter_parameters(of.architecture, i, *of.adapters).common(1);
+        if (const std::int64_t pairs = expert_adapter_parameters(of.architecture, i, *of.adapters); pairs > 0)
+            parameters += of.architecture.moe->top_k * pairs;
+    }
     return 2 * static_cast<double>(shape.positions()) * static_cast<double>(parameters);
 }
 

@@ -65,8 +65,9 @@ void put_adapters(const Tuning& tuning, Model& model, std::vector<Doubt>& doubts
         if ((is_tower ? tuning.freeze_tower : tuning.freeze_language) || rank == 0) continue;
         module.adapters = adapters;
         module.adapters->rank = rank;
-        if (module.architecture.moe && (adapters.up || adapters.down))
-            doubts.push_back({Effect::more, "adapters of routed experts are not counted", tuning.says_targets});
+        if (!module.architecture.moe || !(adapters.up || adapters.down)) continue;
+        module.adapters->experts = tuning.experts;
+        if (!tuning.experts_doubt.empty()) doubts.push_back({Effect::less, tuning.experts_doubt, tuning.says_targets});
     }
 }
 
@@ -88,6 +89,9 @@ Tuning tuning_of(const MegatronLaunch& l) {
     tuning.freeze_language = l.freeze_llm;
     tuning.freeze_tower = l.freeze_vit;
     tuning.freeze_projector = l.freeze_aligner;
+    // ms-swift: mcore_bridge 1.6.5 tuners/lora.py, a pair for each of num_gemms experts. Megatron-Bridge 0.3 to 0.6:
+    // peft/lora.py, one for all experts of a GPU unless share_expert_adapters is off (0.5), which is not read.
+    if (l.dialect == Dialect::bridge_overrides) tuning.experts = workloads::ExpertAdapters::together;
     tuning.says_tuner = written(l.dialect, "tuner-type");
     tuning.says_targets = written(l.dialect, "target-modules");
     tuning.says_frozen = written(l.dialect, "freeze-llm");
@@ -105,6 +109,9 @@ Tuning tuning_of(const ShardedLaunch& l) {
     const bool own_ranks = l.has_adapters() && l.tower_lora_rank.has_value();
     tuning.freeze_language = l.freeze_language && !(own_ranks && l.lora_rank.value_or(0) > 0);
     tuning.freeze_tower = l.freeze_tower && !(own_ranks && *l.tower_lora_rank > 0);
+    // PEFT 0.18 tuners_utils.py: all-linear are torch.nn.Linear; LLaMA-Factory model/model_utils/misc.py the same.
+    tuning.experts_doubt =
+        "each routed expert has adapters, as long as experts are linear layers (transformers 4, not 5)";
     tuning.freeze_projector = l.freeze_projector || (own_ranks && !l.lora_leaves_others);
     tuning.says_tuner = written(l, &frameworks::ShardedLaunch::tuner);
     tuning.says_targets = written(l, &frameworks::ShardedLaunch::lora_targets);

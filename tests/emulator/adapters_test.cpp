@@ -1,8 +1,10 @@
 // Adapters beside frozen weights: what is launched, trained, kept and counted, worked by hand.
+#include "emulator/pricing/data_traffic.hpp"
 #include "emulator/pricing/stage_memory.hpp"
 #include "emulator/step/step_parts.hpp"
 #include "pipeweaver/emulator/layer_costs.hpp"
 #include "pipeweaver/emulator/operators.hpp"
+#include "pipeweaver/workloads/activations.hpp"
 #include "pipeweaver/workloads/counts.hpp"
 #include "tests/support/queries.hpp"
 #include "tests/support/small_workload.hpp"
@@ -163,4 +165,32 @@ TEST_CASE("a stage with adapters takes longer than frozen, less than trained, wh
     const auto first = time(few, PassKind::backward, LayerCosts::Store::shared);
     CHECK(first == time(few, PassKind::backward, LayerCosts::Store::shared));
     CHECK(first == time(few, PassKind::backward, own));
+}
+
+TEST_CASE("routed experts have a pair each or one together, which all that reaches them passes") {
+    auto of = network();
+    of.moe = workloads::MixtureOfExperts{.moe_layers = 2, .every = 1, .experts = 16, .top_k = 2, .expert_ffn = 512};
+    workloads::Adapters adapters{.rank = rank, .qkv = false, .output = false};
+    CHECK(workloads::expert_adapter_parameters(of, 0, adapters) == 0);
+    CHECK(workloads::adapter_activations(of, 0, adapters, m, 2) == Bytes{});
+    adapters.experts = workloads::ExpertAdapters::each;
+    CHECK(workloads::expert_adapter_parameters(of, 0, adapters) == rank * (2 * hidden + 3 * 512));
+    CHECK(workloads::adapter_activations(of, 0, adapters, m, 2) == Bytes{2 * m * rank * 2 * 2 / 2});
+
+    Execution execution;
+    execution.adapters = adapters;
+    const Layout layout{.tp = 1, .ep = 4};
+    const auto forward = layer_operators(of, shape, layout, PassKind::forward, 0, execution);
+    const auto down = gemms(forward, "adapter down"), up = gemms(forward, "adapter up");
+    REQUIRE(down.size() == 2);
+    CHECK((down[0].m == 2 * m && down[0].n == rank && down[0].k == hidden));
+    CHECK((up[0].n == 2 * 512 && up[1].n == hidden));
+
+    const auto own = [&](workloads::ExpertAdapters experts) {
+        adapters.experts = experts;
+        return adapters_of_experts(of, 0, adapters, layout, {}).parameters;
+    };
+    CHECK(own(workloads::ExpertAdapters::each) == 4 * own(workloads::ExpertAdapters::together));
+    CHECK(own(workloads::ExpertAdapters::together) == rank * (2 * hidden + 3 * 512));
+    CHECK(own(workloads::ExpertAdapters::none) == 0);
 }

@@ -90,3 +90,36 @@ TEST_CASE("a block of multi-token prediction of a hybrid is as its last one") {
     const std::int64_t more = last + 2 * network.hidden * network.hidden + network.vocab * network.hidden;
     CHECK(last_of(with).weights - last_of(without).weights == Bytes{2 * more});
 }
+
+TEST_CASE("adapters of routed experts are a pair for each in ms-swift, one for all of a GPU in Megatron-Bridge") {
+    const auto gradients = [](launch::Dialect dialect, const std::string& text) {
+        launch::CheckAsked asked;
+        asked.said = launch::read_words(dialect, text, "--args");
+        asked.cluster = "h200-sxm:8";
+        asked.model = "qwen3-30b-a3b";
+        const auto checked = launch::check(asked, in_order);
+        REQUIRE(checked.fit);
+        CHECK(checked.fit->doubts.empty());
+        return checked.fit->ranks[0].gradients;
+    };
+    const auto& network = workloads::model("qwen3-30b-a3b").modules[0].architecture;
+    const std::int64_t pairs = 8 * (2 * network.hidden + 3 * network.moe->expert_ffn), layers = network.layers;
+    const std::string arguments = step_of_4096 + rotary +
+                                  "--expert-model-parallel-size 8 --moe-token-dispatcher-type alltoall "
+                                  "--tuner-type lora --lora-rank 8 --target-modules linear_qkv linear_proj ";
+    const auto by_arguments = [&](const std::string& more) {
+        return gradients(launch::Dialect::megatron_arguments, arguments + more);
+    };
+    CHECK(by_arguments("linear_fc1 linear_fc2") - by_arguments("") ==
+          Bytes{4 * layers * network.moe->experts / 8 * pairs});
+
+    const std::string overrides =
+        "model.seq_length=4096 train.micro_batch_size=1 train.global_batch_size=64 model.bf16=true "
+        "model.hidden_dropout=0 model.expert_model_parallel_size=8 model.moe_token_dispatcher_type=alltoall "
+        "peft.dim=8 peft.target_modules=";
+    const auto by_overrides = [&](const std::string& targets) {
+        return gradients(launch::Dialect::bridge_overrides, overrides + targets);
+    };
+    CHECK(by_overrides("[linear_qkv,linear_proj,linear_fc1,linear_fc2]") - by_overrides("[linear_qkv,linear_proj]") ==
+          Bytes{4 * layers * pairs});
+}

@@ -83,6 +83,11 @@ namespace pipeweaver::workloads {
 [[nodiscard]] Bytes layer_activations(const Architecture& network, std::int64_t layer, std::int64_t positions,
                                       std::int64_t context, std::int64_t tp);
 
+/// What is between the two thin matrices of each pair of adapters of block `layer`, per GPU: 2 m r a matrix of rank r,
+/// of routed experts 2 m j r/t.
+[[nodiscard]] Bytes adapter_activations(const Architecture& network, std::int64_t layer, const Adapters& adapters,
+                                        std::int64_t positions, std::int64_t tp);
+
 /// Outputs of the attentions of block `layer`, linear ones too, per GPU: 2 m a d/t each, a cross attention beside a
 /// self attention included. Context parallelism by all-to-alls keeps them once more.
 [[nodiscard]] Bytes attention_outputs(const Architecture& network, std::int64_t layer, std::int64_t positions,

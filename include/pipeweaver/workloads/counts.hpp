@@ -96,12 +96,16 @@ struct LayerParameterParts {
 /// The parameters of block `layer` by these parts, which add up to layer_parameters().
 [[nodiscard]] LayerParameterParts layer_parameter_parts(const Architecture& architecture, std::int64_t layer);
 
-/// Parameters of the adapters beside block `layer`, of which a tensor parallel GPU has the thin matrix on the side that
-/// the adapted one is split on in parts, the other whole.
+/// Parameters of the adapters beside block `layer`, but for its routed experts, of which a tensor parallel GPU has the
+/// thin matrix on the side that the adapted one is split on in parts, the other whole.
 [[nodiscard]] LayerParameterParts adapter_parameters(const Architecture& architecture, std::int64_t layer,
                                                      const Adapters& adapters);
 
-/// How many of the block's matrices have adapters.
+/// Parameters of one pair of adapters for each matrix of a routed expert of block `layer`; 0: it has none.
+[[nodiscard]] std::int64_t expert_adapter_parameters(const Architecture& architecture, std::int64_t layer,
+                                                     const Adapters& adapters);
+
+/// How many of the block's matrices have adapters, those of routed experts left out.
 [[nodiscard]] std::int64_t adapted_matrices(const Architecture& architecture, std::int64_t layer,
                                             const Adapters& adapters);
 

@@ -156,14 +156,23 @@ enum class PassUnit {
 enum class Modality { text, image, video, audio };
 [[nodiscard]] std::string_view name_of(Modality modality);
 
+/// What routed experts have of adapters.
+enum class ExpertAdapters : std::uint8_t {
+    none,
+    each,     ///< a pair beside each matrix of each expert
+    together  ///< a pair for all experts of a GPU
+};
+[[nodiscard]] std::string_view name_of(ExpertAdapters experts);
+
 /// Low-rank adapters (LoRA, arXiv 2106.09685) beside frozen matrices: to a matrix of k rows and n columns two thin,
 /// k x rank and rank x n, which alone are trained. What is projected together (queries, keys and values; gate and up)
-/// has one pair, as in Megatron-Bridge. Routed experts, embedding and output head have none.
+/// has one pair, as in Megatron-Bridge. Embedding and output head have none.
 struct Adapters {
     std::int64_t rank = 0;
     bool qkv = true;     ///< into the attention, linear or not
     bool output = true;  ///< out of it
     bool up = true, down = true;
+    ExpertAdapters experts = ExpertAdapters::none;  ///< of their up and down, where these have any
 
     friend bool operator==(const Adapters&, const Adapters&) = default;
 };
