@@ -4,6 +4,7 @@
 #include "launch/read/megatron_table.hpp"
 #include "launch/read/values.hpp"
 #include "pipeweaver/base/assert.hpp"
+#include "pipeweaver/base/options.hpp"
 #include "pipeweaver/frameworks/tokenizers.hpp"
 
 #include <fmt/format.h>
@@ -82,6 +83,17 @@ void take_data_length(MegatronLaunch& l) {
     l.seq_length = l.data_length;
 }
 
+// Steps grow up to the global batch, whose step holds most and is the one that is answered.
+void take_ramp(MegatronLaunch& l) {
+    constexpr std::int64_t most = 1'000'000'000'000;
+    const std::string name = written(l.dialect, "rampup-batch-size");
+    for (const std::string& size : l.said_ramp) l.ramp.push_back(parse_integer(name, size, 0, most));
+    if (l.ramp.size() == 3 && l.global_batch)
+        l.notes.push_back(
+            fmt::format("global batches grow from {} to {} samples by {}: step and memory are of the last", l.ramp[0],
+                        *l.global_batch, l.ramp[1]));
+}
+
 // A padded size counts whatever the tokenizer has.
 void take_tokenizer(MegatronLaunch& l) {
     const bool is_of_model = l.dialect == Dialect::bridge_overrides && l.vocab;
@@ -120,6 +132,7 @@ MegatronLaunch read_megatron(const SaidLaunch& said) {
     if (launch.recompute == "none") launch.recompute.clear();  // ms-swift's word
     take_data_length(launch);
     take_tokenizer(launch);
+    take_ramp(launch);
     return launch;
 }
 

@@ -148,6 +148,7 @@ Rows recompute_rows() {
 Rows batch_rows() {
     return {{"micro-batch-size", "train.micro_batch_size", &L::micro_batch},
             {"global-batch-size", "train.global_batch_size", &L::global_batch},
+            {"rampup-batch-size", "train.rampup_batch_size", &L::said_ramp},
             {"bf16", "model.bf16", &L::bf16},
             {"fp16", "model.fp16", &L::fp16},
             {"fp8-format", "model.fp8", &L::fp8, "e4m3|hybrid"},

@@ -38,6 +38,23 @@ Why global_batch(const L& l, std::int64_t gpus) {
                        l.micro_batch.value_or(1), l.dp(gpus));
 }
 
+// Of RampupBatchsizeNumMicroBatchesCalculator, which divides the samples by the number of increments.
+Why ramp(const L& l, std::int64_t gpus) {
+    if (l.said_ramp.empty()) return std::nullopt;
+    if (l.ramp.size() != 3) return fmt::format("{} sizes are said", l.ramp.size());
+    const std::int64_t first = l.ramp[0], by = l.ramp[1], last = l.global_batch.value_or(0);
+    if (first <= 0 || by <= 0 || first >= last || (last - first) % by != 0)
+        return fmt::format("{} grows by {} to {}", first, by, last);
+    const std::int64_t together = l.micro_batch.value_or(1) * l.dp(gpus);
+    if (together > 0 && (first % together != 0 || by % together != 0))
+        return fmt::format("{} and {} samples, {} in a microbatch x {} replicas", first, by, l.micro_batch.value_or(1),
+                           l.dp(gpus));
+    if (l.vpp && together > 0 && first / together < *l.group_size)
+        return fmt::format("the first batch has {} microbatches, {} of a chunk are in a row", first / together,
+                           *l.group_size);
+    return std::nullopt;
+}
+
 Why group_size(const L& l, std::int64_t gpus) {
     const std::int64_t microbatches = microbatches_of(l, gpus);
     if (!l.vpp || microbatches == 0) return std::nullopt;
@@ -98,6 +115,10 @@ std::span<const MegatronRule> step_rules() {
                      "megatron/core/utils.py get_batch_on_this_cp_rank", Phase::step, context},
         MegatronRule{"global-batch", "the global batch is a multiple of the microbatch x the replicas",
                      "megatron/core/num_microbatches_calculator.py", Phase::step, global_batch},
+        MegatronRule{"ramp",
+                     "--rampup-batch-size has a first batch below the global one, what is added until it is reached, "
+                     "and samples; both are multiples of the microbatch x the replicas, and fill a group of chunks",
+                     "megatron/core/num_microbatches_calculator.py", Phase::step, ramp},
         MegatronRule{"group-size", "microbatches in a row of one chunk are at least pp and at most all of a replica's",
                      schedules, Phase::step, group_size},
         MegatronRule{"last-group", "the last group of microbatches is full or has at least pp", schedules, Phase::step,

@@ -123,3 +123,13 @@ TEST_CASE("adapters of routed experts are a pair for each in ms-swift, one for a
     CHECK(by_overrides("[linear_qkv,linear_proj,linear_fc1,linear_fc2]") - by_overrides("[linear_qkv,linear_proj]") ==
           Bytes{4 * layers * pairs});
 }
+
+TEST_CASE("of global batches that grow the last counts, and the answer says so") {
+    const auto plain = of_model("llama3-8b", on_four_ranks + rotary);
+    const auto grows = of_model("llama3-8b", on_four_ranks + rotary + "--rampup-batch-size 16 16 100000");
+    REQUIRE(grows.fit);
+    CHECK(grows.fit->step == plain.fit->step);
+    CHECK(last_of(grows).peak == last_of(plain).peak);
+    CHECK(says(grows.assumed, "global batches grow from 16 to 64 samples by 16"));
+    CHECK(of_model("llama3-8b", on_four_ranks + rotary + "--rampup-batch-size 15 7 100000").broken.at(0).id == "ramp");
+}

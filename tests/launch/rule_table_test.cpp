@@ -59,6 +59,10 @@ M& one_rank(M& l) { return with(l, &M::pp, 1); }
 M& laid_out(M& l) { return with(l, &M::layout, "Et*7|t*8|t*8|t*9L"); }
 M& hybrid(M& l) { return with(l, &M::hybrid_pattern, "M*|M*|M*|M-"); }
 M& chunks(M& l) { return with(l, &M::virtual_stages_per_rank, 2); }
+M& ramped(M& l, const std::vector<std::int64_t>& ramp) {
+    l.said_ramp.assign(ramp.size(), "said");
+    return with(l, &M::ramp, ramp);
+}
 M& chunks_of_4(M& l) { return with(l, &M::layers_per_virtual_stage, 4); }
 M& custom(M& l) { return with(l, &M::custom_layers, "5,9,9,9"); }
 M& custom_chunks(M& l) { return with(l, &M::custom_virtual_layers, "2,4,4,4,3,5,5,5"); }
@@ -268,6 +272,26 @@ const std::vector<Row<M>> of_arguments{
     {"widths-by-tp", "1022 columns of the shared experts, tp 4", [](M& l) { experts(l).shared_ffn = 1022; }},
     {"vocabulary-by-tp", "32001 entries, tp 4", [](M& l) { l.padded_vocab = 32001; }},
     {"global-batch", "63 samples, 1 in a microbatch x 4 replicas", [](M& l) { l.global_batch = 63; }},
+    {"ramp", "2 sizes are said",
+     [](M& l) {
+         ramped(l, {16, 16});
+     }},
+    {"ramp", "64 grows by 16 to 64",
+     [](M& l) {
+         ramped(l, {64, 16, 1000});
+     }},
+    {"ramp", "16 grows by 20 to 64",
+     [](M& l) {
+         ramped(l, {16, 20, 1000});
+     }},
+    {"ramp", "16 and 6 samples, 1 in a microbatch x 4 replicas",
+     [](M& l) {
+         ramped(l, {16, 6, 1000});
+     }},
+    {"ramp", "the first batch has 2 microbatches, 4 of a chunk are in a row",
+     [](M& l) {
+         ramped(chunks(l), {8, 8, 1000});
+     }},
     {"group-size", "it is 2, between pp 4 and 16 microbatches", [](M& l) { chunks(l).group_size = 2; }},
     {"group-size", "it is 17, between pp 4 and 16 microbatches", [](M& l) { chunks(l).group_size = 17; }},
     {"last-group", "18 microbatches in groups of 4 leave 2, pp is 4", [](M& l) { chunks(l).global_batch = 72; }},
