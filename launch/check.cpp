@@ -283,11 +283,12 @@ Checked check_megatron(const CheckAsked& asked, const Executor& execute) {
     }
     add_misspelled(asked.said, checked);
     const MegatronLaunch all = settled(launch);
+    const workloads::Model* const by_name = named ? &*named : nullptr;
     if (std::vector<Open> open = missing_sizes(asked.said, all); !open.empty()) {
-        decide(Verdict::undecided, std::move(open), checked);
+        if (by_name == nullptr || !is_short_with_least(asked, launch, *by_name, checked, execute))
+            decide(Verdict::undecided, std::move(open), checked);
         return checked;
     }
-    const workloads::Model* const by_name = named ? &*named : nullptr;
     checked.broken = broken_rules(launch, checked.gpus, *checked.framework);
     add_degrees(all, checked);
     if (!checked.constructs()) {
@@ -299,12 +300,15 @@ Checked check_megatron(const CheckAsked& asked, const Executor& execute) {
     if (!asked.fits) return checked;
     add_said_model(all, named, checked);
     if (lacks_samples(asked, *named)) {
-        decide(Verdict::undecided,
-               {{"--dataset", "what samples hold beside text decides what fits", "name a data set, or --batch FILE"}},
-               checked);
+        if (!is_short_with_least(asked, launch, *named, checked, execute))
+            decide(
+                Verdict::undecided,
+                {{"--dataset", "what samples hold beside text decides what fits", "name a data set, or --batch FILE"}},
+                checked);
         return checked;
     }
     add_fit(asked, launch, all, *named, checked, execute);
+    decide_samples(asked, launch, *named, checked, execute);
     decide_vocabulary(asked, launch, checked, execute);
     return checked;
 }

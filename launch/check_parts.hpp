@@ -34,6 +34,14 @@ void append(std::vector<Open> more, std::vector<Open>& open);
 /// Pre: it is decided, and its fit is there.
 void decide_vocabulary(const CheckAsked& asked, MegatronLaunch as_said, Checked& checked, const Executor& execute);
 
+/// Whether it does not fit with the shortest samples already, and decides so; what samples hold is not known.
+[[nodiscard]] bool is_short_with_least(const CheckAsked& asked, const MegatronLaunch& as_said,
+                                       const workloads::Model& model, Checked& checked, const Executor& execute);
+
+/// The same of a fit that samples shorter than the longest could turn, and nothing else. Pre: its fit is there.
+void decide_samples(const CheckAsked& asked, const MegatronLaunch& as_said, const workloads::Model& model,
+                    Checked& checked, const Executor& execute);
+
 [[nodiscard]] Checked check_sharded(const CheckAsked& asked, const Executor& execute);
 
 }  // namespace pipeweaver::launch

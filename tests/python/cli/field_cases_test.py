@@ -195,6 +195,20 @@ def test_samples_beside_text_are_asked_for(pipeweaver, tmp_path):
     assert answer["verdict"] == "undecided" and opened(answer) == ["--dataset"]
 
 
+@pytest.mark.parametrize("model, more", [
+    ("Qwen/Qwen2.5-72B-Instruct", ""),                          # the length of its samples is not said
+    ("Qwen/Qwen2.5-72B-Instruct", "--max_length 4096"),         # samples may be shorter
+    ("Qwen/Qwen2.5-VL-72B-Instruct", "--max_length 4096")])     # and hold images
+def test_what_does_not_fit_with_the_shortest_samples_does_not_fit(pipeweaver, tmp_path, model, more):
+    launch = (f"NPROC_PER_NODE=8 megatron sft --model {model} --dataset d.jsonl --tensor_model_parallel_size 8 "
+              f"--sequence_parallel true --micro_batch_size 1 --global_batch_size 16 --freeze_vit false {more}\n")
+    answer = script(pipeweaver, tmp_path, launch, "--cluster", "h100-sxm:8")
+    assert answer["verdict"] == "does-not-fit" and answer["open"] == []
+    assert any("it does not fit with these already" in one for one in answer["assumed"])
+    # On more GPUs it depends on them.
+    assert script(pipeweaver, tmp_path, launch, "--cluster", "b200-sxm:64")["verdict"] != "does-not-fit"
+
+
 @pytest.mark.parametrize("text", [
     'if [[ -n "$A" ]]; then X=4; else X=2; fi',
     'if [ "$B" -gt 1 ]; then X=2; elif [ $B -gt 0 ]; then X=8; else X=4; fi',

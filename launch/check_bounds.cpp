@@ -1,0 +1,83 @@
+// Launches of Megatron Core of which a size is not known: the verdict with the least and with the most that it may be.
+#include "launch/check_parts.hpp"
+#include "pipeweaver/launch/check.hpp"
+#include "pipeweaver/launch/model.hpp"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <utility>
+
+namespace pipeweaver::launch {
+
+void decide_vocabulary(const CheckAsked& asked, MegatronLaunch as_said, Checked& checked, const Executor& execute) {
+    if (!as_said.least_vocab || checked.verdict == Verdict::fits || checked.verdict == Verdict::undecided) return;
+    const auto padded_most = settled(as_said).padded_vocab;
+    const std::int64_t most = *as_said.most_vocab;
+    as_said.most_vocab = as_said.least_vocab;
+    const MegatronLaunch fewest = settled(as_said);
+    if (fewest.padded_vocab == padded_most) return;
+    const FitAsked of = fit_asked(asked, checked, model_of(fewest).model);
+    const Verdict other = verdict_of(fit_of(run_of(fewest, of), of.seed, execute), *checked.error, {});
+    if (other == *checked.verdict) return;
+    const std::string why = fmt::format(
+        "its tokenizer has between {} and {} entries: the verdict is '{}' with the fewest, '{}' with the most",
+        *as_said.least_vocab, most, name_of(other), name_of(*checked.verdict));
+    decide(Verdict::undecided,
+           {{written(as_said.dialect, "vocab-size"), why, "say it, or the padded one", frameworks::Effect::less}},
+           checked);
+}
+
+namespace {
+
+// What no launch holds less than: text of the shortest samples, one in a microbatch, as its degrees divide them.
+MegatronLaunch with_least_samples(MegatronLaunch l) {
+    constexpr std::int64_t shortest = 128;
+    const std::int64_t multiple = 2 * l.cp * l.tp;
+    l.seq_length = (shortest + multiple - 1) / multiple * multiple;
+    l.micro_batch = 1;
+    return l;
+}
+
+// The fit with these; none: it fits, is not emulated, or something else decides.
+std::optional<Fit> short_with_least(const CheckAsked& asked, const MegatronLaunch& as_said,
+                                    const workloads::Model& model, Checked& checked, const Executor& execute) {
+    const MegatronLaunch least = with_least_samples(as_said);
+    if (!asked.fits || !broken_rules(least, checked.gpus, *checked.framework).empty()) return std::nullopt;
+    FitAsked of = fit_asked(asked, checked, model);
+    of.dataset = fmt::format("constant-{}", *least.seq_length);
+    of.batch.clear();
+    of.assigned.clear();
+    Fit fit = fit_of(run_of(settled(least), of), of.seed, execute);
+    std::vector<Open> open = not_modelled(asked.said, {!asked.model.empty(), model.backbone() > 0});
+    append(open_of(fit.doubts), open);
+    if (!asked.said.named.empty()) append(memory_set_elsewhere(asked.said), open);
+    const MemoryError& error = memory_error_of(fit.recipe, checked.entry, model, fit.ranks.size() > 1);
+    if (verdict_of(fit, error, open) != Verdict::does_not_fit) return std::nullopt;
+    checked.error = error;
+    checked.assumed.push_back(fmt::format(
+        "samples of {} tokens of text, one in a microbatch: it does not fit with these already", *least.seq_length));
+    return fit;
+}
+
+}  // namespace
+
+bool is_short_with_least(const CheckAsked& asked, const MegatronLaunch& as_said, const workloads::Model& model,
+                         Checked& checked, const Executor& execute) {
+    std::optional<Fit> fit = short_with_least(asked, as_said, model, checked, execute);
+    if (!fit) return false;
+    checked.assumed.insert(checked.assumed.end(), fit->assumed.begin(), fit->assumed.end());
+    checked.fit = std::move(fit);
+    decide(Verdict::does_not_fit, {}, checked);
+    return true;
+}
+
+void decide_samples(const CheckAsked& asked, const MegatronLaunch& as_said, const workloads::Model& model,
+                    Checked& checked, const Executor& execute) {
+    const bool is_open =
+        checked.verdict == Verdict::undecided && checked.open.size() == 1 && checked.open[0].setting == "--dataset";
+    if (is_open && short_with_least(asked, as_said, model, checked, execute))
+        decide(Verdict::does_not_fit, {}, checked);
+}
+
+}  // namespace pipeweaver::launch
