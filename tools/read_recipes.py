@@ -12,7 +12,7 @@ it was not given is left out, and told.
 The table's first line is the package with its version, the second the names of settings, parted by blanks. Each line
 after these is a recipe: its names, parted by blanks; its model, as its repository is called; and what it sets, as the
 number of a setting in the second line, '=' and the value. A layout of a pipeline that holds for other degrees has these
-behind its name: "@16x2" for 16 ranks of 2 chunks.
+behind its name: "@16x2" for 16 ranks of 2 chunks; a global batch that grows with the replicas its GPUs: "@64".
 """
 
 import argparse
@@ -22,6 +22,7 @@ import importlib.abc
 import importlib.machinery
 import inspect
 import pathlib
+import re
 import sys
 import types
 import typing
@@ -389,10 +390,13 @@ def functions_in(package, real, ends):
     return found
 
 
-def put_benchmark(settings):
-    """What the runner sets beside a benchmark of 16 bits (scripts/training/run_recipe.py)."""
-    if "optimizer.optimizer" not in settings:
+def put_benchmark(name, settings):
+    """What the runner sets beside a benchmark: its batch is of so many GPUs (scripts/training/run_recipe.py)."""
+    if "_bf16_" in name and "optimizer.optimizer" not in settings:
         settings["optimizer.use_precision_aware_optimizer"] = "true"
+    gpus = re.search(r"_([0-9]+)gpu_", name)
+    if gpus and "train.global_batch_size" in settings:
+        settings[f"train.global_batch_size@{gpus[1]}"] = settings.pop("train.global_batch_size")
 
 
 MODELS = {"gpt3_175b": "gpt3-175b"}  # of recipes that name no repository
@@ -414,8 +418,8 @@ def read_bridge(folder):
             if isinstance(cfg, Record) and isinstance(cfg.model, Record):
                 model = cfg.model.known("hf_model") or MODELS.get(name.split("_pretrain_")[0], "")
                 settings = bridge_settings(cfg)
-                if function.__module__.startswith(real[1]) and "_bf16_" in name:
-                    put_benchmark(settings)
+                if function.__module__.startswith(real[1]):
+                    put_benchmark(name, settings)
                 yield name, function, model, settings
         except (Unreadable, AssertionError, TypeError, AttributeError, ValueError, NotImplementedError) as reason:
             print(f"{name}: left out: {reason}", file=sys.stderr)

@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cstdint>
 #include <iterator>
 #include <string>
 #include <string_view>
@@ -67,23 +69,54 @@ std::string last_value(const std::vector<Setting>& settings, std::string_view na
     return found == settings.rend() || found->values.empty() ? std::string() : found->values.front();
 }
 
+// The number that was said last; 1: none was.
+std::int64_t number_said(const std::vector<Setting>& settings, std::string_view name) {
+    const std::string value = last_value(settings, name);
+    std::int64_t number = 1;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+    return error == std::errc() && end == value.data() + value.size() && number > 0 ? number : 1;
+}
+
+constexpr std::string_view pipeline_ranks = "model.pipeline_model_parallel_size",
+                           chunks_of_a_rank = "model.virtual_pipeline_model_parallel_size";
+
 // Where the launch says other degrees, the layout is the recipe's for these, if it has one
 // (scripts/training/recipe_runner.py, sync_model_pipeline_layout).
 void put_layout(const frameworks::Recipe& recipe, const std::string& where, const std::vector<Setting>& said,
                 std::vector<Setting>& all) {
-    constexpr std::string_view ranks = "model.pipeline_model_parallel_size",
-                               chunks = "model.virtual_pipeline_model_parallel_size",
-                               layout = "model.pipeline_model_parallel_layout";
-    if (last_value(said, ranks).empty() && last_value(said, chunks).empty()) return;
+    constexpr std::string_view layout = "model.pipeline_model_parallel_layout";
+    if (last_value(said, pipeline_ranks).empty() && last_value(said, chunks_of_a_rank).empty()) return;
     std::vector<Setting> both = all;
     both.insert(both.end(), said.begin(), said.end());
-    const auto count = [&](std::string_view name) {
-        const std::string value = last_value(both, name);
-        return value.empty() || value == "null" || value == "None" ? std::string("1") : value;
-    };
-    const std::string name = fmt::format("{}@{}x{}", layout, count(ranks), count(chunks));
+    const std::string name =
+        fmt::format("{}@{}x{}", layout, number_said(both, pipeline_ranks), number_said(both, chunks_of_a_rank));
     for (const auto& [setting, value] : recipe.settings)
         if (setting == name) all.push_back({std::string(layout), {std::string(value)}, where});
+}
+
+// GPUs of a replica.
+std::int64_t replica_of(const std::vector<Setting>& settings) {
+    return number_said(settings, "model.tensor_model_parallel_size") * number_said(settings, pipeline_ranks) *
+           number_said(settings, "model.context_parallel_size");
+}
+
+// A benchmark's batch is of its own GPUs, and as much for each replica on others
+// (scripts/common/benchmark_parallelism.py, weak_scaled_global_batch_size).
+void put_batch(const frameworks::Recipe& recipe, const std::string& where, const SaidLaunch& said,
+               std::vector<Setting>& all) {
+    constexpr std::string_view batch = "train.global_batch_size";
+    for (const auto& [setting, value] : recipe.settings) {
+        if (!setting.starts_with(batch) || setting.size() == batch.size()) continue;
+        std::int64_t gpus = 0, samples = 0;
+        std::from_chars(setting.data() + batch.size() + 1, setting.data() + setting.size(), gpus);
+        std::from_chars(value.data(), value.data() + value.size(), samples);
+        std::vector<Setting> both = all;
+        both.insert(both.end(), said.settings.begin(), said.settings.end());
+        const std::int64_t replicas = gpus / replica_of(all);
+        const std::int64_t now = (said.gpus > 0 ? said.gpus : gpus) / replica_of(both);
+        const bool is_whole = replicas > 0 && now > 0 && samples * now % replicas == 0;
+        all.push_back({std::string(batch), {std::to_string(is_whole ? samples * now / replicas : samples)}, where});
+    }
 }
 
 }  // namespace
@@ -110,6 +143,7 @@ void put_recipe(const std::vector<Word>& words, SaidLaunch& said) {
     for (const auto& [name, value] : recipe.settings)
         if (name.find('@') == std::string_view::npos) all.push_back({std::string(name), {std::string(value)}, where});
     put_layout(recipe, where, said.settings, all);
+    put_batch(recipe, where, said, all);
     said.settings.insert(said.settings.begin(), std::make_move_iterator(all.begin()),
                          std::make_move_iterator(all.end()));
 }

@@ -56,6 +56,17 @@ TEST_CASE("of a recipe with layouts by degrees the one of the launch's degrees c
     CHECK(launch::read_megatron(run_recipe(name + "-pp 8 model.pipeline_model_parallel_layout=null")).layout.empty());
 }
 
+TEST_CASE("a benchmark's batch is as much for each replica on other GPUs") {
+    const std::string name = " scripts/training/run_recipe.py --recipe llama3_8b_pretrain_8gpu_h100_bf16_config ";
+    const auto batch = [&](const std::string& launcher, const std::string& more) {
+        return launch::read_megatron(launch::read_script(launcher + name + more + "\n", "a.sh")).global_batch;
+    };
+    CHECK(batch("srun python", "") == 128);
+    CHECK(batch("torchrun --nproc_per_node 8 --nnodes 2", "") == 256);
+    CHECK(batch("torchrun --nproc_per_node 8", "model.context_parallel_size=4") == 64);
+    CHECK(batch("torchrun --nproc_per_node 8 --nnodes 2", "-gb 32") == 32);
+}
+
 TEST_CASE("a recipe that no table has sets what is not known") {
     const auto said = run_recipe("--recipe mine model.tensor_model_parallel_size=4");
     CHECK_FALSE(said.knows_named);

@@ -16,7 +16,8 @@ namespace pipeweaver::frameworks {
 struct Recipe {
     std::string_view package;  ///< with its version: "Megatron-Bridge 0.6.0"
     std::string_view model;    ///< as its repository is called; empty: none is named
-    /// In the words of the dialect, with their values; "NAME@16x2" holds for 16 pipeline ranks of 2 chunks.
+    /// In the words of the dialect, with their values; "NAME@16x2" holds for 16 pipeline ranks of 2 chunks, a global
+    /// batch "NAME@64" for 64 GPUs: with more replicas it is larger.
     std::vector<std::pair<std::string_view, std::string_view>> settings;
 };
 
