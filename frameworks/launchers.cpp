@@ -20,6 +20,11 @@ std::span<const Launcher> launchers() {
                  .a_node = "NPROC_PER_NODE",
                  .nodes = "NNODES",
                  .source = "modelscope/ms-swift 3602360: swift/cli/main.py; LLaMA-Factory 0.9: cli.py"},
+        Launcher{.name = "Slurm",
+                 .by_variables = true,
+                 .a_node = "SLURM_GPUS_ON_NODE",
+                 .nodes = "SLURM_NNODES",
+                 .source = "Slurm 24.05: sbatch(1), output environment variables"},
     };
     return all;
 }

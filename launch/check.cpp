@@ -373,7 +373,30 @@ CheckAsked with_named_model(CheckAsked asked) {
     return asked;
 }
 
+// "${TP:-}" is TP; empty: it is no variable.
+std::string variable_in(const std::string& variable) {
+    const std::size_t begin = variable.find_first_not_of("${");
+    if (begin == std::string::npos || variable[begin] == '(') return {};
+    constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+    return variable.substr(begin, variable.find_first_not_of(letters, begin) - begin);
+}
+
+// Values that a script leaves to its caller: nothing is said without them.
+Checked undecided_by_unset(const CheckAsked& asked) {
+    Checked checked = begun(asked);
+    std::vector<Open> open;
+    for (const Unset& one : asked.said.unset) {
+        const std::string name = variable_in(one.variable);
+        open.push_back({one.setting,
+                        fmt::format("{} has '{}', which it sets to no plain text", one.where, one.variable),
+                        fmt::format("say it with --set {}=VALUE", name.empty() ? "NAME" : name)});
+    }
+    decide(Verdict::undecided, std::move(open), checked);
+    return checked;
+}
+
 Checked check_said(const CheckAsked& asked, const Executor& execute) {
+    if (!asked.said.unset.empty()) return undecided_by_unset(asked);
     if (asked.said.dialect == Dialect::sharded_settings) return check_sharded(asked, execute);
     return asked.said.dialect == Dialect::titan_settings ? check_titan(asked, execute) : check_megatron(asked, execute);
 }
@@ -381,7 +404,7 @@ Checked check_said(const CheckAsked& asked, const Executor& execute) {
 }  // namespace
 
 Checked check(const CheckAsked& asked, const Executor& execute) {
-    if (asked.said.settings.empty())
+    if (asked.said.settings.empty() && asked.said.unset.empty() && asked.said.named.empty())
         fail(ErrorKind::input, "{}: says no setting of {}", asked.said.from, name_of(asked.said.dialect));
     const CheckAsked with_model = with_named_model(asked);
     if (asked.said.not_at_hand.empty()) return check_said(with_model, execute);

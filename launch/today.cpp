@@ -94,6 +94,13 @@ MegatronLaunch launch_in(const SaidLaunch& said, const std::string& file) {
     return read_megatron(said);
 }
 
+void require_set(const SaidLaunch& said) {
+    if (said.unset.empty()) return;
+    const Unset& first = said.unset.front();
+    fail(ErrorKind::input, "{}: {}: '{}' is set to no plain text in the script; say it with --set NAME=VALUE",
+         first.where, first.setting, first.variable);
+}
+
 void require_constructed(const MegatronLaunch& launch, std::int64_t gpus, const std::string& file) {
     const Framework& framework = framework_called("megatron-core");
     const auto broken = broken_rules(launch, gpus, framework);
@@ -169,6 +176,7 @@ TakenScript take_script(planner::PlanOptions& plan) {
     require_given({planner::needed_cluster(workload.cluster)});
     const std::int64_t gpus = workloads::find_cluster(workload.cluster).gpus;
     const SaidLaunch said = read_launch(file, std::nullopt, parse_variables(plan.set));
+    require_set(said);
     MegatronLaunch launch = launch_in(said, file);
     if (!workload.model.empty()) launch = with_model(std::move(launch), workload.found_model());
     require_constructed(launch, gpus, file);

@@ -39,7 +39,7 @@ SaidLaunch read_words(Dialect dialect, std::string_view text, const std::string&
     if (quote != 0) fail(ErrorKind::input, "{}: a quote {} is not closed", from, quote);
     if (inside) words.push_back(word);
     SaidLaunch said{dialect, from, {}, {}, {}};
-    said.settings = settings_of(dialect, words, from, said.notes);
+    put_settings(dialect, words, said);
     said.entry = frameworks::entry_of(dialect);
     for (std::string& note : notes_of_repeated(dialect, said.settings)) said.notes.push_back(std::move(note));
     put_recipe(words, said);

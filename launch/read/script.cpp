@@ -53,10 +53,11 @@ SaidLaunch read_script(std::string_view text, const std::string& name, std::opti
              "a trainer on DeepSpeed or FSDP; of a file of arrays alone name the script that sources it",
              name);
     SaidLaunch said{best.dialect, name, {}, {}, std::move(script.variables)};
+    said.documents = std::move(script.documents);
     if (best.dialect == Dialect::sharded_settings) {
         put_sharded_words(*chosen, said);
     } else {
-        said.settings = settings_of(best.dialect, *chosen, name, said.notes);
+        put_settings(best.dialect, *chosen, said);
         put_entry(*chosen, said);
     }
     for (std::string& note : notes_of_repeated(best.dialect, said.settings)) said.notes.push_back(std::move(note));

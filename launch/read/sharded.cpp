@@ -186,9 +186,8 @@ private:
             for (const Setting& one : flattened(document.root(), prefix, setting)) take_of_file(one, prefix);
             return;
         }
-        if (const auto path = file_named(named, said_.from)) {
-            const auto document = JsonDocument::read_large(*path);
-            for (const Setting& one : flattened(document.root(), prefix, path->string())) take_of_file(one, prefix);
+        if (const auto document = document_named(named, said_)) {
+            for (const Setting& one : flattened(document->root(), prefix, document->name())) take_of_file(one, prefix);
             return;
         }
         const auto* const known = frameworks::known_file(named, said_.entry->name);

@@ -1,5 +1,6 @@
 #include "launch/read/sharded_files.hpp"
 
+#include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
@@ -45,6 +46,16 @@ std::optional<std::filesystem::path> file_named(const std::string& named, const 
     for (int above = 0; above < most_above; ++above, folder = folder.parent_path())
         if (is_file(folder / named)) return folder / named;
     return is_file(beside) ? std::optional(beside) : std::nullopt;
+}
+
+std::optional<JsonDocument> document_named(const std::string& named, const SaidLaunch& said) {
+    if (const auto written = said.documents.find(named); written != said.documents.end()) {
+        const std::string name = fmt::format("{}: {}", said.from, named);
+        return named.ends_with(".json") ? JsonDocument(name, written->second)
+                                        : JsonDocument::yaml(name, written->second);
+    }
+    if (const auto path = file_named(named, said.from)) return JsonDocument::read_large(*path);
+    return std::nullopt;
 }
 
 std::vector<Setting> flattened(const Json& root, const std::string& prefix, const std::string& where) {

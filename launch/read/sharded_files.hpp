@@ -15,6 +15,9 @@ namespace pipeweaver::launch {
 /// it; none: there is none.
 [[nodiscard]] std::optional<std::filesystem::path> file_named(const std::string& named, const std::string& from);
 
+/// That file's document, or the one that the launch's script writes under this name. Throws Error{io}, Error{input}.
+[[nodiscard]] std::optional<JsonDocument> document_named(const std::string& named, const SaidLaunch& said);
+
 /// All that is plain in a document: "train.micro_batch_size" of what lies in sections, `prefix` in front.
 [[nodiscard]] std::vector<Setting> flattened(const Json& root, const std::string& prefix, const std::string& where);
 

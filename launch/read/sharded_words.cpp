@@ -44,12 +44,6 @@ std::string flag_name(const std::string& text) {
     return name;
 }
 
-void require_plain(const Word& word, const Setting& setting) {
-    if (!word.unknown.empty() && frameworks::is_sharded_setting(setting.name))
-        fail(ErrorKind::input, "{}: {}: '{}' is set to no plain text in the script; say it with --set NAME=VALUE",
-             setting.where, setting.name, word.unknown);
-}
-
 // Reads the words behind a program, or those of a launcher in front of it with the launcher's name before each setting.
 class ShardedWords {
 public:
@@ -63,27 +57,36 @@ public:
 
 private:
     void take(const Word& word) {
+        if (are_arguments(word)) return;
         const std::string where = word.line == 0 ? said_.from : fmt::format("{}:{}", said_.from, word.line);
         const std::size_t equals = word.text.find('=');
         if (is_sharded_flag(word.text)) {
             settings.push_back({prefix_ + flag_name(word.text), {}, where});
             if (equals != std::string::npos) settings.back().values.push_back(word.text.substr(equals + 1));
             is_open_ = equals == std::string::npos;
-            require_plain(word, settings.back());
+            leave_open(word);
         } else if (word.text == "-c") {
             settings.push_back({"config", {}, where});
             is_open_ = true;
         } else if (is_open_ && !is_configuration_flag()) {
             settings.back().values.push_back(word.text);
-            require_plain(word, settings.back());
+            leave_open(word);
         } else if (prefix_.empty() && names_configuration(word.text)) {
             if (is_open_) settings.pop_back();
             is_open_ = false;
             read_file(word);
         } else if (prefix_.empty() && equals != std::string::npos && equals > 0) {
             settings.push_back({word.text.substr(0, equals), {word.text.substr(equals + 1)}, where});
-            require_plain(word, settings.back());
+            leave_open(word);
         }
+    }
+
+    // Of a known setting a value that is not known: without it nothing can be said.
+    void leave_open(const Word& word) {
+        if (word.unknown.empty() || !frameworks::is_sharded_setting(settings.back().name)) return;
+        said_.unset.push_back({"--" + settings.back().name, word.unknown, settings.back().where});
+        settings.pop_back();
+        is_open_ = false;
     }
 
     bool is_configuration_flag() const {
@@ -92,16 +95,12 @@ private:
     }
 
     void read_file(const Word& word) {
-        if (!word.unknown.empty())
-            fail(ErrorKind::input, "{}:{}: '{}' is set to no plain text in the script; say it with --set NAME=VALUE",
-                 said_.from, word.line, word.unknown);
-        const auto path = file_named(word.text, said_.from);
-        if (!path) {
+        const auto document = document_named(word.text, said_);
+        if (!document) {
             said_.missing.push_back(word.text);
             return;
         }
-        const auto document = JsonDocument::read_large(*path);
-        auto more = flattened(document.root(), {}, path->string());
+        auto more = flattened(document->root(), {}, document->name());
         settings.insert(settings.begin(), more.begin(), more.end());
     }
 

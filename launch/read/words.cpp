@@ -72,6 +72,7 @@ std::string where_of(const Word& word, const std::string& from) {
 
 // Whether a word is a variable alone, behind a setting that has its value or takes none.
 bool is_left_out(Dialect dialect, const Word& word, const Setting& setting) {
+    if (are_arguments(word)) return true;
     if (word.unknown.empty() || word.quoted || word.text != word.unknown) return false;
     if (!setting.values.empty()) return true;
     const auto rows = megatron_rows();
@@ -80,10 +81,12 @@ bool is_left_out(Dialect dialect, const Word& word, const Setting& setting) {
            });
 }
 
-void require_known(const Word& word, const std::string& name, const std::string& where) {
-    if (!word.unknown.empty())
-        fail(ErrorKind::input, "{}: {}: '{}' is set to no plain text in the script; say it with --set NAME=VALUE",
-             where, name, word.unknown);
+// Of a known setting a value that is not known: without it nothing can be said. False: it is another.
+bool leave_open(Dialect dialect, const Word& word, const Setting& setting, SaidLaunch& said) {
+    if (word.unknown.empty() || !is_known(dialect, setting.name)) return false;
+    const bool is_key = dialect == Dialect::bridge_overrides;
+    said.unset.push_back({(is_key ? "" : "--") + setting.name, word.unknown, setting.where});
+    return true;
 }
 
 // The setting that a flag of the program says ("-tp 2", "--seq_length=4096"); none: it is no such flag. `value` is set
@@ -106,18 +109,15 @@ std::optional<Setting> said_by_flag(const std::vector<Word>& words, std::size_t 
 }
 
 // Overrides, and flags of the program that say some of them.
-std::vector<Setting> overrides_among(const std::vector<Word>& words, const std::string& from) {
-    std::vector<Setting> settings;
+void put_overrides(const std::vector<Word>& words, SaidLaunch& said) {
     for (std::size_t i = 0; i < words.size(); ++i) {
         const Word* value = &words[i];
         auto one = override_of(words[i], {});
         if (!one) one = said_by_flag(words, i, value);
         if (!one) continue;
-        one->where = where_of(words[i], from);
-        if (is_known(Dialect::bridge_overrides, one->name)) require_known(*value, one->name, one->where);
-        settings.push_back(std::move(*one));
+        one->where = where_of(words[i], said.from);
+        if (!leave_open(Dialect::bridge_overrides, *value, *one, said)) said.settings.push_back(std::move(*one));
     }
-    return settings;
 }
 
 }  // namespace
@@ -126,6 +126,11 @@ std::string_view name_of(Dialect dialect) {
     constexpr std::array<std::string_view, 4> names{"Megatron-LM's arguments", "Megatron-Bridge's overrides",
                                                     "torchtitan's settings", "a sharded trainer's settings"};
     return names[static_cast<std::size_t>(dialect)];
+}
+
+bool are_arguments(const Word& word) {
+    const std::string& unknown = word.unknown;
+    return word.text == unknown && (unknown == "$@" || unknown == "$*" || unknown.starts_with("${@"));
 }
 
 const frameworks::Entry* entry_started(const std::vector<Word>& words) {
@@ -140,29 +145,32 @@ bool is_known(Dialect dialect, const std::string& name) {
     return dialect == Dialect::titan_settings ? is_titan_setting(name) : is_megatron_setting(dialect, name);
 }
 
-std::vector<Setting> settings_of(Dialect dialect, const std::vector<Word>& words, const std::string& from,
-                                 std::vector<std::string>& notes) {
-    if (dialect == Dialect::bridge_overrides) return overrides_among(words, from);
-    std::vector<Setting> settings;
+void put_settings(Dialect dialect, const std::vector<Word>& words, SaidLaunch& said) {
+    if (dialect == Dialect::bridge_overrides) return put_overrides(words, said);
+    std::vector<Setting>& settings = said.settings;
     bool open = false;  // values of the last flag may follow
     for (const Word& word : words) {
-        const std::string where = where_of(word, from);
+        const std::string where = where_of(word, said.from);
         if (auto kind = kind_of(dialect, word, where)) {
             settings.push_back(std::move(*kind));
             open = false;
-        } else if (is_flag(word.text)) {
+            continue;
+        }
+        if (!is_flag(word.text) && !open) continue;
+        if (is_flag(word.text)) {
             settings.push_back(flag_of(dialect, word, where));
             open = settings.back().values.empty();
-            if (is_known(dialect, settings.back().name)) require_known(word, settings.back().name, where);
-        } else if (open && is_left_out(dialect, word, settings.back())) {
-            notes.push_back(fmt::format("{}: '{}' is set to no plain text in the script: it is taken as empty", where,
-                                        word.unknown));
-        } else if (open) {
-            if (is_known(dialect, settings.back().name)) require_known(word, settings.back().name, where);
+        } else if (is_left_out(dialect, word, settings.back())) {
+            said.notes.push_back(fmt::format("{}: '{}' is set to no plain text in the script: it is taken as empty",
+                                             where, word.unknown));
+            continue;
+        } else {
             settings.back().values.push_back(word.text);
         }
+        if (!leave_open(dialect, word, settings.back(), said)) continue;
+        settings.pop_back();
+        open = false;
     }
-    return settings;
 }
 
 std::vector<std::string> notes_of_repeated(Dialect dialect, const std::vector<Setting>& settings) {

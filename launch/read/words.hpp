@@ -20,11 +20,10 @@ struct Word {
     bool uncertain = false;  ///< a variable in it is set in a branch that may not be taken
 };
 
-/// The settings that words say in a dialect; a variable that the script leaves out ("... --bf16 $EXTRA_ARGS") is taken
-/// as empty, with a sentence in `notes`. Throws Error{input} "WHERE: NAME: ..." for a known name's value that has an
-/// unknown variable in it.
-[[nodiscard]] std::vector<Setting> settings_of(Dialect dialect, const std::vector<Word>& words, const std::string& from,
-                                               std::vector<std::string>& notes);
+/// Puts the settings that words say in a dialect into `said`. A variable that the script leaves out ("... --bf16
+/// $EXTRA_ARGS") is taken as empty, with a sentence in its notes; a known name's value with an unknown variable in it
+/// is in `unset`.
+void put_settings(Dialect dialect, const std::vector<Word>& words, SaidLaunch& said);
 
 /// Sentences of settings that a dialect knows and that are given several times with different values.
 [[nodiscard]] std::vector<std::string> notes_of_repeated(Dialect dialect, const std::vector<Setting>& settings);
@@ -40,6 +39,9 @@ struct Guess {
 
 /// The entry whose program the words start; null: none has such a program.
 [[nodiscard]] const frameworks::Entry* entry_started(const std::vector<Word>& words);
+
+/// Whether a word is all of the caller's own arguments, "$@" or "${@:2}": taken as none.
+[[nodiscard]] bool are_arguments(const Word& word);
 
 /// Whether a dialect's table has the name.
 [[nodiscard]] bool is_known(Dialect dialect, const std::string& name);

@@ -108,11 +108,16 @@ TEST_CASE("what stands between $(( and )) is worked out where it is a sum of who
     CHECK_FALSE(worked_out(std::string(1'000'000, '(')).has_value());
 }
 
-TEST_CASE("what a script leaves to its caller is said beside it, or is an error with the line") {
-    const std::string text = "ARGS=\"--num-layers $1\"\npython pretrain_gpt.py $ARGS --seq-length $SEQ\n";
-    CHECK_THROWS_WITH_AS(
-        script(text),
-        "train.sh:2: num-layers: '$1' is set to no plain text in the script; say it with --set NAME=VALUE", Error);
+TEST_CASE("what a script leaves to its caller is said beside it, or is known to be left open") {
+    const std::string text = "ARGS=\"--num-layers $1\"\npython pretrain_gpt.py $ARGS --seq-length $SEQ --swiglu\n";
+    const auto said = launch::read_script(text, "train.sh");
+    REQUIRE(said.unset.size() == 2);
+    CHECK(said.unset[0].setting == "--num-layers");
+    CHECK(said.unset[0].variable == "$1");
+    CHECK(said.unset[0].where == "train.sh:2");
+    CHECK(said.unset[1].setting == "--seq-length");
+    REQUIRE(said.settings.size() == 1);
+    CHECK(said.settings[0].name == "swiglu");
     const auto l = script(text, {{"1", "8"}, {"SEQ", "4096"}});
     CHECK(l.layers == 8);
     CHECK(l.seq_length == 4096);
@@ -143,6 +148,45 @@ TEST_CASE(
     CHECK(l.tp == 1);
     REQUIRE(said.notes.size() == 1);
     CHECK(said.notes[0] == "train.sh:6: LAYERS is set in a branch: what is set last is taken");
+}
+
+TEST_CASE("here-documents that a shell is given, or that are written and run, are scripts") {
+    const std::string launch = "python pretrain_gpt.py --num-layers 8 --tensor-model-parallel-size $TP ";
+    const auto sent = script("TP=4\nsbatch <<EOT\n#SBATCH --nodes=2\n" + launch +
+                             "--pipeline-model-parallel-size \\$SLURM_NNODES\nEOT\n");
+    CHECK(sent.tp == 4);
+    CHECK(sent.pp == 2);
+    CHECK(script("TP=4\nbash <<'END'\n" + launch + "\nEND\necho done\n").tp == 4);
+    CHECK(script("cat > run.sh <<'EOF'\n" + launch + "\nEOF\nTP=4 bash run.sh\n").tp == 4);
+    CHECK(script("TP=4\nsrun bash -c '" + launch + "'\n").tp == 4);
+    const auto said = launch::read_script("TP=2\nbash <<END\n\n" + launch + "\nEND\n", "a.sh");
+    CHECK(said.settings.front().where == "a.sh:4");
+}
+
+TEST_CASE("arguments that nobody gives are none: defaults count, and loops over them are left out") {
+    const std::string launch = "python t.py --num-layers 8 --tensor-model-parallel-size $TP ";
+    const std::string two = "TP=${1:-2}\nshift\nPP=${1:-4}\n" + launch + "--pipeline-model-parallel-size $PP\n";
+    CHECK(script(two).tp == 2);
+    CHECK(script(two).pp == 4);
+    CHECK(script(two, {{"1", "8"}, {"2", "1"}}).tp == 8);
+    CHECK(script(two, {{"1", "8"}, {"2", "1"}}).pp == 1);
+    const std::string loop =
+        "TP=2\nwhile [[ $# -gt 0 ]]; do\n  case $1 in\n    --tp) TP=\"$2\"; shift 2 ;;\n  esac\ndone\n";
+    const auto said = launch::read_script(loop + launch + "\"$@\"\n", "a.sh");
+    CHECK(said.unset.empty());
+    REQUIRE(said.notes.size() == 1);
+    CHECK(said.notes.front() == "a.sh:7: '$@' is set to no plain text in the script: it is taken as empty");
+    CHECK(launch::read_megatron(said).tp == 2);
+}
+
+TEST_CASE("Slurm's directives say the script's GPUs") {
+    const auto gpus = [](const std::string& text) {
+        return launch::read_script(text + " pretrain_gpt.py --num-layers 8\n", "a.sh").gpus;
+    };
+    CHECK(gpus("#!/bin/bash\n#SBATCH --nodes=4\n#SBATCH --gpus-per-node=h100:8  # all\nsrun python") == 32);
+    CHECK(gpus("#SBATCH -N 2 --gres gpu:4\nsrun python") == 8);
+    CHECK(gpus("#SBATCH -N 2\ntorchrun --nnodes $SLURM_NNODES --nproc_per_node 8") == 16);
+    CHECK(gpus("#SBATCH -N 2\nsrun python") == 0);
 }
 
 TEST_CASE("a script says which dialect it is in") {

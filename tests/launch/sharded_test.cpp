@@ -62,6 +62,18 @@ TEST_CASE("a sharded trainer is known by its program, anybody's script by the fl
     CHECK_THROWS_AS((void)launch::read_script("python my/train.py --optim sgd", "launch.sh"), Error);
 }
 
+TEST_CASE("files that the script writes are read by their names") {
+    const std::string head =
+        "B=2\ncat > cfg.yaml <<EOF\nmodel_name_or_path: M\nstage: sft\nfinetuning_type: full\n"
+        "per_device_train_batch_size: ${B}\ncutoff_len: 4096\ndeepspeed: ds.json\nEOF\n"
+        "cat <<'EOF' > ds.json\n{\"zero_optimization\": {\"stage\": 2}}\nEOF\n";
+    const ShardedLaunch l = read(head + "llamafactory-cli train cfg.yaml\n");
+    CHECK(l.micro_batch == 2);
+    CHECK(l.length == 4096);
+    CHECK(l.zero == 2);
+    CHECK(l.missing.empty());
+}
+
 TEST_CASE("a trainer's own defaults count where nobody says others") {
     const ShardedLaunch l = read(factory);
     CHECK(l.micro_batch == 8);

@@ -30,6 +30,13 @@ struct Setting {
     std::string where;                ///< "train.sh:41", "--megatron-args"
 };
 
+/// A setting whose value a script leaves to its caller.
+struct Unset {
+    std::string setting;   ///< as it is written
+    std::string variable;  ///< "$TP", "$(nproc)"
+    std::string where;     ///< "train.sh:41"
+};
+
 /// Variables of a script, as plain text.
 using Variables = std::map<std::string, std::string>;
 
@@ -40,16 +47,18 @@ struct SaidLaunch {
     Dialect dialect = Dialect::megatron_arguments;
     std::string from;  ///< the file, or the option that had it
     std::vector<Setting> settings;
-    std::vector<std::string> notes{};  ///< what was taken of several, sentences
-    Variables variables{};             ///< that a script sets
-    bool is_dump = false;              ///< a framework wrote it, with all its names
+    std::vector<std::string> notes{};                ///< what was taken of several, sentences
+    Variables variables{};                           ///< that a script sets
+    std::map<std::string, std::string> documents{};  ///< files that it writes, with their text
+    bool is_dump = false;                            ///< a framework wrote it, with all its names
     std::string not_at_hand{};  ///< of `notes`, the first of a file that the script sources and that is not there
     const frameworks::Entry* entry = nullptr;  ///< what the command starts; null: a program without a row
-    std::string named{};        ///< what sets all that is not said: "recipe 'x'"; empty: nothing, defaults count
-    bool knows_named = false;   ///< what it sets is among the settings, in front
-    std::string named_model{};  ///< the model that the launch names, as it does; empty: none
-    std::int64_t gpus = 0;      ///< that its launcher starts processes on; 0: not said in plain numbers
-    std::string says_gpus{};    ///< "--nproc_per_node 8, --nnodes 4"
+    std::string named{};         ///< what sets all that is not said: "recipe 'x'"; empty: nothing, defaults count
+    bool knows_named = false;    ///< what it sets is among the settings, in front
+    std::string named_model{};   ///< the model that the launch names, as it does; empty: none
+    std::int64_t gpus = 0;       ///< that its launcher starts processes on; 0: not said in plain numbers
+    std::string says_gpus{};     ///< "--nproc_per_node 8, --nnodes 4"
+    std::vector<Unset> unset{};  ///< what nobody gave a value, and is left out of the settings
     std::vector<std::string> missing{};  ///< configuration files of a sharded trainer that are not at hand
 };
 

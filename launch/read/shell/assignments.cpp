@@ -126,4 +126,24 @@ void Reader::read_fields(const std::vector<Word>& words) {
     }
 }
 
+// Arguments of the script that are known: "$1", "$2", ...
+std::size_t Reader::arguments() const {
+    std::size_t count = 0;
+    while (variables_.contains(std::to_string(count + 1))) ++count;
+    return count;
+}
+
+// "shift 2": $3 is $1 then.
+void Reader::shift(const std::vector<Word>& words) {
+    const std::size_t count = arguments();
+    const std::size_t by = words.size() > 1 && words[1].text.size() == 1 ? std::size_t(words[1].text[0] - '0') : 1;
+    for (std::size_t i = 1; i <= count; ++i) {
+        const auto next = variables_.find(std::to_string(i + by));
+        if (next == variables_.end())
+            variables_.erase(std::to_string(i));
+        else
+            variables_[std::to_string(i)] = Variable(next->second);
+    }
+}
+
 }  // namespace pipeweaver::launch

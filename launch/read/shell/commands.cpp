@@ -25,6 +25,10 @@ bool sets_variables(const std::string& word) {
     return std::find(names.begin(), names.end(), word) != names.end();
 }
 
+bool is_number(const std::string& text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+}
+
 // "bash -c TEXT" and "eval TEXT" run their text.
 const Word* inner_text(const std::vector<Word>& words) {
     for (std::size_t i = 0; i + 1 < words.size(); ++i) {
@@ -66,12 +70,20 @@ Reader::Reader(std::string_view text, std::string name, const Variables& given) 
 }
 
 Script Reader::read() {
+    take_directives();
     while (at_ < text_.size()) command();
     find_names();
     require_names();
     for (const auto& [variable, value] : variables_)
         if (value.items.size() == 1 && value.items.front().unknown.empty())
             script_.variables[variable] = value.items.front().text;
+    return std::move(script_);
+}
+
+// The commands alone, by variables of the script that runs the text: what is set to no plain text is not among them.
+Script Reader::with(const Variables& variables) {
+    for (const auto& [variable, value] : variables) variables_.try_emplace(variable, Variable{{{value, 0, {}, true}}});
+    while (at_ < text_.size()) command();
     return std::move(script_);
 }
 
@@ -107,7 +119,10 @@ void Reader::command() {
             here_string = true;
             continue;
         }
-        if (peek() == '<' && peek(1) == '<') return here_document();
+        if (peek() == '<' && peek(1) == '<') {
+            open_document();
+            continue;
+        }
         if (assigns && assignment()) {
             assigned = true;
             continue;
@@ -125,18 +140,24 @@ void Reader::command() {
     if (!words.empty() || assigned) guard(words);
     if (at_ < text_.size()) separators_ += next();
     end_arm();
+    if (!documents_.empty() && !separators_.empty() && separators_.back() == '\n')
+        read_documents(skipped ? std::vector<Word>{} : words);
     if (words.empty() || skipped) return;
     take_row(words, here_string);
-    const bool is_source = words.front().text == "source" || words.front().text == ".";
-    if (is_source && words.size() > 1 && words[1].unknown.empty())
-        source(words[1]);
-    else
-        script_.commands.push_back(std::move(words));
+    take(std::move(words));
+}
+
+// What a command does that is followed.
+void Reader::take(std::vector<Word> words) {
+    const std::string& first = words.front().text;
+    if (first == "shift") return shift(words);
+    if (run_document(words)) return;
+    if ((first == "source" || first == ".") && words.size() > 1 && words[1].unknown.empty()) return source(words[1]);
+    script_.commands.push_back(std::move(words));
 }
 
 // "source FILE", as bash finds it or beside the script: what it sets is set here.
 void Reader::source(const Word& file) {
-    constexpr int most_nested = 8;
     std::error_code ignored;
     std::filesystem::path path = file.text;
     if (!std::filesystem::is_regular_file(path, ignored)) path = std::filesystem::path(name_).parent_path() / path;
@@ -144,16 +165,24 @@ void Reader::source(const Word& file) {
         script_.not_sourced.emplace_back(file.text, file.line);
         return;
     }
-    const std::string text = read_file(path, longest_file);
-    Reader inner(text, path.string(), {});
+    run_text(read_file(path, longest_file), path.string(), 1);
+}
+
+// Another script's commands with this one's variables, which it may set; `line` is its first.
+void Reader::run_text(std::string_view text, const std::string& name, std::size_t line) {
+    Reader inner(text, name, {});
+    inner.line_ = line;
     inner.variables_ = std::move(variables_);
     inner.fixed_ = fixed_;
     inner.nested_ = nested_ + 1;
+    inner.script_.documents = std::move(script_.documents);
     inner.put_own_name();
+    inner.take_directives();
     while (inner.at_ < inner.text_.size()) inner.command();
     inner.find_names();
     has_.merge(inner.has_);
     variables_ = std::move(inner.variables_);
+    script_.documents = std::move(inner.script_.documents);
     put_own_name();
     auto& commands = inner.script_.commands;
     script_.commands.insert(script_.commands.end(), std::make_move_iterator(commands.begin()),
@@ -174,10 +203,11 @@ void Reader::find_names() {
         }
 }
 
-// What is not at hand may have them.
+// What is not at hand may have them, and the caller's third argument may be "$1" behind "shift 2".
 void Reader::require_names() const {
+    const bool shifts = text_.find("shift") != std::string_view::npos;
     for (const std::string& name : fixed_)
-        if (!has_.contains(name) && script_.not_sourced.empty())
+        if (!(shifts && is_number(name)) && !has_.contains(name) && script_.not_sourced.empty())
             fail(ErrorKind::input, "--set: {} has no variable '{}'", name_, name);
 }
 
@@ -213,7 +243,9 @@ bool Reader::read_pattern() {
 // By the condition of an "if" or "elif", once its words are read.
 void Reader::choose_arm(const std::vector<Word>& words) {
     const std::string& word = words.front().text;
-    if (branches_.empty() || words.front().quoted || (word != "if" && word != "elif")) return;
+    if (branches_.empty() || words.front().quoted) return;
+    if (word == "while" && condition_of(words) == false && !goes_on()) return branches_.take(false);
+    if (word != "if" && word != "elif") return;
     auto truth = condition_of(words);
     if (goes_on() && truth == (peek() == '&')) truth.reset();  // the next condition counts, too
     branches_.take(truth);
@@ -228,30 +260,13 @@ void Reader::guard(const std::vector<Word>& words) {
         guarded_ = guarded_ && goes_on();
 }
 
-// <<END ... END
-void Reader::here_document() {
-    next(), next();
-    if (peek() == '-') next();
-    skip();
-    const auto tag = word();
-    const std::string end = tag.empty() ? std::string() : tag.front().text;
-    while (at_ < text_.size() && next() != '\n') {
-    }
-    while (at_ < text_.size()) {
-        std::string line;
-        while (at_ < text_.size() && peek() != '\n') line += next();
-        if (at_ < text_.size()) next();
-        if (parted_at_blanks(line) == std::vector<std::string>{end}) return;
-    }
-}
-
 Script read_commands(std::string_view text, const std::string& name, const Variables& given) {
     Script script = Reader(text, name, given).read();
     std::vector<std::vector<Word>> inner;
     for (const auto& words : script.commands) {
         const Word* const one = inner_text(words);
         if (one == nullptr) continue;
-        for (auto& command : Reader(one->text, name, {}).read().commands) {
+        for (auto& command : Reader(one->text, name, {}).with(script.variables).commands) {
             for (Word& word : command) word.line = one->line;
             inner.push_back(std::move(command));
         }

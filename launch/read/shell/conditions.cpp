@@ -13,7 +13,7 @@ using Truth = std::optional<bool>;
 // The words between the brackets; none where there are no brackets.
 std::vector<Word> inside(const std::vector<Word>& words) {
     std::size_t begin = 0;
-    if (!words.empty() && (words[0].text == "if" || words[0].text == "elif")) ++begin;
+    if (!words.empty() && (words[0].text == "if" || words[0].text == "elif" || words[0].text == "while")) ++begin;
     if (begin >= words.size()) return {};
     const std::string& open = words[begin].text;
     if (open == "test") return {words.begin() + static_cast<std::ptrdiff_t>(begin) + 1, words.end()};

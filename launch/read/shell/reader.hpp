@@ -33,10 +33,19 @@ public:
     /// Throws Error{input} with the line.
     [[nodiscard]] Script read();
 
+    /// The same of a text that a script with these variables runs, whose names it need not have.
+    [[nodiscard]] Script with(const Variables& variables);
+
 private:
     struct Variable {
         std::vector<Word> items;
         bool array = false;
+    };
+
+    // "<<END": the text follows on the next lines.
+    struct HereDocument {
+        std::string end;
+        bool is_plain = false;  // nothing is put in for variables
     };
 
     // Letters
@@ -46,8 +55,14 @@ private:
 
     // Commands
     void command();
+    void take(std::vector<Word> words);
     void source(const Word& file);
-    void here_document();
+    void open_document();
+    void read_documents(const std::vector<Word>& words);
+    void take_document(const std::vector<Word>& words, const std::string& text, bool is_plain);
+    void run_text(std::string_view text, const std::string& name, std::size_t line);
+    bool run_document(const std::vector<Word>& words);
+    void take_directives();
     void put_own_name();
     void find_names();
     void require_names() const;
@@ -68,6 +83,8 @@ private:
     void take_row(const std::vector<Word>& words, bool here_string);
     void read_fields(const std::vector<Word>& words);
     void set_plain(const std::string& name, const std::string& value);
+    void shift(const std::vector<Word>& words);
+    std::size_t arguments() const;
 
     // A word: text and what is put in; several where variables have several
     std::vector<Word> word();
@@ -77,12 +94,15 @@ private:
     void put(const std::string& name, const std::string& whole, bool quoted, bool each);
     void put_text(const std::string& text, bool quoted, bool has_unknown);
     void put_unknown(const std::string& what);
+    Word expanded();
     void braces(bool quoted);
     bool put_part(const std::string& name, const std::string& rest, bool quoted);
     void nested(const std::string& text, bool quoted);
     void command_output(char end, bool quoted);
     bool put_printed(const std::string& text, bool quoted);
     void arithmetic();
+
+    static constexpr int most_nested = 8;
 
     std::string_view text_;
     std::string name_;
@@ -96,6 +116,7 @@ private:
     std::map<std::string, Variable> variables_;
     std::set<std::string> fixed_, has_;  // given by the caller, and those of them that the script has
     std::vector<Word> fields_;
+    std::vector<HereDocument> documents_;  // begun on this line
     Script script_;
 };
 

@@ -82,7 +82,10 @@ void Reader::expansion(bool quoted) {
         fields_.back().text += '$';
         return;
     }
-    put(name, "$" + name, quoted, false);
+    if (name == "#")
+        put_text(std::to_string(arguments()), true, false);
+    else
+        put(name, "$" + name, quoted, false);
 }
 
 void Reader::put(const std::string& name, const std::string& whole, bool quoted, bool each) {
@@ -123,6 +126,24 @@ void Reader::put_text(const std::string& text, bool quoted, bool has_unknown) {
 void Reader::put_unknown(const std::string& what) {
     if (fields_.back().unknown.empty()) fields_.back().unknown = what;
     fields_.back().text += what;
+}
+
+// The whole text as between quotes, of which those in it are letters.
+Word Reader::expanded() {
+    fields_ = {Word{{}, line_, {}, true}};
+    while (at_ < text_.size()) {
+        if (peek() == '$') {
+            expansion(true);
+        } else if (peek() == '`') {
+            command_output('`', true);
+        } else {
+            if (peek() == '\\' && (peek(1) == '$' || peek(1) == '`' || peek(1) == '\\')) next();
+            fields_.back().text += next();
+        }
+    }
+    Word all = fields_.front();
+    for (std::size_t i = 1; i < fields_.size(); ++i) all.text += " " + fields_[i].text;
+    return all;
 }
 
 }  // namespace pipeweaver::launch

@@ -166,11 +166,31 @@ def test_sizes_that_a_known_recipe_does_not_say_are_asked_for(pipeweaver, tmp_pa
     assert answer["verdict"] == "undecided" and opened(answer) == ["model.num_layers"]
 
 
+def test_a_recipe_that_is_not_known_is_what_the_answer_rests_on(pipeweaver, tmp_path):
+    launch = "python scripts/training/run_recipe.py --recipe mine"
+    answer = script(pipeweaver, tmp_path, launch, "--cluster", "h100-sxm:8")
+    assert answer["verdict"] == "undecided" and "recipe 'mine' sets it" in answer["open"][0]["why"]
+
+
 def test_a_registry_configuration_is_known_by_its_name(pipeweaver, tmp_path):
     answer = script(pipeweaver, tmp_path, "MODULE=llama3 CONFIG=llama3_8b ./run_train.sh --training.seq_len 4096",
                     "--cluster", "h100-sxm:8")
     assert answer["verdict"] in ("fits", "close") and answer["layout"]["dp"] == 8
     assert any("as torchtitan 0.3.0 has it" in one for one in answer["assumed"])
+
+
+@pytest.mark.parametrize("value, given", [("$TP", "TP=2"), ("${TP}", "TP=2"), ("$(cat degrees)", None)])
+def test_what_the_script_leaves_to_its_caller_is_undecided_until_it_is_said(pipeweaver, tmp_path, value, given):
+    launch = f"torchrun pretrain_gpt.py --tensor-model-parallel-size {value} --seq-length 4096 --bf16\n"
+    on = ["--cluster", "h100-sxm:8", "--model", "llama3-8b", "--rules-only"]
+    answer = script(pipeweaver, tmp_path, launch, *on)
+    assert answer["verdict"] == "undecided" and opened(answer) == ["--tensor-model-parallel-size"]
+    assert f"'{value}'" in answer["open"][0]["why"] and "--set" in answer["open"][0]["give"]
+    if given:
+        assert script(pipeweaver, tmp_path, launch, *on, "--set", given)["layout"]["tp"] == 2
+        status, line = pipeweaver.fails("plan", *on[:4], "--target", "megatron", "--now", tmp_path / "launch.sh",
+                                        "--out", tmp_path / "plan")
+        assert status == 2 and "say it with --set NAME=VALUE" in line
 
 
 def test_the_first_line_says_what_is_assumed(pipeweaver, tmp_path):

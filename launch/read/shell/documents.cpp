@@ -1,0 +1,133 @@
+// Here-documents: scripts that a shell is given, files that are written and then named; and Slurm's directives.
+#include "launch/read/shell/reader.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <filesystem>
+#include <iterator>
+#include <utility>
+
+namespace pipeweaver::launch {
+
+namespace {
+
+bool is_shell(const std::string& word) { return word == "bash" || word == "sh" || word == "sbatch"; }
+
+// "> FILE", ">FILE", "tee FILE"; empty: the text goes nowhere that is known.
+std::string file_written(const std::vector<Word>& words) {
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        const std::string& word = words[i].text;
+        const bool is_redirected = word.starts_with('>');
+        const std::string name =
+            is_redirected ? word.substr(word.find_first_not_of('>') == std::string::npos ? word.size()
+                                                                                         : word.find_first_not_of('>'))
+                          : std::string();
+        if (!name.empty()) return name;
+        const bool names_next = is_redirected || (i == 0 && word == "tee");
+        if (names_next && i + 1 < words.size()) return words[i + 1].text;
+    }
+    return {};
+}
+
+// "--nodes=4", "--nodes 4", "-N 4" of a line of directives, "gpu:h100:8" without what it counts.
+std::string directive(const std::vector<std::string>& words, std::string_view name, std::string_view letter) {
+    const std::string flag = "--" + std::string(name);
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        std::string value;
+        if (words[i].starts_with(flag + "="))
+            value = words[i].substr(flag.size() + 1);
+        else if ((words[i] == flag || (!letter.empty() && words[i] == letter)) && i + 1 < words.size())
+            value = words[i + 1];
+        else
+            continue;
+        if (name == "gres" && !value.starts_with("gpu")) continue;
+        return value.substr(value.rfind(':') == std::string::npos ? 0 : value.rfind(':') + 1);
+    }
+    return {};
+}
+
+}  // namespace
+
+// Behind "<<".
+void Reader::open_document() {
+    next(), next();
+    if (peek() == '-') next();
+    skip();
+    const auto tag = word();
+    documents_.push_back({tag.empty() ? std::string() : tag.front().text, !tag.empty() && tag.front().quoted});
+}
+
+// Those of the line that ended, whose last command has these words.
+void Reader::read_documents(const std::vector<Word>& words) {
+    for (const HereDocument& one : std::exchange(documents_, {})) {
+        std::string text;
+        while (at_ < text_.size()) {
+            std::string line;
+            while (at_ < text_.size() && peek() != '\n') line += next();
+            if (at_ < text_.size()) next();
+            if (parted_at_blanks(line) == std::vector<std::string>{one.end}) break;
+            text += line + "\n";
+        }
+        if (!words.empty()) take_document(words, text, one.is_plain);
+    }
+}
+
+void Reader::take_document(const std::vector<Word>& words, const std::string& text, bool is_plain) {
+    const std::string file = file_written(words);
+    const bool is_script = file.empty() && nested_ < most_nested &&
+                           std::any_of(words.begin(), words.end(), [](const Word& one) { return is_shell(one.text); });
+    if (file.empty() && !is_script) return;
+    Reader inner(text, name_, {});
+    inner.variables_ = variables_;
+    std::string put_in = is_plain ? text : inner.expanded().text;
+    if (is_script)
+        run_text(put_in, name_, line_ - static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) - 1);
+    else
+        script_.documents[file] = std::move(put_in);
+}
+
+// "bash FILE" and "sbatch FILE" of a file that the script wrote; false: it is another command.
+bool Reader::run_document(const std::vector<Word>& words) {
+    for (std::size_t i = 0; i + 1 < words.size() && nested_ < most_nested; ++i) {
+        if (!is_shell(words[i].text) && words[i].text != "source" && words[i].text != ".") continue;
+        const auto found = script_.documents.find(words[i + 1].text);
+        if (found == script_.documents.end()) continue;
+        const std::string text = found->second;
+        run_text(text, (std::filesystem::path(name_).parent_path() / found->first).string(), 1);
+        return true;
+    }
+    return false;
+}
+
+// "#SBATCH --nodes=4": what Slurm sets by them, where nobody says otherwise.
+void Reader::take_directives() {
+    constexpr std::string_view mark = "#SBATCH";
+    std::vector<std::string> words;
+    for (std::size_t at = text_.find(mark); at != std::string_view::npos; at = text_.find(mark, at + 1)) {
+        if (at > 0 && text_[at - 1] != '\n') continue;
+        const std::size_t begin = at + mark.size();
+        std::string line(text_.substr(begin, text_.find('\n', begin) - begin));
+        auto some = parted_at_blanks(line.substr(0, line.find('#')));
+        words.insert(words.end(), std::make_move_iterator(some.begin()), std::make_move_iterator(some.end()));
+    }
+    struct Directive {
+        std::string_view name, letter, variable;
+    };
+    constexpr std::array directives{
+        Directive{"nodes", "-N", "SLURM_NNODES"},
+        Directive{"nodes", "-N", "SLURM_JOB_NUM_NODES"},
+        Directive{"ntasks", "-n", "SLURM_NTASKS"},
+        Directive{"ntasks-per-node", {}, "SLURM_NTASKS_PER_NODE"},
+        Directive{"gpus-per-node", {}, "SLURM_GPUS_PER_NODE"},
+        Directive{"gpus-per-node", {}, "SLURM_GPUS_ON_NODE"},
+        Directive{"gres", {}, "SLURM_GPUS_ON_NODE"},
+    };
+    for (const Directive& one : directives) {
+        const std::string value = directive(words, one.name, one.letter);
+        const bool is_plain = !value.empty() && value.find_first_not_of("0123456789") == std::string::npos;
+        if (is_plain) variables_.try_emplace(std::string(one.variable), Variable{{{value, 0, {}, true}}});
+    }
+}
+
+}  // namespace pipeweaver::launch
