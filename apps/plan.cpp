@@ -6,6 +6,7 @@
 #include "apps/console.hpp"
 #include "apps/interrupt.hpp"
 #include "apps/next_steps.hpp"
+#include "apps/output_kind.hpp"
 #include "apps/progress_line.hpp"
 #include "apps/server_plan.hpp"
 #include "pipeweaver/base/error.hpp"
@@ -63,6 +64,7 @@ struct Plan {
         needed.push_back({!asked.out.empty(), "--out DIR", "a folder for the plan"});
         require_given(needed);
         require_apart_from_folder();
+        require_output_kind(asked.out, OutputKind::plan);
         if (served.empty() && server.url.empty()) {
             take_script();
             return plan_here(start);
@@ -78,6 +80,11 @@ struct Plan {
         }
         script = launch::take_script(asked);
         for (const std::string& one : script.notes) console.say(fmt::format("{}: {}", script.file, one));
+    }
+
+    void say_replaced() const {
+        if (const auto replaced = replaced_plan(asked.out); !replaced.empty())
+            console.say(fmt::format("{}: {}", asked.out, replaced));
     }
 
     void say_not_taken(const planner::Batch& batch) const {
@@ -122,6 +129,7 @@ struct Plan {
                                            : std::vector<planner::Request>();
         const auto ladder = begin(std::move(packings), own, wanted, time);
         const planner::Request& request = ladder.request;
+        say_replaced();
         emit::PlanWriter writer(request.job, request.batch, out);
         if (wanted.opponents) wanted.known_opponents = &ladder.opponents;
         wanted.on_replica_takes =
@@ -166,6 +174,7 @@ struct Plan {
     // What a record says, again.
     void plan_served(const Stopwatch& start) const {
         const auto again = planner::plan_again(served, limits.executor());
+        say_replaced();
         const auto files = emit::write_plan_folder(again.job, again.batch, again.plan, asked.out, limits.run(start),
                                                    limits.executor());
         if (console.json)

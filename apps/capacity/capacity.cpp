@@ -4,6 +4,7 @@
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
 #include "apps/interrupt.hpp"
+#include "apps/output_kind.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/text.hpp"
@@ -54,6 +55,7 @@ struct Capacity {
         options.apply();
         require();
         if (!jobs.empty()) return emit_slurm();
+        require_output_kind(out, OutputKind::study);
         const Interrupt interrupt(console.quiet);
         const OutputFolder folder(out);
         const auto time = time_of(limits.budget, start);

@@ -6,6 +6,7 @@
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
 #include "apps/interrupt.hpp"
+#include "apps/output_kind.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/capacity/run.hpp"
@@ -71,7 +72,10 @@ struct Recommend {
         take_options();
         const Interrupt interrupt(console.quiet);
         std::optional<OutputFolder> folder;
-        if (!out.empty()) folder.emplace(out);
+        if (!out.empty()) {
+            require_output_kind(out, OutputKind::recommend);
+            folder.emplace(out);
+        }
         const capacity::Study study = capacity::study_of(asked);
         const auto time = time_of(limits.budget, start);
         ShownCells shown(console);
