@@ -118,12 +118,8 @@ private:
         set("target", target);
         if (!dataset.empty() && !batch.empty())
             fail(ErrorKind::input, "--batch, --dataset: exactly one of the two is needed");
-        if (!batch.empty() && !global_batch.empty())
-            fail(ErrorKind::input,
-                 "--global-batch: goes with --dataset; a batch file is the global batch as it is: leave --global-batch "
-                 "out, "
-                 "or write a file of as many samples");
-        if (batch.empty()) asked.plan.set("global-batch", global_batch.empty() ? "1024" : global_batch);
+        if (batch.empty() || !global_batch.empty())
+            asked.plan.set("global-batch", global_batch.empty() ? "1024" : global_batch);
         asked.plan.set("seed", std::to_string(limits.seed));
         if (limits.max_rounds) asked.plan.set("max-rounds", std::to_string(*limits.max_rounds));
     }

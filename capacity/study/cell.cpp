@@ -94,12 +94,11 @@ std::optional<CellResult> judge(const Study& study, const Cell& cell, Shared& sh
     workload.target = planner::target_called(asked.plan.target);
     workload.known_costs = shared.costs_of(workload);
     const emulator::Setup setup = workload.setup();
+    const auto seed = static_cast<std::uint64_t>(asked.limits.seed);
     Microbatches given;
     if (!workload.batch.empty())
-        given = workloads::pack(
-            workloads::without_too_long(workloads::read_batch(workload.batch, setup.model), setup.model).samples,
-            setup.model, workload.how_packed());
-    auto request = workload.layout_request(setup, given, static_cast<std::uint64_t>(asked.limits.seed));
+        given = workloads::pack(workload.read(setup.model, seed).samples, setup.model, workload.how_packed());
+    auto request = workload.layout_request(setup, given, seed);
     CellResult result{.cell = cell.number, .key = cell.key, .why_not = {}, .facts = {}, .points = {}};
     result.facts = facts_of(setup, request.microbatches);
     request.only_launched = request.closely = true;

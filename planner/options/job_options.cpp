@@ -34,6 +34,10 @@ std::vector<workloads::Microbatch> share_of_one(const std::vector<workloads::Mic
     return share;
 }
 
+std::vector<workloads::Microbatch> packed(const std::vector<workloads::Sample>& samples, const Job& job) {
+    return workloads::pack(samples, job.setup->model, job.packing, job.pipelines(job.setup->layout));
+}
+
 // A sample that says nothing of a module would leave its units to chance.
 void require_all_modules(const JobSample& sample, const workloads::Model& model) {
     for (const auto& module : model.modules) {
@@ -92,25 +96,30 @@ void JobOptions::add_to(OptionTable& options, const std::string& no_partition, c
 
 JobSample JobOptions::read_sample(const Job& job, const WorkloadOptions& workload) const {
     JobSample read;
-    if (sample == "batch" || (sample.empty() && workload.dataset.empty())) return read;
+    const bool draws = !workload.dataset.empty() || workload.global_batch;
+    if (sample == "batch" || (sample.empty() && !draws)) return read;
     const auto& model = job.setup->model;
     const std::string text = sample.empty() ? std::string() : parts_of(sample).front();
     if (sample.empty() || is_of_seeds(text)) {
-        if (workload.dataset.empty())
-            fail(ErrorKind::input, "--sample: seeds go with --dataset; with --batch name batch files, or batch");
-        read.name.dataset = workload.dataset;
+        if (!draws)
+            fail(ErrorKind::input,
+                 "--sample: seeds go with --dataset, or --batch and --global-batch; with --batch alone name batch "
+                 "files, or batch");
+        read.name.dataset = workload.dataset.empty() ? workload.batch : workload.dataset;
         read.name.seeds = sample.empty() ? other_seeds(job.seed) : parse_seeds(sample);
-        read.name.microbatches = workload.microbatches_of_replica(job);
+        if (!workload.dataset.empty()) read.name.microbatches = workload.microbatches_of_replica(job);
         for (const std::uint64_t seed : read.name.seeds)
-            read.batches.push_back(workload.drawn(model, seed, read.name.microbatches).microbatches);
+            read.batches.push_back(
+                workload.dataset.empty()
+                    ? share_of_one(packed(workload.read(model, seed).samples, job), job.setup->layout.dp)
+                    : workload.drawn(model, seed, read.name.microbatches).microbatches);
+        if (workload.dataset.empty()) read.name.microbatches = static_cast<std::int64_t>(read.batches.front().size());
     } else {
         read.name.files = parts_of(sample);
-        const emulator::Layout& layout = job.setup->layout;
         for (const std::string& file : read.name.files)
             read.batches.push_back(share_of_one(
-                workloads::pack(workloads::without_too_long(workloads::read_batch(file, model), model).samples, model,
-                                job.packing, job.pipelines(layout)),
-                layout.dp));
+                packed(workloads::without_too_long(workloads::read_batch(file, model), model).samples, job),
+                job.setup->layout.dp));
     }
     // What is taken unasked may be asked for by name, as printed commands do.
     if (!sample.empty() && read.name.seeds != other_seeds(job.seed)) require_all_modules(read, model);

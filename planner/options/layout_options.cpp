@@ -74,8 +74,8 @@ void WorkloadOptions::add_layout(OptionTable& options) {
 void WorkloadOptions::add_global_batch(OptionTable& options) {
     options.parsed(
         "global-batch", "N|Nmb",
-        "samples of all replicas together to draw with --dataset, or with mb their microbatches, in place of "
-        "--microbatches: the same batch in every layout",
+        "samples of all replicas together to draw with --dataset or of a file of --batch, or with mb microbatches of "
+        "--dataset, in place of --microbatches: the same batch in every layout",
         [this](const std::string& text) { global_batch = global_batch_of(text); },
         [this] { return global_batch ? std::optional(global_batch->text()) : std::nullopt; });
 }

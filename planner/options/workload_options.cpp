@@ -254,11 +254,12 @@ void WorkloadOptions::check() const {
         fail(ErrorKind::input,
              "--global-batch, --microbatches: allowed is one of the two, what all replicas train in a step or what "
              "each does");
-    if (global_batch && dataset.empty())
-        fail(
-            ErrorKind::input,
-            "--global-batch: goes with --dataset; a batch file is the global batch as it is: leave --global-batch out, "
-            "or write a file of as many samples");
+    if (global_batch && dataset.empty() && batch.empty())
+        fail(ErrorKind::input, "--global-batch: goes with --dataset or --batch, which it draws samples of");
+    if (global_batch && global_batch->of_microbatches && !batch.empty())
+        fail(ErrorKind::input,
+             "--global-batch: is {}, but of a batch file samples are drawn; allowed is a number of samples",
+             global_batch->text());
 }
 
 workloads::Model WorkloadOptions::found_model() const {
@@ -308,15 +309,17 @@ Job WorkloadOptions::job(std::uint64_t seed, const Executor& execute, Batch* giv
     job.packing = how_packed();
     job.equal_microbatches = equal_microbatches;
     job.training_tokens = training_tokens;
-    if (given != nullptr && !batch.empty()) *given = read(setup.model);
+    if (given != nullptr && !batch.empty()) *given = read(setup.model, seed);
     if (choose(setup)) {
         choose_layout(setup, job, given, execute);
     } else {
         setup.layout = layout(setup);
         emulator::check(setup.layout, setup.cluster, setup.model, setup.recipe.execution.experts.tensor_parallel);
     }
-    if (given != nullptr)
+    if (given != nullptr) {
         given->microbatches = workloads::pack(given->samples, setup.model, how_packed(), job.pipelines(setup.layout));
+        require_one_step(*given, setup.layout.dp);
+    }
     job.setup = std::make_shared<const emulator::Setup>(std::move(setup));
     // Options alone ask for the same where the batch is a file's or drawn, and costs are read.
     if (!batch_text && !known_costs) {
@@ -325,16 +328,6 @@ Job WorkloadOptions::job(std::uint64_t seed, const Executor& execute, Batch* giv
         if (global(*job.setup)) job.words->set("seed", std::to_string(seed));
     }
     return job;
-}
-
-Batch WorkloadOptions::read(const workloads::Model& of) const {
-    Batch read;
-    read.name = batch;
-    auto kept = workloads::without_too_long(
-        batch_text ? workloads::parse_batch(batch, *batch_text, of) : workloads::read_batch(batch, of), of);
-    read.samples = std::move(kept.samples);
-    read.dropped = std::move(kept.dropped);
-    return read;
 }
 
 Request WorkloadOptions::request(std::uint64_t seed, const Executor& execute) const {

@@ -1,11 +1,14 @@
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/planner/job_options.hpp"
 #include "pipeweaver/planner/workload_options.hpp"
 #include "tests/support/effort.hpp"
+#include "tests/support/temporary.hpp"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <initializer_list>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -68,6 +71,44 @@ TEST_CASE("a global batch is the same in every layout, in samples or in microbat
     CHECK(ids(one) == ids(request_of(small({{"microbatches", "3"}, {"tp", "2"}, {"pp", "1"}})).batch));
 }
 
+TEST_CASE("a global batch of a file is drawn from its samples by the seed, other draws are the sample") {
+    std::string lines;
+    for (int i = 0; i < 40; ++i)
+        lines +=
+            R"({"id":"s)" + std::to_string(i) + R"(","text_tokens":1000,"images":[{"width":224,"height":224}]})" + "\n";
+    const auto file = testing::written("draws.jsonl", lines).string();
+    const auto asked = [&](const std::string& all) {
+        return options_of({{"model", "dip-vlm-s"},
+                           {"cluster", "h100-sxm:8"},
+                           {"tp", "2"},
+                           {"pp", "2"},
+                           {"batch", file},
+                           {"global-batch", all}});
+    };
+    const Batch drawn = asked("12").request(1, in_order).batch;
+    const auto of_draw = ids(drawn);
+    CHECK(std::set<std::string>(of_draw.begin(), of_draw.end()).size() == 12);
+    CHECK(drawn.name == "12 of the 40 samples of " + file + ", seed 1");
+    CHECK(ids(asked("12").request(1, in_order).batch) == of_draw);
+    CHECK(ids(asked("12").request(2, in_order).batch) != of_draw);
+    const auto whole = ids(asked("40").request(1, in_order).batch);
+    CHECK(whole.size() == 40);
+    CHECK(whole[7] == "s7");  // all of them are no draw
+    CHECK_THROWS_WITH_AS(
+        static_cast<void>(asked("41").request(1, in_order)),
+        ("--global-batch: is 41, but " + file + " has 40 samples: allowed are at most as many").c_str(), Error);
+
+    Request request = asked("12").request(1, in_order);
+    JobOptions{}.fill(request.job, asked("12"));
+    CHECK(request.job.sample.batches.size() == 5);
+    CHECK(request.job.sample.name.option() == "101-105");
+    WorkloadOptions as_it_is = asked("12");
+    as_it_is.global_batch.reset();
+    Request other = as_it_is.request(1, in_order);
+    JobOptions{}.fill(other.job, as_it_is);
+    CHECK(other.job.sample.batches.empty());
+}
+
 TEST_CASE("latents of a microbatch: what is said, else few where a step's samples are given") {
     const auto tokens = [](const Given& more) {
         Given all{{"model", "flux.1-dev"}, {"cluster", "h100-sxm:8"}};
@@ -87,9 +128,9 @@ TEST_CASE("what a global batch does not go with is one line") {
     CHECK(error_of(small({{"global-batch", "8mb"}, {"microbatches", "4"}, {"tp", "8"}, {"pp", "1"}})) ==
           "--global-batch, --microbatches: allowed is one of the two, what all replicas train in a step or what each "
           "does");
-    CHECK(error_of({{"model", "dip-vlm-s"}, {"cluster", "h100-sxm:8"}, {"batch", "b.jsonl"}, {"global-batch", "8"}}) ==
-          "--global-batch: goes with --dataset; a batch file is the global batch as it is: leave "
-          "--global-batch out, or write a file of as many samples");
+    CHECK(
+        error_of({{"model", "dip-vlm-s"}, {"cluster", "h100-sxm:8"}, {"batch", "b.jsonl"}, {"global-batch", "8mb"}}) ==
+        "--global-batch: is 8mb, but of a batch file samples are drawn; allowed is a number of samples");
     for (const char* text : {"", "mb", "0", "8 mb", "-4mb", "8MB", "1.5"})
         CHECK_THROWS_WITH_AS(options_of({{"global-batch", text}}),
                              doctest::Contains("must be a whole number of samples from 1 to 10000000, or of "

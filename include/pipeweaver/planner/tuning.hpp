@@ -88,6 +88,8 @@ struct Sizes {
     std::size_t opponents_anyhow = 2;           ///< cuts of opponents that are tried whatever the time
     std::size_t opponents_on_all = 8;           ///< opponents that run on the whole sample
     std::size_t packing_batches = 4;            ///< batches of the sample by which a packing is chosen
+    std::size_t samples_of_step = 1'000;        ///< of a batch file: with more, and more than this, it is asked about
+    std::size_t microbatches_of_step = 64;      ///< of a replica
     std::size_t trading_partners = 3;           ///< of the fastest replicas, for the slowest
     std::size_t trades = 2;                     ///< with each of them
 };

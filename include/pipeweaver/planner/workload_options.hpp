@@ -93,6 +93,10 @@ struct WorkloadOptions {
     /// where the packing is automatic), Error{io}, Error{limit} where no layout fits.
     Job job(std::uint64_t seed, const Executor& execute) const;
 
+    /// The samples of the batch file, without microbatches: all of them, or of a global batch so many that `seed`
+    /// draws. Pre: a batch is given. Throws Error{input}, also where the file has fewer, and Error{io}.
+    Batch read(const workloads::Model& of, std::uint64_t seed) const;
+
     /// The job and its batch; `seed` decides what is drawn. Throws as job(), and Error{input} without a batch.
     Request request(std::uint64_t seed, const Executor& execute) const;
 
@@ -142,7 +146,7 @@ private:
     void choose_layout(emulator::Setup& setup, Job& job, const Batch* given, const Executor& execute) const;
     emulator::Setup setup(const std::optional<CostFile>& file) const;
     Job job(std::uint64_t seed, const Executor& execute, Batch* given) const;
-    Batch read(const workloads::Model& of) const;
+    void require_one_step(const Batch& given, std::int64_t replicas) const;
 };
 
 /// What --model and --cluster are, for commands that need them.

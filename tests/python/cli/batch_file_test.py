@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import shlex
 import subprocess
 import sys
 import time
@@ -132,3 +133,23 @@ def test_samples_too_long_are_dropped_or_have_a_microbatch_of_their_own(pipeweav
     assert again["asked"]["microbatches"] == 2
     assert pipeweaver.fails("emulate", *job, "--too-long", "cut")[1] == (
         "pipeweaver: --too-long: is 'cut', must be one of error, drop, own")
+
+
+def test_a_data_set_in_a_batch_file_is_asked_about_and_steps_are_drawn_of_it(pipeweaver, tmp_path):
+    batch = tmp_path / "all.jsonl"
+    batch.write_text("".join(json.dumps({"id": f"s{k}", "text_tokens": 700 + k % 600,
+                                         "images": [{"width": 448, "height": 448}] * (k % 3)}) + "\n"
+                             for k in range(1200)))
+    job = ["--model", "dip-vlm-s", "--cluster", "h100-sxm:16", "--tp", "4", "--pp", "4", "--batch", batch]
+    status, line = pipeweaver.fails("plan", *job, "--out", tmp_path / "no")
+    assert status == 2 and f"--batch: {batch} has 1200 samples, " in line
+    assert line.endswith("add --global-batch N to draw steps of N samples from it, or --global-batch 1200 if all of "
+                         "them are one")
+    pipeweaver("plan", *job, "--global-batch", "40", "--max-rounds", "0", "--out", tmp_path / "plan")
+    plan = json.loads((tmp_path / "plan/plan.json").read_text())
+    assert plan["asked"]["samples"] == 40
+    assert plan["partition"]["chosen_on"] == f"{batch}, seeds 101-105"
+    for rung in plan["ladder"]:
+        if rung["command"] and "why_nothing" not in rung:
+            said = json.loads(pipeweaver(*shlex.split(rung["command"])[1:], "--json"))
+            assert said["step_ns"] == rung["step_ns"], rung["command"]

@@ -116,11 +116,11 @@ def test_show_prints_files_and_folders_of_models(pipeweaver, tmp_path):
     assert status == 3 and "none.json: cannot be read" in line
 
 
-def test_a_global_batch_beside_a_file_says_the_way_out(pipeweaver, tmp_path):
+def test_microbatches_of_a_file_are_not_drawn(pipeweaver, tmp_path):
     status, line = pipeweaver.fails("plan", "--model", "qwen2.5-vl-7b", *LAYOUT_OF_4, "--batch", batch(tmp_path),
                                     "--global-batch", "64mb", "--out", tmp_path / "plan")
-    assert status == 2 and line.endswith("a batch file is the global batch as it is: leave --global-batch out, or "
-                                         "write a file of as many samples")
+    assert status == 2 and line.endswith("--global-batch: is 64mb, but of a batch file samples are drawn; allowed is a "
+                                         "number of samples")
 
 
 def test_latents_of_a_given_batch_are_packed_small(pipeweaver):
