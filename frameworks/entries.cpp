@@ -30,7 +30,8 @@ Entry bridge() {
             .refused = {},
             .source =
                 "NVIDIA-NeMo/Megatron-Bridge 067f987d: training/mixed_precision.py, recipes/, models/gpt_provider.py",
-            .recipes = {"{recipe}", "{recipe-name}", "{recipe_name}"}};
+            .recipes = {"{recipe}", "{recipe-name}", "{recipe_name}"},
+            .builds = "megatron-bridge"};
 }
 
 // Its own program has flags for what is said most; the data's length counts.
@@ -91,7 +92,8 @@ Entry swift() {
             .packs = "packing",
             .refused = {},
             .sets = {{"CUDA_DEVICE_MAX_CONNECTIONS", "1"}},  // swift/cli/_megatron/sft.py
-            .source = "modelscope/ms-swift 3602360: swift/megatron/arguments/megatron_args.py"};
+            .source = "modelscope/ms-swift 3602360: swift/megatron/arguments/megatron_args.py",
+            .builds = "ms-swift"};
 }
 
 // Its --seq-length counts the positions of images; the language model's is --decoder-seq-length.
@@ -110,7 +112,8 @@ Entry multimodal() {
             .model = {},
             .packs = {},
             .refused = {},
-            .source = "NVIDIA/Megatron-LM core_v0.16.1: examples/multimodal/model.py"};
+            .source = "NVIDIA/Megatron-LM core_v0.16.1: examples/multimodal/model.py",
+            .builds = "megatron-lm"};
 }
 
 Entry titan() {
@@ -127,7 +130,8 @@ Entry titan() {
             .packs = {},
             .refused = {},
             .source = "torchtitan 0.3.0: torchtitan/config, torchtitan/models/*/config_registry.py",
-            .recipes = {"{module}/{config}", "{MODULE}/{CONFIG}"}};
+            .recipes = {"{module}/{config}", "{MODULE}/{CONFIG}"},
+            .builds = "torchtitan"};
 }
 
 Entry refused(std::string_view name, std::vector<std::string_view> programs, std::string_view why) {

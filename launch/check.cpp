@@ -278,7 +278,7 @@ Checked check_megatron(const CheckAsked& asked, const Executor& execute) {
     checked.assumed.insert(checked.assumed.end(), launch.notes.begin(), launch.notes.end());
     std::optional<workloads::Model> named;
     if (!asked.model.empty()) {
-        named = workloads::find_model(asked.model);
+        named = named_model(asked.model, asked.said);
         launch = with_model(std::move(launch), *named);
     }
     add_misspelled(asked.said, checked);
@@ -330,7 +330,7 @@ Checked check_titan(const CheckAsked& asked, const Executor& execute) {
         return checked;
     }
     require_model(asked);
-    const auto model = workloads::find_model(asked.model);
+    const auto model = named_model(asked.model, asked.said);
     const TitanLaunch launch = with_model(read_titan(asked.said), model);
     put_not_read(asked.said, launch.not_read, checked);
     checked.broken = broken_rules(launch, checked.gpus, *checked.framework);

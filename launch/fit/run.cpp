@@ -27,6 +27,7 @@ void assume(Run& run, Doubt doubt, std::string sentence) {
 void put_degrees(planner::WorkloadOptions& workload, const FitAsked& asked, const workloads::Model& model) {
     workload.model = workloads::to_json(model);
     workload.cluster = asked.cluster;
+    if (model.built) workload.encoders = model.built->framework;
 }
 
 namespace {
@@ -155,6 +156,7 @@ std::string layers_text(BuiltLayers built, workloads::Model& model, Run& run) {
 // Megatron-LM and LoongForge pad the heads of encoders to what tensor parallelism divides.
 void pad_heads(std::int64_t tp, workloads::Model& model, Run& run) {
     for (std::size_t m = 0; m < model.backbone(); ++m) {
+        if (model.modules[m].lies.tensor == workloads::OnTensorRanks::whole) continue;
         auto& a = model.modules[m].architecture;
         const std::int64_t padded = (a.heads + tp - 1) / tp * tp;
         if (padded == a.heads) continue;
@@ -423,6 +425,7 @@ Fit fit_from(const Run& run, const planner::EmulationRequest& request, const pla
     for (const auto& mine : emulation.assigned)
         fit.microbatches = std::max(fit.microbatches, static_cast<std::int64_t>(mine.size()));
     fit.assumed = run.assumed;
+    if (std::string built = workloads::how_built(setup.model); !built.empty()) fit.assumed.push_back(std::move(built));
     fit.doubts = run.doubts;
     fit.recipe = request.job.setup->recipe.name;
     if (std::string packing = packing_of(run, request); !packing.empty()) fit.assumed.push_back(std::move(packing));

@@ -162,6 +162,8 @@ Rows batch_rows() {
             {"cross-entropy-loss-fusion", "model.cross_entropy_loss_fusion", &L::fused_loss},
             {"cross-entropy-fusion-impl", "model.cross_entropy_fusion_impl", &L::fused_loss_by, "native|te|linear"},
             {"hidden-dropout", "model.hidden_dropout", &L::hidden_dropout},
+            {"calculate-per-token-loss", "model.calculate_per_token_loss", &L::loss_per_token},
+            {"", "ddp.average_in_collective", &L::averages_gradients},
             {"main-grads-dtype", "optimizer.main_grads_dtype", &L::main_grads},
             {"main-params-dtype", "optimizer.main_params_dtype", &L::main_params},
             {"exp-avg-dtype", "optimizer.exp_avg_dtype", &L::first_moment},

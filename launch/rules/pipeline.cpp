@@ -18,6 +18,7 @@ using L = MegatronLaunch;
 
 constexpr std::string_view config = "megatron/core/transformer/transformer_config.py";
 constexpr std::string_view layout_file = "megatron/core/transformer/pipeline_parallel_layer_layout.py";
+constexpr std::string_view encoders = "docs/encoders.md, by framework and family";
 constexpr std::string_view block = "megatron/core/transformer/transformer_block.py get_num_layers_to_build";
 
 bool says_ends(const L& l) { return l.first || l.last; }
@@ -105,6 +106,28 @@ Why not_negative(const L& l, std::int64_t) {
     return fmt::format("stage {} has {}", below - layers.layers.begin(), *below);
 }
 
+// Outputs of a Qwen3-VL-like encoder go into as many first layers.
+Why encoder_layers(const L& l, std::int64_t) {
+    const auto layers = built_layers(l);
+    if (!layers.why_not.empty() || layers.layers.empty() || layers.layers.front() >= l.first_stage_layers)
+        return std::nullopt;
+    return fmt::format("the first stage has {} layers, the encoder's outputs go into {} ({})", layers.layers.front(),
+                       l.first_stage_layers, l.built_source);
+}
+
+Why encoder_context(const L& l, std::int64_t) {
+    if (l.most_cp == 0 || l.cp <= l.most_cp) return std::nullopt;
+    return fmt::format("cp is {}, and nothing parts the sequences of this model: allowed is {} ({})", l.cp, l.most_cp,
+                       l.built_source);
+}
+
+Why loss_per_token(const L& l, std::int64_t) {
+    if (l.dialect != Dialect::bridge_overrides || l.cp == 1 || l.built_source.empty()) return std::nullopt;
+    if (l.averages_gradients) return "ddp.average_in_collective is true";
+    if (l.asks_loss_per_token && !l.loss_per_token) return "model.calculate_per_token_loss is not true";
+    return std::nullopt;
+}
+
 }  // namespace
 
 }  // namespace in_pipeline
@@ -139,6 +162,17 @@ std::span<const MegatronRule> pipeline_rules() {
                      config, Phase::configuration, accounted},
         MegatronRule{"layers-built", "every rank and chunk has a whole number of layers", block, Phase::build, built},
         MegatronRule{"layers-not-negative", "no stage has fewer than 0 layers", block, Phase::build, not_negative},
+        MegatronRule{"loss-per-token",
+                     "fine-tuning with context parallelism counts the loss per token and does not average in the "
+                     "collective",
+                     "Megatron-Bridge 0.6.0 megatron/bridge/training/config.py:1447-1452", Phase::configuration,
+                     loss_per_token},
+        MegatronRule{"encoder-layers", "the first stage has the layers that outputs of the encoder go into (DeepStack)",
+                     encoders, Phase::build, encoder_layers},
+        MegatronRule{"encoder-context",
+                     "a model with an encoder has no more context parallel groups than it is built "
+                     "for",
+                     encoders, Phase::step, encoder_context},
     };
     return rules;
 }

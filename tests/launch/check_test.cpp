@@ -5,9 +5,11 @@
 #include "pipeweaver/base/parallel.hpp"
 #include "pipeweaver/launch/model.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
+#include "tests/support/shared.hpp"
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 
 using namespace pipeweaver;
@@ -120,4 +122,61 @@ TEST_CASE("torchtitan: its layers, and receive buffers of all microbatches") {
     CHECK(buffers);
     // A stage between others has buffers of two directions: 16 microbatches of 64 MiB each.
     CHECK(checked.fit->ranks[1].buffers >= Bytes{std::int64_t{2} * 16 * 8192 * 4096 * 2});
+}
+
+namespace {
+
+launch::CheckAsked of_bridge(const std::string& model, const std::string& text) {
+    auto of = asked(
+        "model.tensor_model_parallel_size=4 model.sequence_parallel=true model.seq_length=8192 "
+        "train.micro_batch_size=1 train.global_batch_size=8 " +
+            text,
+        "h100-sxm:16", Dialect::bridge_overrides);
+    of.model = model;
+    return of;
+}
+
+std::string first_rule(const launch::Checked& checked) {
+    return checked.broken.empty() ? std::string("none") : std::string(checked.broken.front().id);
+}
+
+}  // namespace
+
+TEST_CASE("a first stage without its DeepStack layers does not construct") {
+    const std::string qwen3_vl = "hf:" + (testing::source_folder() / "tests/data/hf/qwen3-vl-8b.json").string();
+    const auto rule_of = [&](int first) {
+        auto of = of_bridge(qwen3_vl, "model.pipeline_model_parallel_size=2 model.num_layers_in_first_pipeline_stage=" +
+                                          std::to_string(first));
+        of.fits = false;
+        return first_rule(check(of));
+    };
+    CHECK(rule_of(2) == "encoder-layers");
+    CHECK(rule_of(3) == "none");
+}
+
+TEST_CASE("an encoder that its framework builds whole is held whole by every tensor parallel GPU") {
+    auto of = of_bridge("qwen2.5-vl-7b", "model.pipeline_model_parallel_size=2");
+    of.dataset = "vlm-mix";
+    const auto as_built = check(of);
+    REQUIRE(as_built.fit);
+    const auto& said = as_built.fit->assumed;
+    CHECK(std::any_of(said.begin(), said.end(), [](const std::string& one) {
+        return one ==
+               "vit: whole on each tensor parallel GPU, all images on each context parallel group, as megatron-bridge "
+               "builds it";
+    }));
+    // Three quarters of 0.6 billion parameters more, of two bytes.
+    auto split = of;
+    auto unknown = workloads::model("qwen2.5-vl-7b");
+    unknown.family.clear();
+    split.model = to_json(unknown);
+    const auto as_split = check(split);
+    REQUIRE(as_split.fit);
+    const auto weights = [](const launch::Checked& one) { return one.fit->ranks.front().weights.count; };
+    CHECK(weights(as_built) > weights(as_split) + 700'000'000);
+    of.said.settings.push_back({"model.context_parallel_size", {"2"}, "--args"});
+    CHECK(first_rule(check(of)) == "loss-per-token");
+    of.said.settings.push_back({"model.calculate_per_token_loss", {"true"}, "--args"});
+    of.fits = false;
+    CHECK(first_rule(check(of)) == "encoder-context");
 }

@@ -56,6 +56,7 @@ L& with(L& l, Value L::*setting, const std::type_identity_t<Value>& value = Valu
 }
 
 M& one_rank(M& l) { return with(l, &M::pp, 1); }
+M& built(M& l) { return with(l, &M::built_source, "a source"); }
 M& laid_out(M& l) { return with(l, &M::layout, "Et*7|t*8|t*8|t*9L"); }
 M& hybrid(M& l) { return with(l, &M::hybrid_pattern, "M*|M*|M*|M-"); }
 M& chunks(M& l) { return with(l, &M::virtual_stages_per_rank, 2); }
@@ -218,6 +219,10 @@ const std::vector<Row<M>> of_arguments{
     {"layers-built", "the pattern has 3 stages, 4 ranks", [](M& l) { l.hybrid_pattern = "M*|M*|M-"; }, "0.20.0"},
     {"layers-built", "6 letters on 4 ranks", [](M& l) { l.hybrid_pattern = "M*M*M-"; }, "0.20.0"},
     {"layers-not-negative", "stage 1 has -1", [](M& l) { with(l, &M::first, 17).last = 17; }},
+    {"encoder-layers", "the first stage has 8 layers, the encoder's outputs go into 9 (a source)",
+     [](M& l) { built(l).first_stage_layers = 9; }},
+    {"encoder-context", "cp is 2, and nothing parts the sequences of this model: allowed is 1 (a source)",
+     [](M& l) { with(built(l), &M::cp, 2).most_cp = 1; }},
     // experts.cpp
     {"expert-width", "no experts are said", [](M& l) { l.expert_ffn = 1024; }},
     {"shared-overlap", "the dispatcher is flex", [](M& l) { shared_experts(l).dispatcher = "flex"; }},
@@ -304,6 +309,10 @@ const std::vector<Row<M>> of_arguments{
 // --- Megatron Core, by overrides: what the arguments correct, or refuse first under another name
 
 const std::vector<Row<M>> of_overrides{
+    {"loss-per-token", "ddp.average_in_collective is true",
+     [](M& l) { with(built(l), &M::cp, 2).averages_gradients = true; }},
+    {"loss-per-token", "model.calculate_per_token_loss is not true",
+     [](M& l) { with(built(l), &M::cp, 2).asks_loss_per_token = true; }},
     {"groups-world", "60 GPUs are no multiple of tp 4 x pp 4 x cp 1 = 16", [](M& l) { l.etp = 1; }, "", 60},
     {"groups-chunks", "2 chunks on one rank", [](M& l) { one_rank(l).vpp = 2; }},
     {"sequence-parallel", "the tensor parallel size is 1", [](M& l) { l.tp = 1; }},

@@ -54,6 +54,11 @@ struct MegatronLaunch {
     bool gelu_fusion = true;  ///< --no-bias-gelu-fusion turns it off
     std::string positions{};  ///< --position-embedding-type; empty: learned_absolute, or the named model's
     bool is_named = false;    ///< a model beside the launch has its sizes
+    // What its framework asks for beside the encoders of that model (workloads::Built).
+    std::int64_t first_stage_layers = 0;  ///< of the first stage; 0: any
+    std::int64_t most_cp = 0;             ///< 0: any
+    bool asks_loss_per_token = false;     ///< with context parallelism
+    std::string_view built_source{};      ///< where it was read
     bool rotary = false;
     bool latent_attention = false;
     Number q_lora_rank{};
@@ -100,6 +105,8 @@ struct MegatronLaunch {
     bool grads_in_bf16 = false;  ///< --grad-reduce-in-bf16
     bool precision_aware = false;
     bool fused_loss = false;               ///< --cross-entropy-loss-fusion
+    bool loss_per_token = false;           ///< --calculate-per-token-loss
+    bool averages_gradients = false;       ///< ddp.average_in_collective
     std::string fused_loss_by = "native";  ///< native, te, linear
     std::string hidden_dropout = "0.1";
     std::string main_grads = "fp32", main_params = "fp32", first_moment = "fp32", second_moment = "fp32";

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "pipeweaver/launch/megatron.hpp"
+#include "pipeweaver/launch/said.hpp"
 #include "pipeweaver/launch/titan.hpp"
 #include "pipeweaver/workloads/model.hpp"
 
@@ -24,6 +25,9 @@ struct SaidModel {
 /// others.
 [[nodiscard]] MegatronLaunch with_model(MegatronLaunch launch, const workloads::Model& model);
 [[nodiscard]] TitanLaunch with_model(TitanLaunch launch, const workloads::Model& model);
+
+/// The model of that name, its encoders as the launch's program builds them, where its row is known.
+[[nodiscard]] workloads::Model named_model(const std::string& name, const SaidLaunch& said);
 
 /// Whether the model has modules in front of or behind its language model.
 [[nodiscard]] bool is_multimodal(const workloads::Model& model);

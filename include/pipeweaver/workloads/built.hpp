@@ -47,7 +47,7 @@ struct Built {
     Lies lies{};
     std::int64_t first_layers = 0;  ///< of the backbone, that its first stage must have
     std::int64_t most_cp = 0;       ///< context parallel groups that it is built for; 0: any
-    bool loss_per_token = false;    ///< with context parallelism it asks for calculate_per_token_loss
+    bool loss_per_token = false;    ///< with context parallelism it turns on calculate_per_token_loss itself
     std::string_view deals{};       ///< the switch with which images are dealt over context parallel groups, off by
                                     ///< default; empty: none
 
