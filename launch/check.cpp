@@ -254,7 +254,7 @@ BrokenWith megatron_with(const CheckAsked& asked, const MegatronLaunch& launch, 
         MegatronLaunch other = read_megatron(said);
         other.max_connections = launch.max_connections;
         other.before_blackwell = launch.before_blackwell;
-        if (named != nullptr) other = with_model(std::move(other), *named);
+        if (named != nullptr) other = with_encoders(with_model(std::move(other), *named), *named, asked.said);
         return broken_rules(other, checked.gpus, *checked.framework);
     };
 }
@@ -278,8 +278,8 @@ Checked check_megatron(const CheckAsked& asked, const Executor& execute) {
     checked.assumed.insert(checked.assumed.end(), launch.notes.begin(), launch.notes.end());
     std::optional<workloads::Model> named;
     if (!asked.model.empty()) {
-        named = named_model(asked.model, asked.said);
-        launch = with_model(std::move(launch), *named);
+        named = named_model(asked.model, asked.said, asked.encoders);
+        launch = with_encoders(with_model(std::move(launch), *named), *named, asked.said);
     }
     add_misspelled(asked.said, checked);
     const MegatronLaunch all = settled(launch);
@@ -330,7 +330,7 @@ Checked check_titan(const CheckAsked& asked, const Executor& execute) {
         return checked;
     }
     require_model(asked);
-    const auto model = named_model(asked.model, asked.said);
+    const auto model = named_model(asked.model, asked.said, asked.encoders);
     const TitanLaunch launch = with_model(read_titan(asked.said), model);
     put_not_read(asked.said, launch.not_read, checked);
     checked.broken = broken_rules(launch, checked.gpus, *checked.framework);

@@ -273,6 +273,7 @@ std::string ladder_text(const Job& job, const Batch& batch, const Plan& plan) {
                                              : "now: " + keep_text(ladder));
     for (const std::string& line : not_worth_lines(ladder)) text += wrapped("", line);
     for (const std::string& line : workloads::resized(batch.samples, job.setup->model)) text += wrapped("sizes", line);
+    if (const auto built = workloads::how_built(job.setup->model); !built.empty()) text += wrapped("encoders", built);
     if (const auto fragments = fragments_text(job, batch, best); !fragments.empty())
         text += wrapped("memory", fragments);
     text += training_of(job, ladder);

@@ -53,7 +53,6 @@ std::vector<std::string> approximations(const Setup& setup) {
     if (layout.dp > 1 &&
         (recipe.zero >= 2 || layout.ep * recipe.execution.experts.tensor_parallel > layout.gpus_of_rank()))
         all.emplace_back("replicas reach what they exchange inside the step at the same time: each is emulated alone");
-    if (std::string built = workloads::how_built(setup.model); !built.empty()) all.push_back(std::move(built));
     for (const auto& module : setup.model.modules)
         if (module.architecture.moe)
             all.push_back(fmt::format("{}: tokens are spread over the experts evenly", module.name));

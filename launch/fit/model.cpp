@@ -3,7 +3,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/options.hpp"
 #include "pipeweaver/frameworks/built_encoders.hpp"
-#include "pipeweaver/workloads/catalogue.hpp"
+#include "pipeweaver/planner/workload_options.hpp"
 
 #include <algorithm>
 #include <array>
@@ -106,12 +106,26 @@ void take(const MegatronLaunch& l, Number& size, std::int64_t of_model, const ch
 
 }  // namespace
 
-workloads::Model named_model(const std::string& name, const SaidLaunch& said) {
-    workloads::Model model = workloads::find_model(name);
-    if (said.entry == nullptr || said.entry->builds.empty()) return model;
+workloads::Model named_model(const std::string& name, const SaidLaunch& said, const std::string& encoders) {
+    planner::WorkloadOptions options;
+    options.model = name;
+    options.encoders = encoders;
+    if (!encoders.empty()) return options.found_model();
+    options.target = said.dialect == Dialect::titan_settings ? "torchtitan" : "megatron";
+    workloads::Model model = options.found_model();
+    if (said.entry == nullptr) return model;
     const std::array by{said.entry->builds};
     if (const auto* row = frameworks::built_encoder(by, model.family)) workloads::build_as(model, *row);
     return model;
+}
+
+MegatronLaunch with_encoders(MegatronLaunch l, const workloads::Model& model, const SaidLaunch& said) {
+    if (!model.built || said.entry == nullptr || said.entry->builds != model.built->framework) return l;
+    l.first_stage_layers = model.built->first_layers;
+    l.most_cp = model.built->most_cp;
+    l.asks_loss_per_token = !model.built->loss_per_token;
+    l.built_source = model.built->source;
+    return l;
 }
 
 bool is_multimodal(const workloads::Model& model) { return model.modules.size() > 1; }
@@ -149,12 +163,6 @@ MegatronLaunch with_model(MegatronLaunch l, const workloads::Model& model) {
     const Architecture& a = language_model_of(model);
     const MegatronLaunch as_said = l;
     l.is_named = true;
-    if (const auto& built = model.built) {
-        l.first_stage_layers = built->first_layers;
-        l.most_cp = built->most_cp;
-        l.asks_loss_per_token = !built->source.empty() && !built->loss_per_token;
-        l.built_source = built->source;
-    }
     const auto put = [&](Number& size, std::int64_t of_model, const char* flag) {
         take(as_said, size, of_model, flag, a.name);
     };

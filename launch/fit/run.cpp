@@ -27,7 +27,7 @@ void assume(Run& run, Doubt doubt, std::string sentence) {
 void put_degrees(planner::WorkloadOptions& workload, const FitAsked& asked, const workloads::Model& model) {
     workload.model = workloads::to_json(model);
     workload.cluster = asked.cluster;
-    if (model.built) workload.encoders = model.built->framework;
+    if (model.built && !model.built->source.empty()) workload.encoders = model.built->framework;
 }
 
 namespace {
@@ -165,6 +165,18 @@ void pad_heads(std::int64_t tp, workloads::Model& model, Run& run) {
         if (a.kv_heads == a.heads) a.kv_heads = padded;
         a.heads = padded;
     }
+}
+
+// How encoders lie. A program of one's own may part the sequences of a model that the framework whose row counts does
+// not.
+void say_encoders(const MegatronLaunch& l, const workloads::Model& model, Run& run) {
+    const bool is_beyond = model.built && model.built->most_cp > 0 && l.cp > model.built->most_cp;
+    if (std::string built = how_built(model); !is_beyond && !built.empty()) run.assumed.push_back(std::move(built));
+    if (!is_beyond) return;
+    run.options.workload.encoders = planner::WorkloadOptions::split;
+    assume(run, {Effect::either, "encoders are split as the language model"},
+           fmt::format("encoders are priced as split: {} builds them for cp {} alone, and the launch has {}",
+                       model.built->framework, model.built->most_cp, l.cp));
 }
 
 // Of a data type by the name of Megatron-LM's arguments, or PyTorch's.
@@ -336,6 +348,7 @@ Run run_without_batch(const MegatronLaunch& l, const FitAsked& asked) {
     options.workload.dp = degree(l.dp(asked.gpus));
     options.workload.ep = degree(l.ep);
     if (l.cp > 1 && (l.cp_comm.empty() || l.cp_comm.front() != "a2a")) options.workload.context = "ring";
+    say_encoders(l, model, run);
     options.workload.recipe = emulator::to_json(recipe_of(l, asked.recipe, run));
     options.recompute = {.everywhere = recompute_of(l, run)};
     options.policy = l.vpp ? "interleaved" : "1f1b";
@@ -425,7 +438,6 @@ Fit fit_from(const Run& run, const planner::EmulationRequest& request, const pla
     for (const auto& mine : emulation.assigned)
         fit.microbatches = std::max(fit.microbatches, static_cast<std::int64_t>(mine.size()));
     fit.assumed = run.assumed;
-    if (std::string built = workloads::how_built(setup.model); !built.empty()) fit.assumed.push_back(std::move(built));
     fit.doubts = run.doubts;
     fit.recipe = request.job.setup->recipe.name;
     if (std::string packing = packing_of(run, request); !packing.empty()) fit.assumed.push_back(std::move(packing));

@@ -43,6 +43,7 @@ std::vector<std::string> assumptions(const Job& job, const Batch& batch) {
     const auto drawn = batch.name.rfind(" (seed ");  // as batches that are drawn are called
     const std::string dataset = drawn == std::string::npos ? std::string() : batch.name.substr(0, drawn);
     std::vector<std::string> all = model.assumed;
+    if (std::string built = workloads::how_built(model); !built.empty()) all.push_back(std::move(built));
     for (std::string& one : workloads::assumed_sizes(dataset, batch.samples, model)) all.push_back(std::move(one));
     return all;
 }

@@ -23,6 +23,7 @@ struct CheckAsked {
     std::string cluster;      ///< "h100-sxm:64"
     std::string framework{};  ///< of frameworks(); empty: the first that has the dialect
     std::string model{};      ///< as find_model() takes it; empty: what the launch says
+    std::string encoders{};   ///< how they lie: see named_model()
     std::string dataset{}, recipe{};
     std::int64_t seed = 1;
     bool fits = true;        ///< whether it is asked for

@@ -26,8 +26,15 @@ struct SaidModel {
 [[nodiscard]] MegatronLaunch with_model(MegatronLaunch launch, const workloads::Model& model);
 [[nodiscard]] TitanLaunch with_model(TitanLaunch launch, const workloads::Model& model);
 
-/// The model of that name, its encoders as the launch's program builds them, where its row is known.
-[[nodiscard]] workloads::Model named_model(const std::string& name, const SaidLaunch& said);
+/// The model of that name, its encoders as the launch's program builds them; of a program without a row, as the target
+/// that stands for its dialect. `encoders`: "split" as the language model, else one of frameworks::builders(). Throws
+/// Error{input} for a framework without a row for it.
+[[nodiscard]] workloads::Model named_model(const std::string& name, const SaidLaunch& said,
+                                           const std::string& encoders = {});
+
+/// The launch with the rules of how its program builds the model's encoders. Pre: named_model() made the model.
+[[nodiscard]] MegatronLaunch with_encoders(MegatronLaunch launch, const workloads::Model& model,
+                                           const SaidLaunch& said);
 
 /// Whether the model has modules in front of or behind its language model.
 [[nodiscard]] bool is_multimodal(const workloads::Model& model);

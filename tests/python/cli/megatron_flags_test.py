@@ -281,7 +281,7 @@ def test_check_constructs_what_was_planned(pipeweaver, planned, tmp_path):
 def test_a_launch_in_another_layout_has_an_assignment_of_its_own(pipeweaver, tmp_path):
     """Which the rung's command, with it in place of a packing, takes to the nanosecond."""
     plan = ["plan", "--model", "qwen2.5-vl-7b", "--cluster", "h100-sxm:16", "--tp", "2", "--dataset", "vlm-mix",
-            "--target", "megatron", "--max-rounds", "1", "--out", tmp_path / "plan"]
+            "--target", "megatron", "--encoders", "split", "--max-rounds", "1", "--out", tmp_path / "plan"]
     pipeweaver(*plan, "--pp", "2", "--microbatches", "4")
     rungs = {rung["rung"]: rung for rung in json.loads((tmp_path / "plan/plan.json").read_text())["ladder"]}
     assert rungs["data"]["files"] == ["assignment.json"]

@@ -5,7 +5,8 @@ import shlex
 
 import pytest
 
-JOB = ("plan", "--model", "qwen2.5-vl-32b", "--cluster", "h100-sxm:64", "--dataset", "vlm-mix", "--target", "megatron")
+JOB = ("plan", "--model", "qwen2.5-vl-32b", "--cluster", "h100-sxm:64", "--dataset", "vlm-mix", "--target", "megatron",
+       "--encoders", "split")  # whole, the encoder takes too much without recomputation
 LAYOUT = ("--tp", 8, "--pp", 4)
 
 
@@ -175,7 +176,7 @@ def planned_of_file(pipeweaver, folder, samples, rest="", lines=None):
     batch.write_text(lines or "".join(SAMPLE.format(k) for k in range(samples)))
     plan = folder / "plan"
     done = pipeweaver.run("plan", "--model", "qwen2.5-vl-32b", "--cluster", "h100-sxm:64", "--target", "megatron",
-                          "--batch", batch, "--now", script(folder, PIPELINE, rest), "--max-rounds", 0, "--out", plan)
+                          "--encoders", "split", "--batch", batch, "--now", script(folder, PIPELINE, rest), "--max-rounds", 0, "--out", plan)
     assert done.returncode == 0, done.stderr
     return rungs_of(json.loads((plan / "plan.json").read_text()))["now"], done
 
@@ -198,8 +199,8 @@ def of_many_sizes(samples):
 
 def test_check_packs_a_batch_as_what_runs_now_and_says_so(pipeweaver, tmp_path):
     now, _ = planned_of_file(pipeweaver, tmp_path, 47, lines=of_many_sizes(47))
-    done = pipeweaver.run("check", "--model", "qwen2.5-vl-32b", "--cluster", "h100-sxm:64", "--batch",
-                          tmp_path / "batch.jsonl", "--json", tmp_path / "today.sh")
+    done = pipeweaver.run("check", "--model", "qwen2.5-vl-32b", "--cluster", "h100-sxm:64", "--encoders", "split",
+                          "--batch", tmp_path / "batch.jsonl", "--json", tmp_path / "today.sh")
     answer = json.loads(done.stdout)
     assert answer["memory"]["peak_bytes"] == now["peak_bytes"]
     assert answer["memory"]["microbatches"] * 2 == now["microbatches"]
@@ -217,7 +218,7 @@ def test_check_of_the_planned_launch_takes_its_assignment_and_the_memory_is_the_
     monday.write_text(f"source {tmp_path}/plan/megatron/megatron.sh\n"
                       f'torchrun train.py {SIZES.replace("--micro-batch-size 1", "")} '
                       '"${PIPEWEAVER_FLAGS[@]}" "${PIPEWEAVER_SPLIT[@]}"\n')
-    asked = ["check", "--model", "qwen2.5-vl-32b", "--cluster", "h100-sxm:64", "--json", monday]
+    asked = ["check", "--model", "qwen2.5-vl-32b", "--cluster", "h100-sxm:64", "--encoders", "split", "--json", monday]
     batch = ["--batch", tmp_path / "batch.jsonl"]
     checked = pipeweaver.run(*asked, *batch, "--assigned", tmp_path / "plan" / own[0])
     assert json.loads(checked.stdout)["memory"]["peak_bytes"] == do["peak_bytes"], checked.stdout

@@ -1,0 +1,46 @@
+"""How encoders lie: as frameworks build them, under a target and by name."""
+
+import json
+
+import pytest
+
+JOB = ("--model", "qwen2.5-vl-7b", "--cluster", "h100-sxm:16", "--tp", "4", "--pp", "2", "--dataset", "vlm-mix",
+       "--microbatches", "4")
+WHOLE = ("vit: whole on each tensor parallel GPU, all images on each context parallel group, as megatron-bridge builds "
+         "it")
+
+
+def emulated(pipeweaver, *options):
+    return json.loads(pipeweaver("emulate", *JOB, "--recompute", "full", "--any-memory", "--json", *options))
+
+
+def test_an_encoder_that_lies_whole_takes_longer_and_holds_more(pipeweaver):
+    split, whole = emulated(pipeweaver), emulated(pipeweaver, "--encoders", "megatron-bridge")
+    assert whole["step_ns"] > split["step_ns"]
+    assert WHOLE in whole["asked"]["assumed"] and not any("vit:" in one for one in split["asked"]["assumed"])
+    assert emulated(pipeweaver, "--target", "megatron")["step_ns"] == whole["step_ns"]
+    assert emulated(pipeweaver, "--target", "megatron", "--encoders", "split")["step_ns"] == split["step_ns"]
+
+
+def test_a_plan_says_how_they_lie_and_its_commands_print_the_steps(pipeweaver, tmp_path):
+    said = pipeweaver("plan", *JOB, "--target", "megatron", "--max-rounds", "0", "--out", tmp_path / "plan")
+    assert "encoders" in said and "as megatron-bridge builds it" in " ".join(said.split())
+    plan = json.loads((tmp_path / "plan/plan.json").read_text())
+    assert WHOLE in plan["asked"]["assumed"]
+    for rung in plan["ladder"]:
+        if rung["command"] and "why_nothing" not in rung:
+            assert "--encoders megatron-bridge" in rung["command"]
+            again = json.loads(pipeweaver(*rung["command"].split()[1:], "--json"))
+            assert again["step_ns"] == rung["step_ns"], rung["rung"]
+
+
+@pytest.mark.parametrize("words, error", [
+    (["--encoders", "some"], "--encoders: is 'some', must be one of as-built, split, megatron-bridge"),
+    (["--encoders", "torchtitan"], "--encoders: how torchtitan builds the encoders of 'qwen2.5-vl-7b' (qwen2_5_vl) was "
+                                   "not read"),
+    (["--target", "megatron", "--cp", "2"], "--cp: megatron-bridge builds 'qwen2.5-vl-7b' for 1 context parallel group "
+                                            "at most"),
+])
+def test_what_is_not_built_so_is_refused_in_one_line(pipeweaver, words, error):
+    status, line = pipeweaver.fails("emulate", *JOB, *words)
+    assert status == 2 and error in line
