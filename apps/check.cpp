@@ -7,6 +7,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/base/text_table.hpp"
+#include "pipeweaver/planner/read_anchor.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -255,6 +256,8 @@ struct Check {
                      "assignment.json, or launch-assignment.json where there is one (default: as they come)");
         options.text("recipe", asked.recipe, "RECIPE",
                      "how the framework trains, of `pipeweaver list recipes` (default: megatron-core, torch-fsdp2)");
+        options.text("anchor", anchor, "FILE",
+                     "a measured launch of one GPU or node, whose peak corrects the memory of others (JSON or YAML)");
         options.integer("seed", asked.seed, 0, 9'007'199'254'740'991, "of the samples that are drawn (default 1)");
         options.flag("rules-only", rules_only, "only whether it constructs, and hazards; not whether it fits");
         options.flag("verbose", verbose, "list the settings that say nothing of layout, model or memory");
@@ -272,6 +275,7 @@ struct Check {
         if (!asked.assigned.empty() && asked.batch.empty())
             fail(ErrorKind::input, "--assigned: goes with --batch, whose samples it names");
         asked.said = said();
+        asked.anchor = planner::read_anchor(anchor);
         asked.fits = !rules_only;
         Limits limits;
         limits.threads = threads;
@@ -308,7 +312,7 @@ private:
     Options options;
     Console console;
     launch::CheckAsked asked;
-    std::string file, megatron, bridge, titan, set;
+    std::string file, megatron, bridge, titan, set, anchor;
     bool rules_only = false, verbose = false;
     std::int64_t threads = 0;
 };

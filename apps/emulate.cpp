@@ -8,6 +8,7 @@
 #include "pipeweaver/emit/emulation_files.hpp"
 #include "pipeweaver/planner/emulate_options.hpp"
 #include "pipeweaver/planner/fitting_change.hpp"
+#include "pipeweaver/planner/read_anchor.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -62,6 +63,7 @@ struct Emulate {
         const Stopwatch start;
         options.apply();
         if (out.empty() && !trace.empty()) fail(ErrorKind::input, "--trace: needs --out, a folder for trace.json.gz");
+        asked.workload.anchor_read = planner::read_anchor(asked.workload.anchor);
         const auto request = asked.request(static_cast<std::uint64_t>(limits.seed), limits.executor());
         std::vector<std::int64_t> traced;
         if (!trace.empty()) traced = parse_ranks(trace, request.job.setup->layout.pp);

@@ -16,6 +16,7 @@
 #include "pipeweaver/launch/today.hpp"
 #include "pipeweaver/planner/ladder.hpp"
 #include "pipeweaver/planner/left_out.hpp"
+#include "pipeweaver/planner/read_anchor.hpp"
 #include "pipeweaver/planner/record.hpp"
 #include "pipeweaver/planner/tuning.hpp"
 
@@ -117,6 +118,7 @@ struct Plan {
         const Interrupt interrupt(console.quiet);
         const OutputFolder folder(out);
         limits.say_if_fewer_threads(console);
+        asked.workload.anchor_read = planner::read_anchor(asked.workload.anchor);
         asked.workload.layout_time = time_of(limits.budget, start).fraction(planner::fractions.layouts);
         auto packings = asked.plans_all() ? asked.packings(limits, limits.executor())
                                           : std::vector{asked.request(limits, limits.executor())};

@@ -58,9 +58,11 @@ std::string training_text(const planner::Job& job, const Emulation& emulation) {
                        planner::training_text(cost, cluster));
 }
 
-std::string modelled_line(const planner::Job& job) {
-    const std::string text = modelled_text(*job.setup);
-    return text.empty() ? text : fmt::format("modelled: {}\n", text);
+// What the step rests on where that is no table and no run, or is corrected.
+std::string footing_lines(const planner::Job& job) {
+    const std::string modelled = modelled_text(*job.setup), anchored = anchored_text(*job.setup);
+    return (modelled.empty() ? "" : fmt::format("modelled: {}\n", modelled)) +
+           (anchored.empty() ? "" : fmt::format("anchored: {}\n", anchored));
 }
 
 std::string figures(const EmulationRequest& request, const Emulation& emulation) {
@@ -253,7 +255,7 @@ std::string critical_path(const Emulation& emulation) {
 std::string emulation_table(const EmulationRequest& request, const Emulation& emulation, const Emulation* base) {
     const Shown shown = shown_ranks(emulation);
     std::string text = emulation_heading(request, emulation) + figures(request, emulation) +
-                       modelled_line(request.job) + what_if_text(request, emulation, base) +
+                       footing_lines(request.job) + what_if_text(request, emulation, base) +
                        time_table(emulation, shown) + memory_table(request, emulation, shown) +
                        critical_path(emulation) + "\n" + shares_text(emulation.shares);
     for (const std::string& sentence : emulator::approximations(*request.job.setup))

@@ -148,6 +148,8 @@ std::string trust_text(const Job& job, const Plan& plan) {
     text += fmt::format("; in-situ factors {}",
                         name_of(footing(plan.in_situ, job.setup->recipe, job.setup->cluster.device)));
     if (const std::string modelled = emulator::modelled_text(*job.setup); !modelled.empty()) text += "; " + modelled;
+    if (const std::string anchored = emulator::anchored_text(*job.setup); !anchored.empty())
+        text += "; anchored: " + anchored;
     const auto& worth = plan.ladder.best().worth;
     if (!worth) return text;
     const bool alike = are_comparable(plan.ladder.best(), rung_called(plan.ladder, worth->over));

@@ -92,10 +92,32 @@ double of_class(const emulator::TimeShares& shares, std::size_t c) {
 
 }  // namespace
 
+namespace {
+
+Writer anchor_json(const emulator::Anchored& anchor) {
+    Writer json{{"from", anchor.from}, {"emulated_step_ns", anchor.emulated.count()}, {"kernels", anchor.kernels}};
+    if (anchor.measured > Duration{}) json["measured_step_ns"] = anchor.measured.count();
+    if (anchor.measured_peak > Bytes{}) {
+        json["measured_peak_bytes"] = anchor.measured_peak.count;
+        json["emulated_peak_bytes"] = anchor.emulated_peak.count;
+    }
+    json["beside_bytes"] = anchor.beside.count;
+    return json;
+}
+
+}  // namespace
+
 void add_modelled(Writer& json, const emulator::Setup& setup) {
-    if (emulator::modelled_text(setup).empty()) return;
-    constexpr emulator::StepRange range;
-    json["modelled"] = {{"device", setup.cluster.device}, {"step_from", range.least}, {"step_to", range.most}};
+    const auto& anchor = setup.recipe.anchored;
+    const bool is_timed = anchor && anchor->measured > Duration{};
+    const emulator::StepRange range = is_timed ? emulator::once_anchored : emulator::on_peaks;
+    if (!emulator::modelled_text(setup).empty())
+        json["modelled"] = {{"device", setup.cluster.device}, {"step_from", range.least}, {"step_to", range.most}};
+    if (!anchor) return;
+    json["anchor"] = anchor_json(*anchor);
+    if (!is_timed) return;
+    json["anchor"]["step_from"] = range.least;
+    json["anchor"]["step_to"] = range.most;
 }
 
 Writer alternatives_json(const planner::PartitionChoice& choice) {

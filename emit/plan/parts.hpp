@@ -56,7 +56,7 @@ namespace pipeweaver::emit {
 [[nodiscard]] nlohmann::ordered_json shares_json(const emulator::TimeShares& shares);
 
 /// Adds `modelled`, where the step rests on a device that is known by its peaks alone: the device, and how many times
-/// its length the step may take.
+/// its length the step may take; and `anchor`, where one corrects it.
 void add_modelled(nlohmann::ordered_json& json, const emulator::Setup& setup);
 
 /// The `training` of plan.json and emulation.json: what all tokens of the job take at that pace.

@@ -1,4 +1,5 @@
 // What an emulated step approximates, in words.
+#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emulator/emulation.hpp"
 #include "pipeweaver/emulator/in_situ.hpp"
 
@@ -21,23 +22,41 @@ std::string times_in_step(const InSituFactors& in_situ, const Recipe& recipe) {
                        products, attention, memory_bound, traffic);
 }
 
-InSituFactors factors_of(const Setup& setup) {
+InSituFactors in_situ_of(const Setup& setup) {
     return in_situ_factors(*setup.costs, setup.cluster.device, precision_of(setup.recipe.execution.products));
 }
 
 }  // namespace
 
 std::string modelled_text(const Setup& setup) {
-    const auto in_situ = factors_of(setup);
+    const auto in_situ = in_situ_of(setup);
     if (in_situ.footing != Footing::modelled) return {};
-    return fmt::format("{} is known by {}", setup.cluster.device, in_situ.source);
+    const std::string text = fmt::format("{} is known by {}", setup.cluster.device, in_situ.source);
+    if (setup.recipe.anchored && setup.recipe.anchored->measured > Duration{}) return text + ", but for an anchor";
+    return fmt::format("{}: a step may take {:.1f} to {:.1f} times as long", text, on_peaks.least, on_peaks.most);
+}
+
+std::string anchored_text(const Setup& setup) {
+    if (!setup.recipe.anchored) return {};
+    const Anchored& anchor = *setup.recipe.anchored;
+    std::string text = anchor.from;
+    if (anchor.measured > Duration{})
+        text += fmt::format(
+            "; its step took {}, not {}: kernels take {:.3f} times as long, and a step then {:.1f} to {:.1f} times "
+            "what is emulated, of another model perhaps more",
+            human(anchor.measured), human(anchor.emulated), anchor.kernels, once_anchored.least, once_anchored.most);
+    if (anchor.measured_peak == Bytes{}) return text;
+    text +=
+        fmt::format("; its fullest GPU took {}, not {}: ", human(anchor.measured_peak), human(anchor.emulated_peak));
+    if (anchor.beside == Bytes{}) return text + "peaks stay as emulated";
+    return text + fmt::format("{} more are held on every GPU, which need not grow with the step", human(anchor.beside));
 }
 
 std::vector<std::string> approximations(const Setup& setup) {
     const Recipe& recipe = setup.recipe;
     const Layout& layout = setup.layout;
     std::vector<std::string> all;
-    const auto in_situ = factors_of(setup);
+    const auto in_situ = in_situ_of(setup);
     all.push_back(fmt::format("in a step, {} of its time alone ({}: {})", times_in_step(in_situ, recipe),
                               name_of(footing(in_situ, recipe, setup.cluster.device)), in_situ.source));
     if (layout.tp > 1 && recipe.execution.tensor_overlap == TensorOverlap::inside_gemms)

@@ -134,11 +134,8 @@ InSituFactors known_factors(std::string_view device, Precision precision) {
 
 // Where neither tables nor runs are at hand, that outweighs whose factors are borrowed.
 void take_as_modelled(InSituFactors& factors) {
-    constexpr StepRange range;
     factors.footing = Footing::modelled;
-    factors.source = fmt::format(
-        "the peaks of its data sheet alone, neither tables nor runs: a step may take {:.1f} to {:.1f} times as long",
-        range.least, range.most);
+    factors.source = "the peaks of its data sheet alone, neither tables nor runs";
 }
 
 }  // namespace
@@ -154,7 +151,7 @@ double error_percent(const InSituFactors& in_situ, Footing footing) {
     // Held back: other stacks of H100 9.2, B200's tuned runs by constants of untuned ones 16.
     constexpr double borrowed = 9.2, assumed = 16;
     const bool own_runs = in_situ.error_percent > 0;
-    if (footing == Footing::modelled) return 100 * (StepRange{}.most - 1);
+    if (footing == Footing::modelled) return 100 * (on_peaks.most - 1);
     if (footing == Footing::fitted && own_runs) return in_situ.error_percent;
     if (footing == Footing::fitted) return borrowed;  // on runs of a user's own, whose error is not known
     return footing == Footing::borrowed && own_runs ? std::max(borrowed, in_situ.error_percent) : assumed;

@@ -392,7 +392,7 @@ StaticMemory memory_of(const RankParameters& rank, const Recipe& recipe) {
     const Bytes whole{each.whole * trained};
     const bool summed_whole = whole > Bytes{} && recipe.zero >= 2;  // shares come of what is freed
     memory.gradients = summed_whole ? whole : memory.gradients + whole;
-    memory.workspace = Bytes{2 * rank.largest_layers};
+    memory.workspace = recipe.beside + Bytes{2 * rank.largest_layers};
     // The weights of the layer that runs and of the one that is gathered ahead, and gradients before they are reduced.
     if (recipe.zero >= 3) memory.workspace += Bytes{2 * each.weight * rank.whole_layers};
     if (recipe.zero >= 2 && !summed_whole) memory.workspace += Bytes{each.gradient * rank.whole_layers};

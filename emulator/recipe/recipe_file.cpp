@@ -27,6 +27,7 @@ constexpr std::int64_t longest_ns = 1'000'000'000;  // of the host, for anything
 constexpr std::int64_t slowest_link = 1'000'000;    // bytes per second
 constexpr std::int64_t most_runs = 1'000'000;
 constexpr std::int64_t largest_bucket = std::int64_t{1} << 50;
+constexpr std::int64_t most_beside = std::int64_t{1} << 50;  // bytes of a GPU
 
 void read_integer(const Json& object, std::string_view key, std::int64_t low, std::int64_t high, auto& value) {
     if (const auto member = object.find(key))
@@ -207,7 +208,7 @@ Recipe parse_recipe(const JsonDocument& document, const RecipeNamed& named) {
     const Json root = document.root();
     root.only_keys({"format", "name", "about", "source", "extends", "attention", "tensor_parallel", "data_parallel",
                     "experts", "split_backward", "precision", "gradient_accumulation", "state_bytes", "kept",
-                    "update_traffic", "kernels", "runs", "host"});
+                    "update_traffic", "kernels", "beside_bytes", "runs", "host"});
     Recipe recipe;
     if (const auto extended = root.find("extends")) {
         try {
@@ -234,6 +235,7 @@ Recipe parse_recipe(const JsonDocument& document, const RecipeNamed& named) {
     if (const auto kept = root.find("kept")) read_kept(*kept, recipe.kept);
     if (const auto update = root.find("update_traffic")) read_update(*update, recipe.update);
     if (const auto kernels = root.find("kernels")) read_kernels(*kernels, recipe.kernels);
+    if (const auto beside = root.find("beside_bytes")) recipe.beside.count = beside->integer(0, most_beside);
     if (const auto host = root.find("host")) read_host(*host, recipe);
     return recipe;
 }
@@ -293,6 +295,7 @@ std::string to_json(const Recipe& recipe) {
                        {"memory_bound", recipe.kernels.memory_bound},
                        {"experts", recipe.kernels.experts},
                        {"traffic", recipe.kernels.traffic}};
+    if (recipe.beside > Bytes{}) json["beside_bytes"] = recipe.beside.count;
     json["runs"] = Writer::object();
     for (const auto& [device, runs] : recipe.runs) json["runs"][device] = runs;
     json["host"] = {{"launch_ns", recipe.launch.count()},

@@ -28,6 +28,7 @@ void put_degrees(planner::WorkloadOptions& workload, const FitAsked& asked, cons
     workload.model = workloads::to_json(model);
     workload.cluster = asked.cluster;
     if (model.built && !model.built->source.empty()) workload.encoders = model.built->framework;
+    workload.anchor_read = asked.anchor;
 }
 
 namespace {
@@ -441,6 +442,8 @@ Fit fit_from(const Run& run, const planner::EmulationRequest& request, const pla
     fit.doubts = run.doubts;
     fit.recipe = request.job.setup->recipe.name;
     if (std::string packing = packing_of(run, request); !packing.empty()) fit.assumed.push_back(std::move(packing));
+    if (const std::string anchored = emulator::anchored_text(setup); !anchored.empty())
+        fit.assumed.push_back("anchored: " + anchored);
     if (workloads::device(fit.device).modelled)
         fit.assumed.push_back(
             fmt::format("{} is modelled: its memory is the data sheet's, of which as much counts as "

@@ -3,6 +3,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/planner/anchor.hpp"
 #include "pipeweaver/planner/training_cost.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
 
@@ -187,6 +188,9 @@ void WorkloadOptions::add_to(OptionTable& options) {
     options.group("How the framework trains");
     options.text("recipe", recipe, "RECIPE",
                  "a recipe of `pipeweaver list recipes`, or a file (JSON or YAML) (default: megatron-core)");
+    options.text("anchor", anchor, "FILE",
+                 "a measured launch of one GPU or node, whose step and peak correct the device's and recipe's (JSON or "
+                 "YAML; emulate, plan)");
     overrides.add_to(options);
     add_encoders(options);
 }
@@ -290,6 +294,8 @@ emulator::Setup WorkloadOptions::setup(const std::optional<CostFile>& file) cons
     setup.store = std::make_shared<emulator::LayerStore>(store_bytes);
     if (!recipe.empty()) setup.recipe = emulator::find_recipe(recipe);
     setup.recipe = overrides.over(std::move(setup.recipe));
+    if (!anchor.empty() && !anchor_read) fail(ErrorKind::input, "--anchor: is for emulate, plan and check");
+    if (anchor_read) setup.recipe = anchored(std::move(setup.recipe), *anchor_read, setup.cluster.device);
     emulator::check(setup.recipe, setup.model, workloads::device(setup.cluster.device));
     setup.headroom = headroom;
     setup.costs =

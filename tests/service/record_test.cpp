@@ -89,7 +89,7 @@ TEST_CASE("a session may name no file, and nothing that a service has not") {
                              R"(,"partition":"p.json")", R"(,"sample":"notes")", R"(,"sample":"101,notes")",
                              R"(,"sample":1.5)", R"(,"sample":{"a":1})", R"(,"recipe":"tmp/x")"})
         refused(more, "names a file");
-    for (const char* key : {"out", "costs", "batch", "deferred", "actions", "target", "threads"})
+    for (const char* key : {"out", "costs", "anchor", "batch", "deferred", "actions", "target", "threads"})
         refused(fmt::format(R"(,"{}":"x")", key), "is not for sessions of a service");
     refused(R"(,"modle":"x")", "did you mean 'model'");
     refused(R"(,"budget":"1h")", "must be at most 60 s");

@@ -98,6 +98,9 @@ void set_tails(const StepInput& input, StepProblem& step, const schedule::Schedu
 /// What a step on a device that is known by its peaks alone is worth; empty: tables or runs of it are at hand.
 [[nodiscard]] std::string modelled_text(const Setup& setup);
 
+/// By how much an anchor corrects the recipe, and which error remains; empty: none does.
+[[nodiscard]] std::string anchored_text(const Setup& setup);
+
 /// A kernel as it ran.
 struct TracedKernel {
     Stream stream = Stream::compute;

@@ -66,11 +66,15 @@ struct FittedConstants {
 [[nodiscard]] std::optional<FittedConstants> constants_like(std::string_view device,
                                                             Precision precision = Precision::sixteen_bit);
 
-/// A step on peaks alone takes so many times its emulated length in nine of ten cases: 254 runs of H100, emulated
-/// without its tables (0.79 to 1.24), and without the factors of its runs, 1.22 on average (0.96 to 1.51).
+/// How many times its emulated length a step takes in nine of ten cases.
 struct StepRange {
-    double least = 0.8, most = 1.5;
+    double least = 1, most = 1;
 };
+/// On peaks alone: 254 runs of H100, emulated without its tables (0.79 to 1.24), and without the factors of its runs,
+/// 1.22 on average (0.96 to 1.51).
+constexpr StepRange on_peaks{0.8, 1.5};
+/// Corrected by an anchor: planner/anchor.hpp.
+constexpr StepRange once_anchored{0.8, 1.3};
 
 /// What times of operators alone are multiplied with on a device.
 struct InSituFactors {
@@ -88,7 +92,7 @@ struct InSituFactors {
 
 /// How far a step's time is off on average, in percent: where it is fitted as the runs that it was fitted on, else as
 /// runs of other stacks (of a device that has runs) or of other devices are when they are held back (docs/accuracy.md).
-/// Of a modelled one: the far end of StepRange, since a mean would be that of other devices.
+/// Of a modelled one: the far end of on_peaks, since a mean would be that of other devices.
 [[nodiscard]] double error_percent(const InSituFactors& in_situ, Footing footing);
 
 /// The factors that the cost database holds (`costdb calibrate --steps`), else those of the device.

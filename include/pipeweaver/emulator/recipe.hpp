@@ -120,6 +120,17 @@ struct KernelFactors {
     friend bool operator==(const KernelFactors&, const KernelFactors&) = default;
 };
 
+/// What a measured launch says of a recipe that was corrected by it (planner/anchor.hpp).
+struct Anchored {
+    std::string from{};                      ///< its file
+    Duration measured{}, emulated{};         ///< the launch's step, before it corrects anything; measured 0: not said
+    double kernels = 1;                      ///< so many times what kernels take without it
+    Bytes measured_peak{}, emulated_peak{};  ///< of its fullest GPU; measured 0: not said
+    Bytes beside{};                          ///< Recipe::beside
+
+    friend bool operator==(const Anchored&, const Anchored&) = default;
+};
+
 /// The defaults are the recipe "megatron-core".
 struct Recipe {
     std::string name = "megatron-core";
@@ -155,6 +166,11 @@ struct Recipe {
     bool fused_accumulation = true;
 
     KernelFactors kernels{};
+
+    /// What every GPU holds all the time beside what follows from the model: as an anchor was measured.
+    Bytes beside{};
+    /// What `kernels` and `beside` were corrected by; none: by nothing. No part of the format.
+    std::optional<Anchored> anchored{};
 
     /// Measured runs that its numbers were fitted on, by device.
     std::map<std::string, std::int64_t> runs{};

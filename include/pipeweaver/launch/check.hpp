@@ -29,6 +29,7 @@ struct CheckAsked {
     bool fits = true;        ///< whether it is asked for
     std::string batch{};     ///< a file of samples, in place of a data set
     std::string assigned{};  ///< an assignment.json of these samples; empty: packed and handed out as they come
+    std::shared_ptr<const planner::Anchor> anchor{};  ///< a measured launch that corrects memory; null: none
 };
 
 struct Checked {

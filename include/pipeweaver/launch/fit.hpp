@@ -31,6 +31,7 @@ struct FitAsked {
     std::string batch{};     ///< a file of samples, in place of a data set
     std::string assigned{};  ///< a plan's assignment of these samples; empty: packed and handed out as they come
     bool is_named = false;   ///< a recipe or configuration by name sets what the launch does not say
+    std::shared_ptr<const planner::Anchor> anchor{};  ///< a measured launch that corrects memory; null: none
 };
 
 /// What a GPU holds beside what the emulation counts.

@@ -11,6 +11,8 @@
 
 namespace pipeweaver::planner {
 
+struct Anchor;
+
 /// A user's database, as a plan names it; for an empty path nothing. Throws Error{io}.
 [[nodiscard]] std::optional<CostFile> find_costs(const std::string& path);
 
@@ -53,6 +55,8 @@ struct WorkloadOptions {
     static constexpr std::string_view split = "split";     ///< encoders that lie as the language model does
 
     std::string model, cluster, batch, dataset, costs, context, recipe, packing;
+    std::string anchor;                           ///< a file of read_anchor()
+    std::shared_ptr<const Anchor> anchor_read{};  ///< what it says; null: nothing corrects the recipe
     RecipeOverrides overrides;
     Degree tp, pp, dp, cp, ep;
     std::string layout_as;                     ///< "auto": all degrees are tried, and those given are the user's own
