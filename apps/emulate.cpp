@@ -8,6 +8,7 @@
 #include "pipeweaver/emit/emulation_files.hpp"
 #include "pipeweaver/planner/emulate_options.hpp"
 #include "pipeweaver/planner/fitting_change.hpp"
+#include "pipeweaver/planner/host_bound.hpp"
 #include "pipeweaver/planner/read_anchor.hpp"
 
 #include <nlohmann/json.hpp>
@@ -69,7 +70,8 @@ struct Emulate {
         if (!trace.empty()) traced = parse_ranks(trace, request.job.setup->layout.pp);
         const auto base = without_what_if(request);
         std::vector<double> each;
-        const auto emulation = emulate(request, each);
+        auto emulation = emulate(request, each);
+        emulation.host = planner::host_bound(request, emulation, limits.executor());
         auto json = emit::emulation_json(request, emulation, base ? &*base : nullptr);
         std::vector<FileToWrite> files;
         if (!out.empty()) files = result_files(request, emulation, traced, json);

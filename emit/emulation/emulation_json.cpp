@@ -131,6 +131,15 @@ Writer critical_json(const std::vector<CriticalPart>& parts) {
     return json;
 }
 
+Writer host_json(const planner::HostBound& host) {
+    return {{"as", host.as},
+            {"layer_ns", host.layer.count()},
+            {"expert_layer_ns", host.expert_layer.count()},
+            {"step_ns", host.step.count()},
+            {"rank", host.rank},
+            {"waits_ns", host.waits.count()}};
+}
+
 Writer replica_json(const Emulation& emulation, std::size_t number, Bytes capacity) {
     const ReplicaEmulation& replica = emulation.replicas[number];
     const bool with_timeline = number == emulation.slowest;
@@ -168,6 +177,7 @@ Writer emulation_json(const EmulationRequest& request, const Emulation& emulatio
     json["share_of_time"] = shares_json(emulation.shares);
     json["assumed"] = emulator::approximations(*request.job.setup);
     add_modelled(json, *request.job.setup);
+    if (emulation.host) json["host"] = host_json(*emulation.host);
     json["slowest_replica"] = emulation.slowest;
     const Bytes capacity = capacity_of(*request.job.setup);
     Writer replicas = Writer::array();

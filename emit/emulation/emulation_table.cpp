@@ -58,11 +58,24 @@ std::string training_text(const planner::Job& job, const Emulation& emulation) {
                        planner::training_text(cost, cluster));
 }
 
-// What the step rests on where that is no table and no run, or is corrected.
-std::string footing_lines(const planner::Job& job) {
+std::string host_line(const Emulation& emulation) {
+    if (!emulation.host) return {};
+    const planner::HostBound& host = *emulation.host;
+    const std::string routing =
+        host.expert_layer > Duration{} ? fmt::format(", {} for routing", human(host.expert_layer)) : std::string();
+    return fmt::format(
+        "host: never waited for by this recipe, whose layers lie in CUDA graphs or are compiled; launched kernel by "
+        "kernel ({} of the host for a layer's forward{}, as {} has it) the step takes {}, {:.2f} times as long, of "
+        "which rank {} waits {} for its host\n",
+        human(host.layer), routing, host.as, human(host.step), ratio(host.step, emulation.step), host.rank,
+        share(host.waits, host.step));
+}
+
+// What the step rests on where that is no table and no run, is corrected, or leaves its host out.
+std::string footing_lines(const planner::Job& job, const Emulation& emulation) {
     const std::string modelled = modelled_text(*job.setup), anchored = anchored_text(*job.setup);
     return (modelled.empty() ? "" : fmt::format("modelled: {}\n", modelled)) +
-           (anchored.empty() ? "" : fmt::format("anchored: {}\n", anchored));
+           (anchored.empty() ? "" : fmt::format("anchored: {}\n", anchored)) + host_line(emulation);
 }
 
 std::string figures(const EmulationRequest& request, const Emulation& emulation) {
@@ -255,7 +268,7 @@ std::string critical_path(const Emulation& emulation) {
 std::string emulation_table(const EmulationRequest& request, const Emulation& emulation, const Emulation* base) {
     const Shown shown = shown_ranks(emulation);
     std::string text = emulation_heading(request, emulation) + figures(request, emulation) +
-                       footing_lines(request.job) + what_if_text(request, emulation, base) +
+                       footing_lines(request.job, emulation) + what_if_text(request, emulation, base) +
                        time_table(emulation, shown) + memory_table(request, emulation, shown) +
                        critical_path(emulation) + "\n" + shares_text(emulation.shares);
     for (const std::string& sentence : emulator::approximations(*request.job.setup))

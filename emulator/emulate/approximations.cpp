@@ -64,7 +64,11 @@ std::vector<std::string> approximations(const Setup& setup) {
             fmt::format("of tensor-parallel traffic {:.2f} is exposed, the rest runs inside products: as fitted "
                         "to runs of constant lengths",
                         in_situ.inside_gemms));
-    if (recipe.launch == Duration{0}) all.emplace_back("the host launches kernels ahead: it is never waited for");
+    if (recipe.launch == Duration{0} && recipe.layer == Duration{0} && recipe.layer_of.empty())
+        all.emplace_back("the host launches kernels ahead: it is never waited for");
+    if (recipe.layer > Duration{0})
+        all.push_back(
+            fmt::format("the host takes {} for a layer's forward: shorter layers wait for it", human(recipe.layer)));
     if (layout.weight_copies() > 1 && recipe.zero < 2 && recipe.bucket == Bytes{})
         all.emplace_back("gradients are reduced in one piece behind a rank's last backward, beside nothing");
     if (layout.weight_copies() > 1 && recipe.zero >= 2)

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace pipeweaver::emulator {
 
@@ -98,6 +99,18 @@ constexpr std::array shipped{
         "kernels": {"products": 0.783, "attention_after_ampere": 1, "memory_bound": 0.75, "traffic": 0.82},
         "runs": {"h100_sxm": 6}})"};
 
+// Which recipe launches kernel by kernel what another has in graphs or compiles.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 4> launched_as{
+    {{"megatron-core", "megatron-core-plain"},
+     {"megatron-core-overlap", "megatron-core-plain"},
+     {"torch-fsdp2", "torch-fsdp2-eager"},
+     {"nemo-automodel", "torch-fsdp2-eager"}}};
+
+bool knows_host(const Recipe& recipe) {
+    return recipe.launch > Duration{} || recipe.layer > Duration{} || recipe.expert_layer > Duration{} ||
+           !recipe.layer_of.empty();
+}
+
 Recipe recipe_among(const std::string& name, const std::vector<Recipe>& known) {
     std::vector<std::string> names;
     names.reserve(known.size());
@@ -126,6 +139,19 @@ Recipe find_recipe(const std::string& name_or_path) {
     if (is_a_document(name_or_path) || names_a_document(name_or_path))
         return parse_recipe(JsonDocument::given("--recipe", name_or_path));
     return recipe_among(name_or_path, recipes());
+}
+
+std::optional<LaunchedByHost> launched_by_host(const Recipe& recipe) {
+    if (knows_host(recipe)) return std::nullopt;
+    for (const auto& [name, as] : launched_as) {
+        if (name != recipe.name) continue;
+        const Recipe host = recipe_among(std::string(as), recipes());
+        LaunchedByHost launched{recipe, std::string(as)};
+        launched.recipe.layer = host.layer;
+        launched.recipe.expert_layer = host.expert_layer;
+        return launched;
+    }
+    return std::nullopt;
 }
 
 }  // namespace pipeweaver::emulator

@@ -220,6 +220,17 @@ struct Recipe {
 using RecipeNamed = std::function<Recipe(const std::string& name)>;
 [[nodiscard]] Recipe parse_recipe(const JsonDocument& document, const RecipeNamed& named = find_recipe);
 
+/// A recipe with the host of another.
+struct LaunchedByHost {
+    Recipe recipe;
+    std::string as;  ///< that one's name
+};
+
+/// A shipped recipe whose layers lie in CUDA graphs or compiled code, as its framework launches them kernel by kernel:
+/// with the host's times of the recipe that was fitted on such runs. None: it knows its host, or no such runs were at
+/// hand.
+[[nodiscard]] std::optional<LaunchedByHost> launched_by_host(const Recipe& recipe);
+
 /// Throws Error{input} for modules that the model lacks, and for a precision that the device has not.
 void check(const Recipe& recipe, const workloads::Model& model, const workloads::Device& device);
 

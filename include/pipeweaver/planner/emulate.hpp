@@ -41,6 +41,15 @@ struct EmulationRequest {
     std::vector<GivenSchedule> schedules;  ///< for every replica, in place of a policy, on the fixed partition
 };
 
+/// A step whose layers wait for their host, where the recipe's never do.
+struct HostBound {
+    std::string as;                    ///< the recipe whose host it is
+    Duration layer{}, expert_layer{};  ///< of the host: for a layer's forward, for routing
+    Duration step{};
+    std::size_t rank = 0;  ///< of the slowest replica, the one that waits longest
+    Duration waits{};      ///< of that rank
+};
+
 struct Emulation {
     partition::Partition partition;
     std::string policy;                                     ///< as asked; "schedule" where one was given
@@ -58,6 +67,7 @@ struct Emulation {
     emulator::TimeShares shares;      ///< of the time of kernels, all replicas
     std::uint64_t kernels = 0;        ///< of all replicas
     emulator::StoreStatistics reuse;  ///< measured
+    std::optional<HostBound> host{};  ///< as host_bound() has it; none: not asked, too
 };
 
 /// An emulation; or why there is none.
