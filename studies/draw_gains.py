@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
-"""Measures what plans gain, and writes the tables of gains.md and real-models.md.
+"""Measures what plans gain, and writes the tables of gains.md.
 
-    studies/draw_gains.py [--only NAME ...] [WORDS ...]    measures, keeps the answers, writes the pages
-    studies/draw_gains.py --from studies/data/gains        writes the pages from answers that were kept
-    studies/draw_gains.py --from studies/data/gains --check  says whether the pages are what it would write
+    studies/draw_gains.py [--only NAME ...] [WORDS ...]    measures, keeps the answers, writes the page
+    studies/draw_gains.py --from studies/data/gains        writes the page from answers that were kept
+    studies/draw_gains.py --from studies/data/gains --check  says whether the page is what it would write
 
-Runs `pipeweaver bench plan --json` for every set-up below, one at a time, and for the real models `pipeweaver plan`
-with the partition of DIP (what many chunks cost) and with every layout (what another layout gains). WORDS, like
-`--max-rounds 20`, take the place of the set-ups' own limits of the search. With --only, which may stand more than once,
+Runs `pipeweaver bench plan --json` for every set-up below, one at a time. WORDS, like `--max-rounds 20`, take the place
+of the set-ups' own limits of the search. With --only, which may stand more than once,
 only these are measured, and the others are read. Answers are kept as studies/data/gains/NAME.json, without what no
-table has; the pages have of each set-up the fastest schedules. The program is build/release/bin/pipeweaver or
+table has; the page has of each set-up the fastest schedules. The program is build/release/bin/pipeweaver or
 PIPEWEAVER_BIN, with pipeweaver-bench beside it. All of it takes half an hour on two cores.
 
 A table stands between <!-- NAME --> and <!-- end -->. A cell with a mean says of how many batches.
@@ -23,16 +22,14 @@ import pathlib
 import re
 import subprocess
 import sys
-import tempfile
 
 from table import fill, table
 
 HERE = pathlib.Path(__file__).resolve().parent
 BINARY = os.environ.get("PIPEWEAVER_BIN", str(HERE.parent / "build/release/bin/pipeweaver"))
 KEPT = HERE / "data/gains"
-PAGES = ("gains.md", "real-models.md")
-SHOWN = 5  # opponents of a set-up, the fastest; all are in its answer
-LAUNCH = "0.3ms"  # of the host for an action, measured with the executor on CPUs
+PAGE = "gains.md"
+SHOWN = 3  # opponents of a set-up, the fastest; all are in its answer
 
 
 # ---- the set-ups
@@ -44,7 +41,6 @@ class SetUp:
     gpus: int
     dataset: str
     layout: str = ""   # options; none: the model's published layout
-    origin: str = ""   # where the layout comes from
     batches: int = 5
     limits: str = "--max-rounds 20"
     more: str = ""
@@ -71,7 +67,6 @@ def published(model, gpus, dataset):
     return SetUp(model, model, gpus, dataset, batches=20, limits="--budget 1s", more="--published 1s")
 
 
-BRIDGE = "Megatron-Bridge, `recipes/qwen_vl/qwen25_vl.py`; the GPUs that are left are replicas"
 PUBLISHED = (
     published("dip-vlm-s", 16, "vlm-mix"),
     published("dip-vlm-m", 32, "vlm-mix"),
@@ -83,31 +78,6 @@ PUBLISHED = (
 REGRET = tuple(dataclasses.replace(one, name="regret-" + one.name, batches=20, limits="--max-rounds 800",
                                    more="--regret")
                for one in PUBLISHED)
-REAL = (
-    SetUp("qwen2.5-vl-7b", "qwen2.5-vl-7b", 64, "vlm-mix", "--tp 2 --pp 1", BRIDGE),
-    SetUp("qwen2.5-vl-32b", "qwen2.5-vl-32b", 128, "vlm-mix", "--tp 8 --pp 2", BRIDGE),
-    SetUp("qwen2.5-vl-32b-tp4", "qwen2.5-vl-32b", 128, "vlm-mix", "--tp 4 --pp 2",
-          "ours: the fastest of `--tp auto --pp auto`"),
-    SetUp("qwen2.5-vl-72b", "qwen2.5-vl-72b", 256, "vlm-mix", "--tp 8 --pp 4", BRIDGE),
-    SetUp("internvl3-38b", "internvl3-38b", 128, "vlm-mix", "--tp 8 --pp 4", "assumed"),
-    SetUp("internvl3-78b", "internvl3-78b", 256, "vlm-mix", "--tp 8 --pp 8", "assumed"),
-    SetUp("llama-3.2-90b-vision", "llama-3.2-90b-vision", 256, "vlm-mix", "--tp 8 --pp 8",
-          "tp: NeMo, `vlm/recipes/mllama_90b.py`, which trains adapters without a pipeline; pp: assumed, for all "
-          "weights"),
-    SetUp("step3-321b", "step3-321b", 512, "vlm-mix", "--tp 8 --pp 8 --ep 16", "assumed"),
-    SetUp("wan2.1-t2v-14b", "wan2.1-t2v-14b", 128, "t2v-mix", "--tp 2 --cp 4 --pp 1",
-          "NVIDIA DFM, `docs/performance-summary.md`, 128 H100s"),
-    SetUp("step-video-t2v-30b", "step-video-t2v-30b", 128, "t2v-mix", "--tp 8 --pp 2", "assumed"),
-)
-# Models with a small encoder, of which the partition of DIP makes many chunks: without replicas.
-MANY_CHUNKS = (
-    SetUp("chunks-qwen2.5-vl-7b", "qwen2.5-vl-7b", 8, "vlm-mix", "--tp 4 --pp 2"),
-    SetUp("chunks-qwen2.5-vl-32b", "qwen2.5-vl-32b", 32, "vlm-mix", "--tp 8 --pp 4"),
-    SetUp("chunks-qwen2.5-vl-72b", "qwen2.5-vl-72b", 32, "vlm-mix", "--tp 8 --pp 4"),
-)
-# Of which every layout is tried.
-LAYOUTS = tuple(dataclasses.replace(one, name="layouts-" + one.name) for one in REAL
-                if one.name in ("qwen2.5-vl-7b", "qwen2.5-vl-32b", "qwen2.5-vl-72b", "internvl3-38b", "internvl3-78b"))
 
 
 # ---- measuring
@@ -130,53 +100,6 @@ def measure_regret(setup, limits):
     answer = ask(f"bench plan {words}", setup.name)
     where = {key: answer["partition"][key] for key in ("name", "chunks_per_rank", "chosen_on")}
     return rounded({"words": words, "batches": answer["batches"], "partition": where, "regret": answer["regret"]})
-
-
-def measure_chunks(setup, limits):
-    """Plans of the first batch on DIP's partition and on the job's, without and with a cost of every action."""
-    rows = []
-    for partition in ("dip", None):
-        for action in ("0ms", LAUNCH):
-            with tempfile.TemporaryDirectory() as folder:
-                words = (f"plan {setup.of_what()} {setup.layout} --dataset {setup.dataset} --microbatches 16 "
-                         f"{setup.limits if limits is None else limits} --action {action} --target torch-actions "
-                         f"--out {folder}"
-                         + (f" --partition {partition}" if partition else ""))
-                plan = ask(words, setup.name)
-                actions = json.loads((pathlib.Path(folder) / "replica-000/actions.json").read_text())["actions"]
-            kinds = [one["op"] for rank in actions for one in rank]
-            steps = [one["step_ns"] for one in plan["baselines"]]
-            rows.append({"partition": plan["partition"]["name"], "asked": partition,
-                         "chunks_per_rank": plan["partition"]["chunks_per_rank"], "action": action,
-                         "actions": len(kinds), "transfers": kinds.count("send"), "step_ns": plan["step_ns"],
-                         "fastest_known_ns": min(steps)})
-    return {"model": setup.model, "rows": rows}
-
-
-def layout_row(setup, limits, layout, which, microbatches=16):
-    """The plan of a drawn batch on a layout; the time of a microbatch of the job."""
-    with tempfile.TemporaryDirectory() as folder:
-        plan = ask(f"plan {setup.of_what()} --dataset {setup.dataset} {setup.limits if limits is None else limits} "
-                   f"{layout} --microbatches {microbatches} --out {folder}", setup.name)
-    asked = plan["asked"]
-    best = min(plan["baselines"], key=lambda one: one["step_ns"])
-    return {"which": which, "tp": asked["tp"], "pp": asked["pp"], "dp": asked["dp"],
-            "microbatches": microbatches * asked["dp"],
-            "microbatch_ns": round(plan["step_ns"] / (microbatches * asked["dp"])), "mfu": rounded(plan["mfu"]),
-            "known": f"{best['partition']}, {best['policy']}",
-            "known_over_plan": rounded(best["step_ns"] / plan["step_ns"])}
-
-
-def measure_layouts(setup, limits):
-    """On the set-up's own layout, on the fastest of all, and on that with no more microbatches in a step than the
-    first."""
-    first = layout_row(setup, limits, setup.layout, "of the first table")
-    best = layout_row(setup, limits, "--tp auto --pp auto", "the fastest tried")
-    rows = [first, best]
-    if best["dp"] != first["dp"] and first["microbatches"] % best["dp"] == 0:
-        rows.append(layout_row(setup, limits, f"--tp {best['tp']} --pp {best['pp']}", "that, same global batch",
-                               first["microbatches"] // best["dp"]))
-    return {"model": setup.model, "gpus": setup.gpus, "rows": rows}
 
 
 def rounded(value):
@@ -246,10 +169,6 @@ def faster(ratios):
 
 def gap(answer):
     return f"{100 * answer['gap_median']:.1f} %, {100 * answer['gap_worst']:.1f} % of {answer['batches']}"
-
-
-def without_pipeline(setup):
-    return "--pp 1" in setup.layout
 
 
 def known_on_own_ranks(answer):
@@ -326,7 +245,6 @@ def comparisons(setup, answer):
     yield f"### {setup.title()}"
     yield ""
     yield (f"The plan's partition: {where['name']} with {chunks(where)} a rank, chosen on {where['chosen_on']}. "
-           + ("The plan is without a pipeline, too. " if without_pipeline(setup) else "")
            + "The opponent's command, of the first batch, and the table's:")
     yield from ("", "```sh")
     if one and one["command"]:
@@ -362,63 +280,26 @@ def ahead(setups, answers):
     return table(("set-up", "opponent", "its step over the plan's", "batches on which it is faster"), rows)
 
 
-def origins(setups):
-    return table(("model", "GPUs", "layout", "from"),
-                 [(setup.model, setup.gpus, plain(setup.layout), setup.origin) for setup in setups])
-
-
-def chunk_table(answers):
-    rows = []
-    for setup in MANY_CHUNKS:
-        for one in answers[setup.name]["rows"]:
-            rows.append((setup.title(), f"{one['partition']}" + ("" if one["asked"] else " (the job's)"),
-                         one["chunks_per_rank"], one["action"], f"{one['actions']:,}", f"{one['transfers']:,}",
-                         f"{one['step_ns'] * 1e-9:.3f} s", f"{one['fastest_known_ns'] / one['step_ns']:.3f}x"))
-    return table(("set-up, one batch", "partition", "chunks a rank", "host time of an action", "actions of all ranks",
-                  "transfers", "step of the plan", "the fastest known schedule over it"), rows)
-
-
-def layout_table(answers):
-    rows = []
-    for setup in LAYOUTS:
-        several = answers[setup.name]["rows"]
-        for one in several:
-            rows.append((f"{setup.model}, {setup.gpus} H100s", one["which"],
-                         f"tp {one['tp']} pp {one['pp']} dp {one['dp']}",
-                         f"{one['microbatches']:,}", f"{one['microbatch_ns'] * 1e-6:.2f} ms",
-                         f"{several[0]['microbatch_ns'] / one['microbatch_ns']:.3f}x", f"{100 * one['mfu']:.1f} %",
-                         f"{one['known']}: {one['known_over_plan']:.3f}x"))
-    return table(("job, one batch", "layout", "", "microbatches of the job", "step for each of them", "speed", "MFU",
-                  "the fastest known schedule over the plan"), rows)
-
-
 def sections(answers):
-    """Place -> page -> lines."""
-    both = {"gains.md": PUBLISHED, "real-models.md": REAL}
+    """Place -> lines."""
     everywhere = {"summary": summary, "order": order_table, "robustness": robustness, "ahead": ahead,
                   "details": details}
-    return {**{place: {page: lines(setups, answers) for page, setups in both.items()}
-               for place, lines in everywhere.items()},
-            "regret": {"gains.md": regret_table(answers)},
-            "layouts": {"real-models.md": origins(REAL)},
-            "chunks": {"real-models.md": chunk_table(answers)},
-            "other-layouts": {"real-models.md": layout_table(answers)}}
+    return {**{place: lines(PUBLISHED, answers) for place, lines in everywhere.items()},
+            "regret": regret_table(answers)}
 
 
-# ---- pages
+# ---- the page
 
-def pages(answers, folder=HERE):
-    """Page -> its text with tables of these answers."""
-    texts = {page: (folder / page).read_text() for page in PAGES}
-    for name, of_page in sections(answers).items():
-        for page, lines in of_page.items():
-            texts[page] = fill(texts[page], name, lines)
-    return texts
+def page(answers, folder=HERE):
+    """Its text with tables of these answers."""
+    text = (folder / PAGE).read_text()
+    for name, lines in sections(answers).items():
+        text = fill(text, name, lines)
+    return text
 
 
 def measured(name, limits):
-    for setups, how in ((PUBLISHED + REAL, measure), (REGRET, measure_regret), (MANY_CHUNKS, measure_chunks),
-                        (LAYOUTS, measure_layouts)):
+    for setups, how in ((PUBLISHED, measure), (REGRET, measure_regret)):
         for setup in setups:
             if setup.name == name:
                 return how(setup, limits)
@@ -426,7 +307,7 @@ def measured(name, limits):
 
 
 def names():
-    return [setup.name for setup in PUBLISHED + REGRET + REAL + MANY_CHUNKS + LAYOUTS]
+    return [setup.name for setup in PUBLISHED + REGRET]
 
 
 def read(folder):
@@ -446,7 +327,7 @@ def main():
     parser.add_argument("--from", dest="folder", type=pathlib.Path, metavar="DIR", help="answers that were kept")
     parser.add_argument("--only", action="append", choices=names(), metavar="NAME",
                         help="measure this one, read the others")
-    parser.add_argument("--check", action="store_true", help="write nothing; exit status 1 if pages would change")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit status 1 if the page would change")
     asked, words = parser.parse_known_args()
     limits = " ".join(words) or None
     if asked.folder is None:
@@ -454,18 +335,15 @@ def main():
         for name in asked.only or names():
             write_answer(KEPT / f"{name}.json", measured(name, limits))
     answers = read(asked.folder or KEPT)
-    written = pages(answers)
+    written = page(answers)
     if asked.check:
-        wrong = [page for page, text in written.items() if (HERE / page).read_text() != text]
-        if wrong:
-            sys.exit(f"{', '.join(wrong)}: other tables than of these answers; run studies/draw_gains.py --from "
-                     f"{asked.folder}")
+        if (HERE / PAGE).read_text() != written:
+            sys.exit(f"{PAGE}: other tables than of these answers; run studies/draw_gains.py --from {asked.folder}")
         return
     if asked.folder and asked.folder.resolve() != KEPT:
         for name, answer in answers.items():
             write_answer(KEPT / f"{name}.json", answer)
-    for page, text in written.items():
-        (HERE / page).write_text(text)
+    (HERE / PAGE).write_text(written)
 
 
 if __name__ == "__main__":

@@ -223,7 +223,7 @@ void add_memory(CLI::App& program) {
                        "pipeweaver_studies memory --model dip-vlm-s --cluster h800-sxm:16 --dataset vlm-mix "
                        "--microbatches 4 --max-rounds 5 --rank 3 --cut balanced"}},
          .files = {},
-         .see_also = {"pipeweaver_studies ablation", "studies/published-experiments.md", "docs/memory.md"}});
+         .see_also = {"pipeweaver_studies ablation", "studies/README.md", "docs/memory.md"}});
 }
 
 }  // namespace pipeweaver::studies

@@ -230,7 +230,7 @@ void add_shift(CLI::App& program) {
                        "pipeweaver_studies shift --model dip-vlm-s --batches 1 --sample 2 --microbatches 2 "
                        "--max-rounds 2 --stop-cost 2min --json"}},
          .files = {},
-         .see_also = {"pipeweaver_studies waves", "pipeweaver partition", "studies/waves.md"}});
+         .see_also = {"pipeweaver_studies waves", "pipeweaver partition", "studies/README.md"}});
 }
 
 }  // namespace pipeweaver::studies

@@ -317,7 +317,7 @@ void add_waves(CLI::App& program) {
                       {"The same number of rounds on any machine, for a program to read",
                        "pipeweaver_studies waves --steps 8 --microbatches 2 --max-rounds 2 --json"}},
          .files = {},
-         .see_also = {"pipeweaver_studies shift", "pipeweaver bench plan", "studies/waves.md"}});
+         .see_also = {"pipeweaver_studies shift", "pipeweaver bench plan", "studies/README.md"}});
 }
 
 }  // namespace pipeweaver::studies

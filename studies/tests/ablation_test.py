@@ -1,13 +1,9 @@
-"""pipeweaver_studies ablation: one condition added to the other; and the page that draw_ablation.py makes of it."""
+"""pipeweaver_studies ablation: one condition added to the other."""
 
 import json
 import math
-import shutil
-import xml.etree.ElementTree
 
-import draw_ablation
 import pytest
-from conftest import STUDIES
 
 VLM_S = ["ablation", "--model", "dip-vlm-s", "--dataset", "vlm-mix", "--max-rounds", "1"]
 H800, H20 = [*VLM_S, "--cluster", "h800-sxm:16"], [*VLM_S, "--cluster", "h20-sxm:16"]
@@ -64,33 +60,3 @@ def test_elsewhere_nothing_is_published(studies):
 def test_what_cannot_be_run_is_refused(studies, wrong, status, said):
     found, error = studies.fails(*H800, "--batches", "1", *wrong)
     assert found == status and said in error
-
-
-def test_page_and_picture_are_written(studies, tmp_path):
-    page, picture = tmp_path / "page.md", tmp_path / "picture.svg"
-    shutil.copy(STUDIES / "ablation.md", page)
-    everything = ["--batches", "1", "--vary", "--ours", "--no-pipeline", "--json"]
-    answers = {"published": json.loads(studies(*H800, *everything)),
-               "H20": json.loads(studies(*H20, "--cut", "balanced", *everything))}
-    held_out = json.loads(studies(*H800, "--microbatches", "4", "--batches", "6", "--json"))
-    answers.update({name: held_out for name in ("held out", "held out, cut by time", "held out, the paper's words")})
-    draw_ablation.write(answers, page, picture)
-    text = page.read_text()
-    assert text.count("<!-- end -->") == 11 and not any("held" in line for line in draw_ablation.other_table(answers))
-    # Of the batches after the fifth alone.
-    last = [row["step_ns"][5] for row in held_out["rows"]]
-    gains = draw_ablation.held_out_factors(held_out)
-    assert gains == pytest.approx([above / row for above, row in zip(last, last[1:])])
-    assert f"| {' | '.join(f'{gain:.3f}' for gain in gains)} | " in text
-    for row in answers["published"]["rows"]:
-        assert f"{row['name']} | {row['partition']}" in text
-    assert "| balanced | full |" in text and "| (published) | | 28.6 | 1.365 | 1.408 | 1.031 |" in text
-    assert xml.etree.ElementTree.parse(picture).getroot().tag.endswith("svg")
-
-
-def test_an_answer_is_yes_where_every_factor_and_the_total_are_near():
-    published = [1.173, 1.184, 1.068, 1.097]
-    assert draw_ablation.missed_in(published, published) == []
-    assert draw_ablation.missed_in([1.454, 1.036, 1.009, 1.299], published) == ["modules apart", "interleaving",
-                                                                               "memory modes", "the total"]
-    assert draw_ablation.missed_in([1.08, 1.09, 1.0, 1.0], published) == ["the total"]

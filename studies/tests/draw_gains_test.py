@@ -1,4 +1,4 @@
-"""draw_gains.py: the tables that it makes of answers, and that the pages beside it hold them."""
+"""draw_gains.py: the tables that it makes of answers, and that the page beside it holds them."""
 
 import json
 
@@ -6,7 +6,7 @@ import draw_gains
 import pytest
 from conftest import STUDIES
 
-SETUP = draw_gains.SetUp("one", "some-model", 16, "vlm-mix", "--tp 4 --pp 4", "assumed", batches=2)
+SETUP = draw_gains.SetUp("one", "some-model", 16, "vlm-mix", "--tp 4 --pp 4", batches=2)
 
 
 def row(partition, policy, chunks, values, opponent=True, recompute=None):
@@ -85,23 +85,15 @@ def test_opponents_that_are_faster_on_some_batch_are_named(answer):
     assert draw_gains.ahead([SETUP], {"one": answer}) == ["None, on any of the 2 batches."]
 
 
-def test_the_pages_are_what_the_tool_writes_from_the_answers_beside_them():
-    for page, text in draw_gains.pages(draw_gains.read(draw_gains.KEPT)).items():
-        assert (STUDIES / page).read_text() == text, f"{page}: run studies/draw_gains.py --from studies/data/gains"
-
-
-def test_the_command_of_an_opponent_asks_for_the_experts_layout():
-    """One that was printed without --ep is of another step."""
-    for name, answer in draw_gains.read(draw_gains.KEPT).items():
-        if "--ep 16" in answer.get("words", ""):
-            assert "--ep 16" in answer["job_opponent"]["command"], name
+def test_the_page_is_what_the_tool_writes_from_the_answers_beside_it():
+    text = draw_gains.page(draw_gains.read(draw_gains.KEPT))
+    assert (STUDIES / draw_gains.PAGE).read_text() == text, "run studies/draw_gains.py --from studies/data/gains"
 
 
 def test_the_links_to_commands_lead_to_headings():
     answers = draw_gains.read(draw_gains.KEPT)
-    for setup in draw_gains.PUBLISHED + draw_gains.REAL:
-        page = "gains.md" if setup in draw_gains.PUBLISHED else "real-models.md"
-        assert f"\n### {setup.title()}\n" in (STUDIES / page).read_text()
+    for setup in draw_gains.PUBLISHED:
+        assert f"\n### {setup.title()}\n" in (STUDIES / draw_gains.PAGE).read_text()
         assert answers[setup.name]["words"].startswith(f"--model {setup.model} ")
 
 

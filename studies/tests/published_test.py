@@ -1,12 +1,8 @@
-"""pipeweaver_studies units and memory, and the page that draw_published.py makes of them."""
+"""pipeweaver_studies units and memory: sizes of sub-microbatches, and what a rank holds over time."""
 
 import json
-import shutil
-import xml.etree.ElementTree
 
-import draw_published
 import pytest
-from conftest import STUDIES
 
 VLM_S = ["--model", "dip-vlm-s", "--cluster", "h800-sxm:16", "--dataset", "vlm-mix", "--microbatches", "4",
          "--max-rounds", "2"]
@@ -53,16 +49,3 @@ def test_a_curve_begins_and_ends_at_rest_and_stays_within_the_memory(studies):
 def test_a_rank_that_is_not_there_is_refused(studies):
     status, error = studies.fails("memory", *VLM_S, "--rank", "4")
     assert status == 2 and "--rank: is 4, must be a whole number from 0 to 3" in error
-
-
-def test_page_and_pictures_are_written(studies, tmp_path):
-    page = tmp_path / "page.md"
-    shutil.copy(STUDIES / "published-experiments.md", page)
-    answers = {"units": {"dip-vlm-s": json.loads(studies("units", *VLM_S, "--batches", "1", "--sizes",
-                                                            "4,12,24", "--json"))},
-               "memory": {"dip-vlm-s": json.loads(studies("memory", *VLM_S, "--json"))}}
-    draw_published.write(answers, page, tmp_path)
-    text = page.read_text()
-    assert "| dip-vlm-s | 12 |" in text and "| dip-vlm-s | plan |" in text
-    for name in ("unit-sizes.svg", "memory-over-time.svg"):
-        assert xml.etree.ElementTree.parse(tmp_path / name).getroot().tag.endswith("svg")

@@ -23,8 +23,7 @@ def test_the_program_names_its_studies(studies):
     assert studies.fails("wafes")[0] == 2
 
 
-@pytest.mark.parametrize("name", ["bench_budget.py", "draw_ablation.py", "draw_gains.py", "draw_published.py",
-                                  "draw_replicas.py", "draw_waves.py"])
+@pytest.mark.parametrize("name", ["draw_gains.py", "draw_replicas.py"])
 def test_a_script_says_how_it_is_used(script, name):
     assert name in script(name, "--help")
 

@@ -2,12 +2,9 @@
 
 import json
 import math
-import shutil
 import subprocess
-import xml.etree.ElementTree
 
 import pytest
-from conftest import STUDIES
 
 WAYS = ["ours", "dip", "static-first", "static-first-five", "static-waves", "static-1f1b", "opponent"]
 WAVES = ["--steps", "8", "--microbatches", "2", "--max-rounds", "2"]
@@ -90,17 +87,3 @@ def test_a_stop_pays_after_its_cost_over_what_a_step_saves(studies, shift):
 def test_bad_options_say_what_is_allowed(studies, words, why):
     done = subprocess.run([studies.path, *words, "--max-rounds", "1"], capture_output=True, text=True)
     assert done.returncode == 2 and why in done.stderr and len(done.stderr.splitlines()) == 1
-
-
-def test_page_and_pictures_are_written(script, tmp_path, waves, shift):
-    page, answer = tmp_path / "page.md", tmp_path / "answer.json"
-    shutil.copy(STUDIES / "waves.md", page)
-    answer.write_text(json.dumps({"waves": {**waves, "command": "a"}, "many": {**waves, "command": "b"},
-                                  "shift": {**shift, "command": "c"}}))
-    script("draw_waves.py", "--from", answer, "--page", page, "--pictures", tmp_path)
-    text = page.read_text()
-    assert all(text.count(f"\n| {way} |") >= 1 for way in WAYS)
-    assert text.count("\n| dip-vlm-s |") == 6 and "```sh\na\nb\nc\n```" in text
-    assert "The weakest point" in text and text.count("| `static-1f1b` |") == 2
-    for name in ("waves.svg", "shift.svg"):
-        assert xml.etree.ElementTree.parse(tmp_path / name).getroot().tag.endswith("svg")

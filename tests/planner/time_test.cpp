@@ -38,7 +38,7 @@ int questions(const Time& time) {
     return asked;
 }
 
-// For sizes from a small plan to thousands of GPUs, as docs/limits.md has it.
+// For sizes from a small plan to thousands of GPUs, as docs/thousands-of-gpus.md has it.
 std::string effort_table() {
     constexpr std::array<std::pair<std::size_t, std::size_t>, 9> rows{{{1'000, 1},
                                                                        {1'000, 16},
@@ -162,7 +162,7 @@ TEST_CASE("what a search was told comes again from its record, part by part") {
     CHECK(again(none).fraction(1).is_over());
 }
 
-TEST_CASE("a larger plan does less, and the page on limits says what") {
+TEST_CASE("a larger plan does less, and the page on thousands of GPUs says what") {
     const Effort small = effort_of(1'000, 1), large = effort_of(40'000, 128);
     CHECK((small.policy_first && small.full_bounds_first && small.keeps_order && small.perturbs_anyhow));
     CHECK(small.alternatives == usual_rule.most - 1);
@@ -171,7 +171,7 @@ TEST_CASE("a larger plan does less, and the page on limits says what") {
     CHECK((large.examined == 8 && large.perturbed == 2 && large.alternatives == 0 && large.finalists == 0));
     CHECK(!effort_of(50'001, 1).can_plan);
     CHECK(effort_of(40'000, 128, robust_rule).alternatives == 1);
-    std::ifstream page(testing::source_folder() / "docs/limits.md");
+    std::ifstream page(testing::source_folder() / "docs/thousands-of-gpus.md");
     std::stringstream text;
     text << page.rdbuf();
     CHECK_MESSAGE(text.str().find(effort_table()) != std::string::npos, effort_table());

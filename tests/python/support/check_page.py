@@ -11,10 +11,10 @@ from checkout import ROOT
 PAGE = ROOT / "docs/check.md"
 
 
-def table(binary, kind):
-    """The rows of rules or hazards as the page has them."""
-    done = subprocess.run([binary, "list", kind, "--json"], capture_output=True, text=True, check=True)
-    return ["| `{}` | {} |".format(row["name"], row["about"].replace("|", "\\|")) for row in json.loads(done.stdout)]
+def frameworks(binary):
+    """Names of the frameworks that have rules."""
+    done = subprocess.run([binary, "list", "rules", "--json"], capture_output=True, text=True, check=True)
+    return {row["name"].split("/")[0] for row in json.loads(done.stdout)}
 
 
 def examples(text):
@@ -31,17 +31,12 @@ def answer(binary, command):
 
 
 def renewed(binary, text):
-    """The page with the program's answers and tables of today."""
+    """The page with the program's answers of today."""
     def block(match):
         command = match.group(1)
         return f"```\n$ {command}\n{answer(binary, command.replace(chr(92) + chr(10), ' '))[0]}```"
 
-    text = re.sub(r"^```\n\$ (pipeweaver (?:[^\n]*\\\n)*[^\n]*)\n.*?^```", block, text, flags=re.MULTILINE | re.DOTALL)
-    for kind in ("rule", "hazard"):
-        rows = "\n".join(table(binary, kind + "s"))
-        text = re.sub(rf"(^\| {kind} \|[^\n]*\n\|---\|---\|\n)(?:[^\n]+\n)*",
-                      lambda head, rows=rows: head.group(1) + rows + "\n", text, flags=re.MULTILINE)
-    return text
+    return re.sub(r"^```\n\$ (pipeweaver (?:[^\n]*\\\n)*[^\n]*)\n.*?^```", block, text, flags=re.MULTILINE | re.DOTALL)
 
 
 if __name__ == "__main__":

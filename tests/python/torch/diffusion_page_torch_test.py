@@ -1,11 +1,13 @@
-"""docs/diffusion.md: its script trains plans on two processes, and on as many as a plan has GPUs."""
+"""docs/diffusion.md: examples/train_dit.py trains plans on two processes, and on as many as a plan has GPUs."""
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 
 import pytest
+from checkout import ROOT
 from getting_started import blocks, page_of
 from served import free_port
 
@@ -20,8 +22,7 @@ def folder(tmp_path_factory):
     (folder / "small-dit.json").write_text(model)
     (folder / "photos.jsonl").write_text("".join(
         f'{{"id":"{w}","text_tokens":0,"images":[{{"width":{w},"height":{h},"role":"target"}}]}}\n' for w, h in SIZES))
-    script, = blocks("python", PAGE)
-    (folder / "train.py").write_text(script)
+    shutil.copy(ROOT / "examples/train_dit.py", folder)
     return folder
 
 
@@ -30,14 +31,14 @@ def losses_of(pipeweaver, folder, tp, replicas):
     pipeweaver("plan", "--model", folder / "small-dit.json", "--cluster", f"h100-sxm:{gpus}", "--tp", tp, "--pp", "2",
                "--batch", folder / "photos.jsonl", "--max-rounds", "1", "--out", folder / f"planned-{gpus}")
     done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(gpus),
-                           "--master-port", str(free_port()), "train.py", f"planned-{gpus}"], cwd=folder,
+                           "--master-port", str(free_port()), "train_dit.py", f"planned-{gpus}"], cwd=folder,
                           env={**os.environ, "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"},
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr[-3000:]
     return [float(loss) for loss in re.findall(r"step \d: loss ([\d.]+)", done.stdout)]
 
 
-def test_the_script_of_the_page_trains_alike_on_two_processes_and_on_eight_with_groups(pipeweaver, folder):
+def test_the_script_trains_alike_on_two_processes_and_on_eight_with_groups(pipeweaver, folder):
     losses = losses_of(pipeweaver, folder, 1, 1)
     assert len(losses) == 3 and losses[2] < losses[0]
     assert losses_of(pipeweaver, folder, 2, 2) == pytest.approx(losses, abs=0.002)
