@@ -32,6 +32,9 @@ Bytes kept_besides(const Architecture& network, std::int64_t layer, std::int64_t
     if (!kept.gathers_again && split) bytes += 2 * gathered_inputs(network, layer) * others / tp;
     bytes += 2 * kept.masks * (split ? h / tp : h);
     if (!split) bytes += 8 * others / tp;
+    const bool delta =
+        workloads::block_parts(network, layer).linear && network.linear->kind == workloads::LinearKind::gated_delta;
+    if (delta && !kept.fused_linear_norm) bytes += 2 * positions * network.linear->values() / tp;
     return Bytes{bytes} + kept_gate(network, layer, positions, tp, recipe);
 }
 

@@ -9,6 +9,7 @@ namespace pipeweaver::emulator {
 
 /// What block `layer` keeps over m positions besides layer_activations(), per GPU, in bf16:
 ///   2 m F/t          a gate's activation in a kernel of its own (experts: 2 m (G + j f)/t)
+///   2 m V/t          a delta net's normed output, where its gate is a kernel of its own
 ///   2 m h (1 - 1/t)  each, the gathered inputs of the products for queries, keys, values and up
 ///   masks m h        each, dropout after attention and feed-forward; without sequence parallelism not divided
 ///   8 m h (1 - 1/t)  without sequence parallelism, inputs and outputs of two norms, which are then not divided;

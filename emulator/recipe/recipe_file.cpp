@@ -126,8 +126,9 @@ void read_word(const Json& object, std::string_view key, std::string_view yes, s
 }
 
 void read_kept(const Json& json, KeptBytes& kept) {
-    json.only_keys({"gate", "column_inputs", "logits", "logit_bytes", "mask_bytes"});
+    json.only_keys({"gate", "linear_norm", "column_inputs", "logits", "logit_bytes", "mask_bytes"});
     read_word(json, "gate", "fused", "separate", kept.fused_gate);
+    read_word(json, "linear_norm", "fused", "separate", kept.fused_linear_norm);
     read_word(json, "column_inputs", "gathered-again", "gathered", kept.gathers_again);
     read_word(json, "logits", "split", "whole", kept.split_logits);
     read_integer(json, "logit_bytes", 0, most_bytes_each, kept.logit);
@@ -284,6 +285,7 @@ std::string to_json(const Recipe& recipe) {
                            {"optimizer", recipe.state.optimizer},
                            {"whole", recipe.state.whole}};
     json["kept"] = {{"gate", recipe.kept.fused_gate ? "fused" : "separate"},
+                    {"linear_norm", recipe.kept.fused_linear_norm ? "fused" : "separate"},
                     {"column_inputs", recipe.kept.gathers_again ? "gathered-again" : "gathered"},
                     {"logits", recipe.kept.split_logits ? "split" : "whole"},
                     {"logit_bytes", recipe.kept.logit},

@@ -51,6 +51,18 @@ TEST_CASE("without sequence parallelism every GPU keeps inputs and outputs of no
           Bytes{8 * m * h * (tp - 1) / tp + 2 * m * h});
 }
 
+TEST_CASE("a delta net whose norm and gate are two kernels keeps what is between them, in its own layers alone") {
+    auto network = gated();
+    network.linear = workloads::LinearAttention{.key_heads = 4, .value_heads = 8, .key_dim = 128, .value_dim = 128};
+    network.layer_pattern = "LF";
+    const auto separate = parsed(R"(,"kept":{"linear_norm":"separate"})");
+    CHECK(kept_besides(network, 0, m, tp, separate) == Bytes{2 * m * 8 * 128 / tp});
+    CHECK(kept_besides(network, 1, m, tp, separate) == Bytes{});
+    CHECK(kept_besides(network, 0, m, tp, parsed("")) == Bytes{});
+    CHECK(kept_besides(gated(), 0, m, tp, separate) == Bytes{});
+    CHECK(parse_recipe(JsonDocument("r.json", to_json(separate))) == separate);
+}
+
 TEST_CASE("logits are as wide as the loss has them, and whole where they are not split") {
     const std::int64_t v = gated().vocab;
     CHECK(kept_logits(gated(), m, tp, parsed(R"(,"kept":{"logit_bytes":10})")) == Bytes{10 * m * v / tp});

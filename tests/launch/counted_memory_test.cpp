@@ -133,3 +133,18 @@ TEST_CASE("of global batches that grow the last counts, and the answer says so")
     CHECK(says(grows.assumed, "global batches grow from 16 to 64 samples by 16"));
     CHECK(of_model("llama3-8b", on_four_ranks + rotary + "--rampup-batch-size 15 7 100000").broken.at(0).id == "ramp");
 }
+
+TEST_CASE("Megatron Core keeps the normed outputs of delta nets, a recipe that is asked for says what it keeps") {
+    const std::string launch = on_four_ranks + rotary + "--cross-entropy-loss-fusion --cross-entropy-fusion-impl te";
+    launch::CheckAsked asked;
+    asked.said = launch::read_words(launch::Dialect::megatron_arguments, launch, "--args");
+    asked.cluster = "h200-sxm:8";
+    asked.model = "qwen3.5-27b-llm";
+    const auto own = launch::check(asked, in_order);
+    asked.recipe = "megatron-core";
+    const auto said = launch::check(asked, in_order);
+    REQUIRE(said.fit);
+    const auto& linear = *workloads::model("qwen3.5-27b-llm").modules[0].architecture.linear;
+    // Of one microbatch on the last rank, 12 of whose 16 layers are linear.
+    CHECK(last_of(own).activations - last_of(said).activations == Bytes{12 * 2 * 4096 * linear.values()});
+}
