@@ -12,7 +12,7 @@ namespace pipeweaver::frameworks {
 namespace {
 
 // Of byte-level models, and of Gemma 3, the largest of the models known here.
-constexpr Vocabulary any{256, 262'208, {}, "none known here has fewer or more"};
+constexpr Vocabulary any_at_all{256, 262'208, {}, "none known here has fewer or more"};
 
 constexpr Vocabulary llama2{32'000, 32'000, "Llama 2", "its config.json; the pieces of its tokenizer.model"};
 constexpr Vocabulary gpt2{50'257, 50'257, "GPT-2", "its config.json; Megatron-LM's MEGATRON_CONFIG_MAP"};
@@ -95,7 +95,7 @@ std::optional<Vocabulary> vocabulary_of(const SaidTokenizer& said) {
         std::find_if(of_types.begin(), of_types.end(), [&](const OfType& one) { return one.type == said.type; });
     const bool own_file =
         !said.vocabulary_file.empty() && lowered(said.vocabulary_file).find("gpt2") == std::string::npos;
-    if (found == of_types.end() || (own_file && said.type == "GPT2BPETokenizer")) return any;
+    if (found == of_types.end() || (own_file && said.type == "GPT2BPETokenizer")) return any_at_all;
     return found->vocabulary;
 }
 
