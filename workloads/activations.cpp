@@ -82,7 +82,8 @@ Bytes adapter_activations(const Architecture& network, std::int64_t layer, const
     const std::int64_t of_matrix = 2 * positions * adapters.rank;
     const Bytes sum{of_matrix * adapted_matrices(network, layer, adapters)};
     if (expert_adapter_parameters(network, layer, adapters) == 0) return sum;
-    const std::int64_t matrices = (adapters.up ? 1 : 0) + (adapters.down ? 1 : 0);
+    const std::int64_t up = network.gated && adapters.apart ? 2 : 1;
+    const std::int64_t matrices = (adapters.up ? up : 0) + (adapters.down ? 1 : 0);
     return sum + Bytes{of_matrix * matrices * network.moe->top_k / tp};
 }
 

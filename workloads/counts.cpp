@@ -3,6 +3,7 @@
 #include "pipeweaver/base/assert.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <vector>
 
 namespace pipeweaver::workloads {
@@ -207,23 +208,32 @@ struct Adapted {
     bool by_columns;  // split by its columns, else by its rows
 };
 
+// Matrices of the same rows, as one or each by itself.
+void add_columns(const std::vector<std::int64_t>& columns, std::int64_t rows, bool apart, std::vector<Adapted>& all) {
+    if (!apart) return all.push_back({rows, std::accumulate(columns.begin(), columns.end(), std::int64_t{0}), true});
+    for (const std::int64_t one : columns) all.push_back({rows, one, true});
+}
+
 std::vector<Adapted> adapted(const Architecture& a, std::int64_t layer, const Adapters& adapters) {
     const BlockParts parts = block_parts(a, layer);
     const std::int64_t queries = a.heads * a.head_dim, keys = is_cross_layer(a, layer) ? 0 : a.kv_heads * a.head_dim;
     const std::int64_t gates = a.attention.output_gate ? queries : 0;
-    const std::int64_t attention_in = parts.linear ? a.linear->columns() : queries + gates + 2 * keys;
     const std::int64_t attention_out = parts.linear ? a.linear->values() : queries;
     const std::int64_t ffn = parts.experts ? a.moe->shared_ffn : parts.dense ? a.ffn : 0;
     std::vector<Adapted> all;
     if (parts.attention || parts.linear) {
-        if (adapters.qkv) all.push_back({a.hidden, attention_in, true});
+        std::vector<std::int64_t> columns{queries + gates};
+        if (keys > 0) columns.insert(columns.end(), 2, keys);
+        if (parts.linear) columns = {a.linear->convolved(), a.linear->columns() - a.linear->convolved()};
+        if (adapters.qkv) add_columns(columns, a.hidden, adapters.apart, all);
         if (adapters.output) all.push_back({attention_out, a.hidden, false});
     }
     if (has_cross_beside_self(a)) {
         if (adapters.qkv) all.push_back({a.hidden, queries, true});
         if (adapters.output) all.push_back({queries, a.hidden, false});
     }
-    if (ffn > 0 && adapters.up) all.push_back({a.hidden, (a.gated ? 2 : 1) * ffn, true});
+    const std::vector<std::int64_t> up(a.gated ? 2 : 1, ffn);
+    if (ffn > 0 && adapters.up) add_columns(up, a.hidden, adapters.apart, all);
     if (ffn > 0 && adapters.down) all.push_back({ffn, a.hidden, false});
     return all;
 }
@@ -242,7 +252,8 @@ LayerParameterParts adapter_parameters(const Architecture& a, std::int64_t layer
 std::int64_t expert_adapter_parameters(const Architecture& a, std::int64_t layer, const Adapters& adapters) {
     if (adapters.experts == ExpertAdapters::none || !is_moe_layer(a, layer)) return 0;
     const std::int64_t ffn = a.moe->expert_ffn, wide = (a.gated ? 2 : 1) * ffn;
-    return adapters.rank * ((adapters.up ? a.hidden + wide : 0) + (adapters.down ? ffn + a.hidden : 0));
+    const std::int64_t rows = (a.gated && adapters.apart ? 2 : 1) * a.hidden;
+    return adapters.rank * ((adapters.up ? rows + wide : 0) + (adapters.down ? ffn + a.hidden : 0));
 }
 
 std::int64_t adapted_matrices(const Architecture& a, std::int64_t layer, const Adapters& adapters) {

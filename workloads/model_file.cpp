@@ -42,10 +42,11 @@ ExpertAdapters parse_expert_adapters(const Json& json, const Architecture& netwo
 }
 
 Adapters parse_adapters(const Json& json, const Architecture& network) {
-    json.only_keys({"rank", "on", "experts"});
+    json.only_keys({"rank", "on", "experts", "apart"});
     check_adapted(json, network);
     Adapters adapters;
     adapters.rank = json.at("rank").integer(1, 100'000);
+    adapters.apart = boolean_or(json, "apart", false);
     if (const auto experts = json.find("experts")) adapters.experts = parse_expert_adapters(*experts, network);
     const auto on = json.find("on");
     if (!on) return adapters;

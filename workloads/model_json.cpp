@@ -29,6 +29,7 @@ Object module_json(const Module& module) {
     if (adapters.down) on.push_back("down");
     json["adapters"] = {{"rank", adapters.rank}, {"on", on}};
     if (adapters.experts != ExpertAdapters::none) json["adapters"]["experts"] = name_of(adapters.experts);
+    if (adapters.apart) json["adapters"]["apart"] = true;
     return json;
 }
 

@@ -30,7 +30,7 @@ bool is_all(const std::string& name) { return name == "all-linear" || name == "a
 // Where no rank is said, ms-swift's.
 Adapters adapters_of(const Tuning& tuning, std::vector<Doubt>& doubts) {
     constexpr std::int64_t usual_rank = 8;
-    Adapters adapters{.rank = tuning.rank.value_or(usual_rank)};
+    Adapters adapters{.rank = tuning.rank.value_or(usual_rank), .apart = tuning.apart};
     const auto& said = tuning.targets;
     if (said.empty() || std::any_of(said.begin(), said.end(), is_all)) return adapters;
     adapters.qkv = adapters.output = adapters.up = adapters.down = false;
@@ -110,6 +110,7 @@ Tuning tuning_of(const ShardedLaunch& l) {
     tuning.freeze_language = l.freeze_language && !(own_ranks && l.lora_rank.value_or(0) > 0);
     tuning.freeze_tower = l.freeze_tower && !(own_ranks && *l.tower_lora_rank > 0);
     // PEFT 0.18 tuners_utils.py: all-linear are torch.nn.Linear; LLaMA-Factory model/model_utils/misc.py the same.
+    tuning.apart = true;
     tuning.experts_doubt =
         "each routed expert has adapters, as long as experts are linear layers (transformers 4, not 5)";
     tuning.freeze_projector = l.freeze_projector || (own_ranks && !l.lora_leaves_others);

@@ -21,6 +21,7 @@ struct Tuning {
     std::optional<std::int64_t> tower_rank{};  ///< of encoders; none: as the language model's; 0: no adapters
     bool leaves_others = false;                ///< modules without adapters are trained unless they are frozen
     workloads::ExpertAdapters experts = workloads::ExpertAdapters::each;  ///< what routed ones have
+    bool apart = false;           ///< queries, keys, values, gate and up are modules of their own
     std::string experts_doubt{};  ///< why they may have none; empty: they have them
     bool freeze_language = false, freeze_tower = false, freeze_projector = false;
     std::string says_tuner{}, says_targets{}, says_frozen{};  ///< the settings, as a user writes them

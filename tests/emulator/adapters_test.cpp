@@ -194,3 +194,19 @@ TEST_CASE("routed experts have a pair each or one together, which all that reach
     CHECK(own(workloads::ExpertAdapters::together) == rank * (2 * hidden + 3 * 512));
     CHECK(own(workloads::ExpertAdapters::none) == 0);
 }
+
+TEST_CASE("adapters apart have rows of their own for queries, keys and values, and for gate and up") {
+    auto of = network();
+    of.moe = workloads::MixtureOfExperts{.moe_layers = 1, .every = 1, .experts = 16, .top_k = 2, .expert_ffn = 512};
+    const workloads::Adapters together{.rank = rank, .experts = workloads::ExpertAdapters::each};
+    auto apart = together;
+    apart.apart = true;
+    REQUIRE(of.gated);
+    CHECK(workloads::adapted_matrices(of, 1, together) == 4);
+    CHECK(workloads::adapted_matrices(of, 1, apart) == 7);
+    const auto one = workloads::adapter_parameters(of, 1, together), each = workloads::adapter_parameters(of, 1, apart);
+    CHECK(each.split == one.split);
+    CHECK(each.copied == one.copied + rank * 3 * hidden);
+    CHECK(workloads::expert_adapter_parameters(of, 0, apart) ==
+          workloads::expert_adapter_parameters(of, 0, together) + rank * hidden);
+}

@@ -173,6 +173,7 @@ struct Adapters {
     bool output = true;  ///< out of it
     bool up = true, down = true;
     ExpertAdapters experts = ExpertAdapters::none;  ///< of their up and down, where these have any
+    bool apart = false;  ///< what is projected together has a pair for each part, as in PEFT on Hugging Face's modules
 
     friend bool operator==(const Adapters&, const Adapters&) = default;
 };
