@@ -148,6 +148,8 @@ Rows recompute_rows() {
 Rows batch_rows() {
     return {{"micro-batch-size", "train.micro_batch_size", &L::micro_batch},
             {"global-batch-size", "train.global_batch_size", &L::global_batch},
+            {"decrease-batch-size-if-needed", "train.decrease_batch_size_if_needed", &L::rounds_batch},
+            {"train-iters", "train.train_iters", &L::train_iters, {}, true, 0},
             {"rampup-batch-size", "train.rampup_batch_size", &L::said_ramp},
             {"bf16", "model.bf16", &L::bf16},
             {"fp16", "model.fp16", &L::fp16},

@@ -163,6 +163,11 @@ Why experts_divide(const L& l, std::int64_t) {
     return fmt::format("{} experts, {} groups", *l.experts, l.ep);
 }
 
+Why ramp_samples(const L& l, std::int64_t) {
+    if (l.said_ramp.empty() || l.train_iters.value_or(0) == 0) return std::nullopt;
+    return fmt::format("{} iterations are said", *l.train_iters);
+}
+
 Why mtp_positions(const L& l, std::int64_t) {
     const std::string kind = l.rotary ? "rope" : !l.positions.empty() ? l.positions : "learned_absolute";
     if (l.positions.empty() && l.is_named) return std::nullopt;
@@ -266,6 +271,8 @@ std::span<const MegatronRule> argument_rules() {
         MegatronRule{"one-activation", "--swiglu goes without --squared-relu and --quick-geglu",
                      "megatron/training/arguments.py core_transformer_config_from_args", Phase::arguments,
                      one_activation},
+        MegatronRule{"ramp-samples", "--rampup-batch-size goes with --train-samples, not with --train-iters", file,
+                     Phase::arguments, ramp_samples},
     };
     return rules;
 }

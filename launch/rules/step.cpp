@@ -46,7 +46,7 @@ Why ramp(const L& l, std::int64_t gpus) {
     if (first <= 0 || by <= 0 || first >= last || (last - first) % by != 0)
         return fmt::format("{} grows by {} to {}", first, by, last);
     const std::int64_t together = l.micro_batch.value_or(1) * l.dp(gpus);
-    if (together > 0 && (first % together != 0 || by % together != 0))
+    if (together > 0 && !l.rounds_batch && (first % together != 0 || by % together != 0))
         return fmt::format("{} and {} samples, {} in a microbatch x {} replicas", first, by, l.micro_batch.value_or(1),
                            l.dp(gpus));
     if (l.vpp && together > 0 && first / together < *l.group_size)

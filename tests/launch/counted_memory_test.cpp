@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 using namespace pipeweaver;
 
@@ -147,4 +148,13 @@ TEST_CASE("Megatron Core keeps the normed outputs of delta nets, a recipe that i
     const auto& linear = *workloads::model("qwen3.5-27b-llm").modules[0].architecture.linear;
     // Of one microbatch on the last rank, 12 of whose 16 layers are linear.
     CHECK(last_of(own).activations - last_of(said).activations == Bytes{12 * 2 * 4096 * linear.values()});
+}
+
+TEST_CASE("a global batch that is rounded down to whole microbatches constructs") {
+    const std::string odd = on_four_ranks + rotary + "--global-batch-size 65 ";
+    CHECK(of_model("llama3-8b", odd).broken.at(0).id == "global-batch");
+    const auto rounded = of_model("llama3-8b", odd + "--decrease-batch-size-if-needed");
+    CHECK(rounded.constructs());
+    CHECK(rounded.degrees.back() == std::pair<std::string, std::int64_t>("microbatches", 32));
+    CHECK_FALSE(of_model("llama3-8b", odd + "--decrease-batch-size-if-needed --micro-batch-size 40").constructs());
 }

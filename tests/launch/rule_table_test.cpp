@@ -158,6 +158,10 @@ const std::vector<Row<M>> of_arguments{
      [](M& l) { with(l, &M::tp_comm_overlap).sequence_parallel = false; }},
     {"experts-by-ep", "--num-experts is not said", [](M& l) { l.ep = 2; }},
     {"experts-by-ep", "8 experts, 3 groups", [](M& l) { experts(l).ep = 3; }},
+    {"ramp-samples", "1000 iterations are said",
+     [](M& l) {
+         ramped(l, {16, 16, 100}).train_iters = 1000;
+     }},
     {"mtp-positions", "--position-embedding-type is learned_absolute", [](M& l) { mtp(l, 1).rotary = false; }},
     {"latent-groups", "both are said", [](M& l) { l.latent_attention = l.grouped_query = true; }},
     {"one-activation", "--swiglu and --squared-relu", [](M& l) { l.swiglu = l.squared_relu = true; }},

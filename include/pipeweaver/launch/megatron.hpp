@@ -96,9 +96,10 @@ struct MegatronLaunch {
 
     // The step.
     Number micro_batch{}, global_batch{};
+    bool rounds_batch = false;  ///< --decrease-batch-size-if-needed: down to whole microbatches
+    Number train_iters{};
     std::vector<std::string> said_ramp{};  ///< --rampup-batch-size
-    std::vector<std::int64_t>
-        ramp{};  ///< the same in numbers: first global batch, what is added, samples till the last
+    std::vector<std::int64_t> ramp{};      ///< the same: first global batch, what is added, samples till the last
     bool bf16 = false, fp16 = false;
     std::string fp8{};
     bool distributed_optimizer = false, overlap_grads = false, overlap_params = false;
