@@ -68,6 +68,23 @@ TEST_CASE("a frozen module may have adapters, on all projections or on some") {
     CHECK(problem(adapted("{\"rank\":4,\"on\":[]}")) == "m.json: modules[0].adapters.on: is empty");
 }
 
+TEST_CASE("adapters of routed experts, adapters apart and multi-token prediction are read as they are written") {
+    Model model = workloads::model("qwen3-30b-a3b");
+    auto& module = model.modules[0];
+    module.trainable = false;
+    for (const auto experts : {ExpertAdapters::none, ExpertAdapters::each, ExpertAdapters::together}) {
+        module.adapters = Adapters{.rank = 8, .experts = experts, .apart = experts == ExpertAdapters::each};
+        CHECK(parse_model(JsonDocument("m.json", to_json(model))).modules[0].adapters == module.adapters);
+    }
+    module.architecture.predicted_layers = 2;
+    const Model again = parse_model(JsonDocument("m.json", to_json(model)));
+    CHECK(again.modules[0].architecture.predicted_layers == 2);
+    CHECK(to_json(again) == to_json(model));
+    CHECK(problem(with("\"architecture\":\"llama3-8b\"",
+                       "\"architecture\":\"llama3-8b\",\"adapters\":{\"rank\":4,\"experts\":\"each\"}")) ==
+          "m.json: modules[0].adapters.experts: a network without experts has none");
+}
+
 TEST_CASE("unknown names in a model file are refused with the nearest") {
     CHECK(problem(with("\"unit\"", "\"units\"")) == "m.json: modules[0]: unknown key 'units'; did you mean 'unit'?");
     CHECK(problem(with("\"llama3-8b\"", "\"llama3-9b\"")) ==
