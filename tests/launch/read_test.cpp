@@ -179,6 +179,21 @@ TEST_CASE("arguments that nobody gives are none: defaults count, and loops over 
     CHECK(launch::read_megatron(said).tp == 2);
 }
 
+TEST_CASE("a function runs where it is called, with what it is given, and without a call as it stands") {
+    const std::string body =
+        "() {\n  local tp=$1\n  if [ -n \"$2\" ]; then\n    PP=${2}\n  fi\n  python t.py --num-layers 8 "
+        "--tensor-model-parallel-size $tp --pipeline-model-parallel-size $PP \"${@}\"\n}\n";
+    CHECK(script("PP=1\nrun" + body + "run 4 2\n").tp == 4);
+    CHECK(script("PP=1\nrun" + body + "run 4 2\n").pp == 2);
+    CHECK(script("function run" + body + "if ! run 2 4; then exit 1; fi\n").pp == 4);
+    CHECK(script("log() { echo \"$1\"; }\nPP=1\nlog a; run () {\n" + body.substr(5) + "run 4 2 2>&1 | tee log\n").tp ==
+          4);
+    CHECK(script("T=2\nrun() {\n  python t.py --num-layers 8 --tensor-model-parallel-size $T\n}\n").tp == 2);
+    CHECK(script("read -r -d '' INNER <<'EOF' || true\npython t.py --num-layers 8 --tensor-model-parallel-size $T\n"
+                 "EOF\nsrun bash -c \"export T=4; ${INNER}\"\n")
+              .tp == 4);
+}
+
 TEST_CASE("Slurm's directives say the script's GPUs") {
     const auto gpus = [](const std::string& text) {
         return launch::read_script(text + " pretrain_gpt.py --num-layers 8\n", "a.sh").gpus;

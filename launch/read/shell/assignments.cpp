@@ -136,6 +136,8 @@ std::size_t Reader::arguments() const {
 // "shift 2": $3 is $1 then.
 void Reader::shift(const std::vector<Word>& words) {
     const std::size_t count = arguments();
+    variables_.erase("@");
+    variables_.erase("*");
     const std::size_t by = words.size() > 1 && words[1].text.size() == 1 ? std::size_t(words[1].text[0] - '0') : 1;
     for (std::size_t i = 1; i <= count; ++i) {
         const auto next = variables_.find(std::to_string(i + by));

@@ -72,6 +72,7 @@ Reader::Reader(std::string_view text, std::string name, const Variables& given) 
 Script Reader::read() {
     take_directives();
     while (at_ < text_.size()) command();
+    run_uncalled();
     find_names();
     require_names();
     for (const auto& [variable, value] : variables_)
@@ -84,6 +85,7 @@ Script Reader::read() {
 Script Reader::with(const Variables& variables) {
     for (const auto& [variable, value] : variables) variables_.try_emplace(variable, Variable{{{value, 0, {}, true}}});
     while (at_ < text_.size()) command();
+    run_uncalled();
     return std::move(script_);
 }
 
@@ -128,6 +130,7 @@ void Reader::command() {
             continue;
         }
         auto more = word();
+        if (words.empty() && function(more)) return;
         if (words.empty() && more.size() == 1) assigns = sets_variables(more.front().text);
         if (words.empty()) branches_.follow(more);
         if (words.size() == 2 && words.front().text == "case" && more.size() == 1 && more.front().text == "in")
@@ -140,6 +143,8 @@ void Reader::command() {
     if (!words.empty() || assigned) guard(words);
     if (at_ < text_.size()) separators_ += next();
     end_arm();
+    for (HereDocument& one : documents_)
+        if (one.words.empty() && !skipped) one.words = words;
     if (!documents_.empty() && !separators_.empty() && separators_.back() == '\n')
         read_documents(skipped ? std::vector<Word>{} : words);
     if (words.empty() || skipped) return;
@@ -151,7 +156,7 @@ void Reader::command() {
 void Reader::take(std::vector<Word> words) {
     const std::string& first = words.front().text;
     if (first == "shift") return shift(words);
-    if (run_document(words)) return;
+    if (run_document(words) || call(words)) return;
     if ((first == "source" || first == ".") && words.size() > 1 && words[1].unknown.empty()) return source(words[1]);
     script_.commands.push_back(std::move(words));
 }
@@ -175,7 +180,9 @@ void Reader::run_text(std::string_view text, const std::string& name, std::size_
     inner.variables_ = std::move(variables_);
     inner.fixed_ = fixed_;
     inner.nested_ = nested_ + 1;
+    inner.calls_ = calls_;
     inner.script_.documents = std::move(script_.documents);
+    inner.functions_ = std::move(functions_);
     inner.put_own_name();
     inner.take_directives();
     while (inner.at_ < inner.text_.size()) inner.command();
@@ -183,6 +190,8 @@ void Reader::run_text(std::string_view text, const std::string& name, std::size_
     has_.merge(inner.has_);
     variables_ = std::move(inner.variables_);
     script_.documents = std::move(inner.script_.documents);
+    functions_ = std::move(inner.functions_);
+    calls_ = inner.calls_;
     put_own_name();
     auto& commands = inner.script_.commands;
     script_.commands.insert(script_.commands.end(), std::make_move_iterator(commands.begin()),

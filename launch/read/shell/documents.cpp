@@ -55,10 +55,10 @@ void Reader::open_document() {
     if (peek() == '-') next();
     skip();
     const auto tag = word();
-    documents_.push_back({tag.empty() ? std::string() : tag.front().text, !tag.empty() && tag.front().quoted});
+    documents_.push_back({tag.empty() ? std::string() : tag.front().text, !tag.empty() && tag.front().quoted, {}});
 }
 
-// Those of the line that ended, whose last command has these words.
+// Those of the line that ended, whose last command has these words: what `cat` prints may go into it.
 void Reader::read_documents(const std::vector<Word>& words) {
     for (const HereDocument& one : std::exchange(documents_, {})) {
         std::string text;
@@ -69,7 +69,9 @@ void Reader::read_documents(const std::vector<Word>& words) {
             if (parted_at_blanks(line) == std::vector<std::string>{one.end}) break;
             text += line + "\n";
         }
-        if (!words.empty()) take_document(words, text, one.is_plain);
+        const bool prints = !one.words.empty() && one.words.front().text == "cat" && file_written(one.words).empty();
+        const std::vector<Word>& given = prints ? words : one.words;
+        if (!given.empty()) take_document(given, text, one.is_plain);
     }
 }
 
@@ -77,11 +79,14 @@ void Reader::take_document(const std::vector<Word>& words, const std::string& te
     const std::string file = file_written(words);
     const bool is_script = file.empty() && nested_ < most_nested &&
                            std::any_of(words.begin(), words.end(), [](const Word& one) { return is_shell(one.text); });
-    if (file.empty() && !is_script) return;
+    const bool is_value = words.front().text == "read" && words.size() > 1;
+    if (file.empty() && !is_script && !is_value) return;
     Reader inner(text, name_, {});
     inner.variables_ = variables_;
     std::string put_in = is_plain ? text : inner.expanded().text;
-    if (is_script)
+    if (is_value)
+        set_plain(words.back().text, put_in);
+    else if (is_script)
         run_text(put_in, name_, line_ - static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) - 1);
     else
         script_.documents[file] = std::move(put_in);

@@ -1,8 +1,8 @@
 // Reads a bash script as far as a launch needs it: words with quotes, comments and continued lines; variables and
 // arrays that are set to plain text; whole numbers worked out. What a shell would run is not run.
 //
-// Commands lie in commands.cpp, what sets variables in assignments.cpp, words in words_of_shell.cpp, and what is put in
-// for variables and commands in expansions.cpp.
+// Commands lie in commands.cpp, functions in functions.cpp, here-documents in documents.cpp, what sets variables in
+// assignments.cpp, words in words_of_shell.cpp, and what is put in for variables and commands in expansions.cpp.
 #pragma once
 
 #include "launch/read/script.hpp"
@@ -45,7 +45,15 @@ private:
     // "<<END": the text follows on the next lines.
     struct HereDocument {
         std::string end;
-        bool is_plain = false;  // nothing is put in for variables
+        bool is_plain = false;      // nothing is put in for variables
+        std::vector<Word> words{};  // of the command that it is given
+    };
+
+    // "name() { ... }"
+    struct Function {
+        std::string body;
+        std::size_t line = 1;
+        bool called = false;
     };
 
     // Letters
@@ -63,6 +71,9 @@ private:
     void run_text(std::string_view text, const std::string& name, std::size_t line);
     bool run_document(const std::vector<Word>& words);
     void take_directives();
+    bool function(const std::vector<Word>& words);
+    bool call(const std::vector<Word>& words);
+    void run_uncalled();
     void put_own_name();
     void find_names();
     void require_names() const;
@@ -94,6 +105,7 @@ private:
     void put(const std::string& name, const std::string& whole, bool quoted, bool each);
     void put_text(const std::string& text, bool quoted, bool has_unknown);
     void put_unknown(const std::string& what);
+    void put_arguments();
     Word expanded();
     void braces(bool quoted);
     bool put_part(const std::string& name, const std::string& rest, bool quoted);
@@ -102,7 +114,7 @@ private:
     bool put_printed(const std::string& text, bool quoted);
     void arithmetic();
 
-    static constexpr int most_nested = 8;
+    static constexpr int most_nested = 8, most_calls = 1000;
 
     std::string_view text_;
     std::string name_;
@@ -110,13 +122,15 @@ private:
     Branches branches_;
     std::string separators_;  // what ended each command
     bool guarded_ = false;    // the command at hand never runs: what it stands behind with && or || says so
-    int nested_ = 0;          // files that led here
+    int nested_ = 0;          // files and functions that led here
+    int calls_ = 0;           // of functions, so far
     bool whole_ = false;
     bool empty_list_ = false;  // within these quotes an array without items was put in
     std::map<std::string, Variable> variables_;
     std::set<std::string> fixed_, has_;  // given by the caller, and those of them that the script has
     std::vector<Word> fields_;
     std::vector<HereDocument> documents_;  // begun on this line
+    std::map<std::string, Function> functions_;
     Script script_;
 };
 

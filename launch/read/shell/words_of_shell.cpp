@@ -88,7 +88,19 @@ void Reader::expansion(bool quoted) {
         put(name, "$" + name, quoted, false);
 }
 
+// "$@" where arguments are known: all of them, as an array.
+void Reader::put_arguments() {
+    Variable all{{}, true};
+    for (std::size_t i = 1; i <= arguments(); ++i) {
+        const auto& items = variables_[std::to_string(i)].items;
+        all.items.insert(all.items.end(), items.begin(), items.end());
+    }
+    variables_["@"] = variables_["*"] = std::move(all);
+}
+
 void Reader::put(const std::string& name, const std::string& whole, bool quoted, bool each) {
+    const bool is_all = (name == "@" || name == "*") && arguments() > 0;
+    if (is_all) put_arguments();
     const auto found = variables_.find(name);
     if (found == variables_.end()) return put_unknown(whole);
     if (const auto branch = script_.in_branches.find(name); branch != script_.in_branches.end()) {
