@@ -31,6 +31,7 @@ Entry bridge() {
             .source =
                 "NVIDIA-NeMo/Megatron-Bridge 067f987d: training/mixed_precision.py, recipes/, models/gpt_provider.py",
             .recipes = {"{recipe}", "{recipe-name}", "{recipe_name}"},
+            .recipe_framework = "megatron-core:0.20.0",  // 0.6.0 comes with a commit behind core_v0.18
             .builds = "megatron-bridge"};
 }
 

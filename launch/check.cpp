@@ -27,6 +27,7 @@ const Framework& framework_of(const CheckAsked& asked) {
     const Dialect dialect = of_rules(asked.said.dialect);
     const std::string_view own = asked.said.entry == nullptr ? std::string_view() : asked.said.entry->framework;
     const auto& all = frameworks();
+    if (asked.framework.empty() && !asked.said.framework.empty()) return framework_called(asked.said.framework);
     if (asked.framework.empty())
         return *std::find_if(all.begin(), all.end(), [&](const Framework& one) {
             return one.dialect == dialect && (own.empty() || one.name == own);
@@ -173,6 +174,18 @@ void decide_construction(const CheckAsked& asked, const MegatronLaunch* launch, 
     decide(verdict, std::move(open), checked);
 }
 
+// Whether nobody says which version runs, and another one constructs it.
+bool rests_on_version(const CheckAsked& asked, const MegatronLaunch& launch, Checked& checked) {
+    if (!asked.framework.empty() || !asked.said.framework.empty()) return false;
+    const Framework* const other = version_that_constructs(launch, checked.gpus, *checked.framework);
+    if (other == nullptr) return false;
+    decide(Verdict::undecided,
+           {{"--framework", fmt::format("{} constructs it, {} does not", other->text(), checked.framework->text()),
+             "name the version that runs"}},
+           checked);
+    return true;
+}
+
 // Microbatches hold what samples have where nothing fills them, and the launch's data is not at hand.
 std::vector<Open> shorter_samples(const CheckAsked& asked) {
     if (asked.said.entry == nullptr || asked.said.entry->packs.empty() || !asked.dataset.empty() ||
@@ -292,6 +305,7 @@ Checked check_megatron(const CheckAsked& asked, const Executor& execute) {
     checked.broken = broken_rules(launch, checked.gpus, *checked.framework);
     add_degrees(all, checked);
     if (!checked.constructs()) {
+        if (rests_on_version(asked, launch, checked)) return checked;
         decide_construction(asked, &all, megatron_with(asked, launch, by_name, checked), checked);
         return checked;
     }
@@ -373,25 +387,10 @@ CheckAsked with_named_model(CheckAsked asked) {
     return asked;
 }
 
-// "${TP:-}" is TP; empty: it is no variable.
-std::string variable_in(const std::string& variable) {
-    const std::size_t begin = variable.find_first_not_of("${");
-    if (begin == std::string::npos || variable[begin] == '(') return {};
-    constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
-    return variable.substr(begin, variable.find_first_not_of(letters, begin) - begin);
-}
-
-// Values that a script leaves to its caller: nothing is said without them.
+// Without what a script leaves to its caller nothing is said.
 Checked undecided_by_unset(const CheckAsked& asked) {
     Checked checked = begun(asked);
-    std::vector<Open> open;
-    for (const Unset& one : asked.said.unset) {
-        const std::string name = variable_in(one.variable);
-        open.push_back({one.setting,
-                        fmt::format("{} has '{}', which it sets to no plain text", one.where, one.variable),
-                        fmt::format("say it with --set {}=VALUE", name.empty() ? "NAME" : name)});
-    }
-    decide(Verdict::undecided, std::move(open), checked);
+    decide(Verdict::undecided, open_of(asked.said.unset), checked);
     return checked;
 }
 

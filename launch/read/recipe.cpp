@@ -135,6 +135,7 @@ void put_recipe(const std::vector<Word>& words, SaidLaunch& said) {
     const frameworks::Recipe& recipe = named->recipe;
     said.named = fmt::format("{} '{}'", said.entry->names, named->name);
     said.knows_named = true;
+    said.framework = said.entry->recipe_framework;
     said.notes.push_back(
         fmt::format("{} is as {} has it, where the launch says nothing else", said.named, recipe.package));
     if (last_value(said.settings, "model.num_layers").empty()) said.named_model = recipe.model;

@@ -108,6 +108,15 @@ std::vector<BrokenRule> broken_rules(const MegatronLaunch& launch, std::int64_t 
     return broken;
 }
 
+const Framework* version_that_constructs(const MegatronLaunch& launch, std::int64_t gpus, const Framework& other_than) {
+    const auto& all = frameworks();
+    const auto found = std::find_if(all.begin(), all.end(), [&](const Framework& one) {
+        return one.name == other_than.name && one.version != other_than.version &&
+               broken_rules(launch, gpus, one).empty();
+    });
+    return found == all.end() ? nullptr : &*found;
+}
+
 std::vector<BrokenRule> broken_rules(const TitanLaunch& launch, std::int64_t gpus, const Framework& framework) {
     std::vector<BrokenRule> broken;
     for (const Phase phase : phases) {

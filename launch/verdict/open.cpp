@@ -48,6 +48,14 @@ constexpr std::array set_by_others{
     SetElsewhere{Dialect::sharded_settings, "use_peft", Effect::less},
 };
 
+// "${TP:-}" is TP; empty: it is no variable.
+std::string variable_in(const std::string& variable) {
+    const std::size_t begin = variable.find_first_not_of("${");
+    if (begin == std::string::npos || variable[begin] == '(') return {};
+    constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+    return variable.substr(begin, variable.find_first_not_of(letters, begin) - begin);
+}
+
 }  // namespace
 
 std::vector<Open> not_modelled(const SaidLaunch& said, const frameworks::NamedModel& model) {
@@ -77,6 +85,17 @@ std::vector<Open> open_of(const std::vector<Doubt>& doubts) {
     std::vector<Open> open;
     for (const Doubt& one : doubts)
         if (!one.setting.empty()) open.push_back({one.setting, one.phrase, {}, one.effect});
+    return open;
+}
+
+std::vector<Open> open_of(const std::vector<Unset>& unset) {
+    std::vector<Open> open;
+    for (const Unset& one : unset) {
+        const std::string name = variable_in(one.variable);
+        open.push_back({one.setting,
+                        fmt::format("{} has '{}', which it sets to no plain text", one.where, one.variable),
+                        fmt::format("say it with --set {}=VALUE", name.empty() ? "NAME" : name)});
+    }
     return open;
 }
 

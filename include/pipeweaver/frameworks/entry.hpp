@@ -61,6 +61,7 @@ struct Entry {
     std::vector<std::string_view> refused_by{};  ///< variables that make another trainer of it, which is not read
     /// How the name of a recipe is made of flags and, in capital letters, variables: "{model}_{mode}_config".
     std::vector<std::string_view> recipes{};
+    std::string_view recipe_framework{};  ///< whose rules are nearest to what runs the recipes that are known
     std::vector<std::pair<std::string_view, std::string_view>> recipe_words{};  ///< what is called otherwise in it
     std::vector<std::pair<std::string_view, std::string_view>> flags{};  ///< of the program, and the settings they say
     std::string_view builds{};  ///< whose encoders it has, of built_encoders(); empty: not known

@@ -57,6 +57,10 @@ struct BrokenRule {
 [[nodiscard]] std::vector<BrokenRule> broken_rules(const MegatronLaunch& launch, std::int64_t gpus,
                                                    const Framework& framework);
 
+/// Another version of the framework, which constructs the launch; null: none does. Throws as above.
+[[nodiscard]] const Framework* version_that_constructs(const MegatronLaunch& launch, std::int64_t gpus,
+                                                       const Framework& other_than);
+
 /// The same; `layers`, heads and experts of the model are in the launch. Pre: they are.
 [[nodiscard]] std::vector<BrokenRule> broken_rules(const TitanLaunch& launch, std::int64_t gpus,
                                                    const Framework& framework);

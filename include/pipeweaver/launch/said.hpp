@@ -54,6 +54,7 @@ struct SaidLaunch {
     std::string not_at_hand{};  ///< of `notes`, the first of a file that the script sources and that is not there
     const frameworks::Entry* entry = nullptr;  ///< what the command starts; null: a program without a row
     std::string named{};         ///< what sets all that is not said: "recipe 'x'"; empty: nothing, defaults count
+    std::string framework{};     ///< whose rules count, with its version, where it follows from what is said
     bool knows_named = false;    ///< what it sets is among the settings, in front
     std::string named_model{};   ///< the model that the launch names, as it does; empty: none
     std::int64_t gpus = 0;       ///< that its launcher starts processes on; 0: not said in plain numbers

@@ -68,6 +68,9 @@ struct MemoryError {
 /// Of the doubts of a fit those whose setting is said.
 [[nodiscard]] std::vector<Open> open_of(const std::vector<Doubt>& doubts);
 
+/// What a script leaves to its caller.
+[[nodiscard]] std::vector<Open> open_of(const std::vector<Unset>& unset);
+
 /// What `said.named` may set. Pre: it is not empty.
 [[nodiscard]] Open set_elsewhere(const SaidLaunch& said, const std::string& setting, frameworks::Effect effect);
 

@@ -34,7 +34,7 @@ def rules(check):
 
 def broken(answered):
     status, answer = answered
-    assert status in (0, 4), answer
+    assert status in (0, 4, 5), answer
     return [rule["rule"] for rule in answer["broken"]]
 
 
@@ -114,6 +114,19 @@ def test_what_the_later_version_takes(rules):
     score = "--num-experts 8 --disable-bias-linear --moe-router-score-function sqrtsoftplus "
     assert rules(score) == ["router-score"]
     assert rules(score + "--moe-router-enable-expert-bias", *later) == []
+
+
+def test_where_versions_differ_the_answer_rests_on_the_one_that_runs(check):
+    on = ("--rules-only", "--cluster", "h100-sxm:8", "--megatron-args",
+          BASE + "--num-experts 8 --disable-bias-linear --moe-router-score-function sqrtsoftplus ")
+    status, answer = check(*on)
+    assert status == 5 and [one["setting"] for one in answer["open"]] == ["--framework"]
+    assert check(*on, "--framework", "megatron-core:0.16.1")[0] == 4
+    assert check(*on, "--framework", "megatron-core:0.20.0")[0] == 0
+
+
+def test_delta_nets_of_the_later_version(rules):
+    later = ("--framework", "megatron-core:0.20.0")
     delta = ("--linear-attention-freq 4 --linear-conv-kernel-dim 4 --linear-key-head-dim 64 --linear-value-head-dim 64 "
              "--linear-num-key-heads 4 --linear-num-value-heads 8 --experimental-attention-variant ")
     assert rules(delta + "gdn") == ["attention-variant"]
