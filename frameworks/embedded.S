@@ -11,5 +11,6 @@ pipeweaver_frameworks_\name\()_end:
     .section .rodata
     embed bridge, BRIDGE_FILE
     embed titan, TITAN_FILE
+    embed titan_toml, TITAN_TOML_FILE
 
     .section .note.GNU-stack, "", %progbits

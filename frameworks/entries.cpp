@@ -131,7 +131,7 @@ Entry titan() {
             .packs = {},
             .refused = {},
             .source = "torchtitan 0.3.0: torchtitan/config, torchtitan/models/*/config_registry.py",
-            .recipes = {"{module}/{config}", "{MODULE}/{CONFIG}"},
+            .recipes = {"{module}/{config}", "{MODULE}/{CONFIG}", "{job.config_file}", "{CONFIG_FILE}"},
             .builds = "torchtitan"};
 }
 

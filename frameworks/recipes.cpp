@@ -8,15 +8,18 @@
 extern "C" {
 extern const char pipeweaver_frameworks_bridge[], pipeweaver_frameworks_bridge_end[];
 extern const char pipeweaver_frameworks_titan[], pipeweaver_frameworks_titan_end[];
+extern const char pipeweaver_frameworks_titan_toml[], pipeweaver_frameworks_titan_toml_end[];
 }
 
 namespace pipeweaver::frameworks {
 
 namespace {
 
-std::string_view table_of(Dialect dialect) {
-    if (dialect == Dialect::bridge_overrides) return {pipeweaver_frameworks_bridge, pipeweaver_frameworks_bridge_end};
-    if (dialect == Dialect::titan_settings) return {pipeweaver_frameworks_titan, pipeweaver_frameworks_titan_end};
+std::vector<std::string_view> tables_of(Dialect dialect) {
+    if (dialect == Dialect::bridge_overrides) return {{pipeweaver_frameworks_bridge, pipeweaver_frameworks_bridge_end}};
+    if (dialect == Dialect::titan_settings)
+        return {{pipeweaver_frameworks_titan, pipeweaver_frameworks_titan_end},
+                {pipeweaver_frameworks_titan_toml, pipeweaver_frameworks_titan_toml_end}};
     return {};
 }
 
@@ -49,26 +52,28 @@ Recipe recipe_of(std::string_view package, const std::vector<std::string_view>& 
 }  // namespace
 
 std::optional<Recipe> recipe_called(Dialect dialect, std::string_view name) {
-    std::string_view table = table_of(dialect);
-    const std::string_view package = taken(table, '\n');
-    const auto settings = parts(taken(table, '\n'), ' ');
-    while (!table.empty()) {
-        std::string_view line = taken(table, '\n');
-        const auto names = parts(taken(line, ';'), ' ');
-        if (std::find(names.begin(), names.end(), name) != names.end()) return recipe_of(package, settings, line);
+    for (std::string_view table : tables_of(dialect)) {
+        const std::string_view package = taken(table, '\n');
+        const auto settings = parts(taken(table, '\n'), ' ');
+        while (!table.empty()) {
+            std::string_view line = taken(table, '\n');
+            const auto names = parts(taken(line, ';'), ' ');
+            if (std::find(names.begin(), names.end(), name) != names.end()) return recipe_of(package, settings, line);
+        }
     }
     return std::nullopt;
 }
 
 std::vector<std::string_view> recipe_names(Dialect dialect) {
-    std::string_view table = table_of(dialect);
-    taken(table, '\n');
-    taken(table, '\n');
     std::vector<std::string_view> all;
-    while (!table.empty()) {
-        std::string_view line = taken(table, '\n');
-        const auto names = parts(taken(line, ';'), ' ');
-        all.insert(all.end(), names.begin(), names.end());
+    for (std::string_view table : tables_of(dialect)) {
+        taken(table, '\n');
+        taken(table, '\n');
+        while (!table.empty()) {
+            std::string_view line = taken(table, '\n');
+            const auto names = parts(taken(line, ';'), ' ');
+            all.insert(all.end(), names.begin(), names.end());
+        }
     }
     return all;
 }

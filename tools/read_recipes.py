@@ -3,8 +3,10 @@
 
     tools/read_recipes.py bridge FOLDER VERSION > frameworks/bridge/recipes.txt
     tools/read_recipes.py titan FOLDER VERSION > frameworks/titan/configurations.txt
+    tools/read_recipes.py titan-toml FOLDER VERSION > frameworks/titan/train_configs.txt
 
-FOLDER is where the package's Python lies: `src` of Megatron-Bridge, or the unpacked wheel of torchtitan. The functions
+FOLDER is where the package's Python lies: `src` of Megatron-Bridge, or the unpacked wheel of torchtitan; for versions
+of torchtitan before 0.3, which have TOML, the repository. The functions
 that make configurations are called; all that they import beside the recipes themselves is replaced by records, which
 keep what they are given, so that neither torch nor the framework is needed. A recipe that asks such a record for what
 it was not given is left out, and told.
@@ -24,6 +26,7 @@ import inspect
 import pathlib
 import re
 import sys
+import tomllib
 import types
 import typing
 
@@ -478,6 +481,26 @@ def read_titan(folder):
                 print(f"{package}/{name}: left out: {reason}", file=sys.stderr)
 
 
+def read_titan_toml(folder):
+    for path in sorted(folder.glob("torchtitan/models/*/train_configs/*.toml")):
+        config = tomllib.loads(path.read_text())
+        if "debug" in path.name:  # several are called so
+            continue
+        settings = {"compile.enable": "false"}
+        for section, names in TITAN.items():
+            for name in names:
+                if name in config.get(section, {}):
+                    settings[f"{section}.{name}"] = text_of(config[section][name])
+        checkpoint = config.get("activation_checkpoint", {})
+        settings["activation_checkpoint"] = checkpoint.get("mode", "selective").replace("_", "-")
+        every = str(checkpoint.get("selective_ac_option", "2"))
+        if settings["activation_checkpoint"] == "selective" and every != "op":
+            settings["activation_checkpoint.selective_ac_option"] = every
+        if config["model"].get("converters"):
+            settings["model.converters"] = text_of(config["model"]["converters"])
+        yield path.name, path.name, titan_model(config["model"]["name"], config["model"]["flavor"]), settings
+
+
 def grouped(recipes):
     """Names of one function together, in the order of the first."""
     groups = collections.defaultdict(list)
@@ -497,12 +520,16 @@ def table(package, groups):
     return lines
 
 
-PACKAGES = {"bridge": ("Megatron-Bridge", read_bridge), "titan": ("torchtitan", read_titan)}
+PACKAGES = {
+    "bridge": ("Megatron-Bridge", read_bridge),
+    "titan": ("torchtitan", read_titan),
+    "titan-toml": ("torchtitan", read_titan_toml),
+}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("kind", choices=["bridge", "titan"])
+    parser.add_argument("kind", choices=["bridge", "titan", "titan-toml"])
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("version")
     asked = parser.parse_args()

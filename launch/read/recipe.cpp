@@ -37,6 +37,7 @@ std::optional<std::string> name_by(const frameworks::Entry& entry, std::string_v
         const std::size_t close = pattern.find('}');
         auto part = part_of_name(pattern.substr(1, close - 1), words, variables);
         if (!part) return std::nullopt;
+        if (part->ends_with(".toml")) part = part->substr(part->rfind('/') + 1);
         for (const auto& [said, as] : entry.recipe_words)
             if (*part == said) part = as;
         name += *part;

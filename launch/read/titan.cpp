@@ -64,6 +64,15 @@ bool is_refused(const std::string& name) {
     return of_section && std::find(other_titan_names.begin(), other_titan_names.end(), name) == other_titan_names.end();
 }
 
+// A launch that names a file of TOML, which 0.3 does not read: other names were known, and the mode of checkpointing.
+bool is_before_0_3(const SaidLaunch& said) {
+    const auto variable = said.variables.find("CONFIG_FILE");
+    if (variable != said.variables.end() && variable->second.ends_with(".toml")) return true;
+    return std::any_of(said.settings.begin(), said.settings.end(), [](const Setting& one) {
+        return one.name == "job.config_file" && one.values.size() == 1 && one.values.front().ends_with(".toml");
+    });
+}
+
 class TitanSetter {
 public:
     TitanSetter(TitanLaunch& launch, const TitanRow& row, const Setting& setting)
@@ -110,13 +119,15 @@ std::vector<std::string> titan_names() {
 
 TitanLaunch read_titan(const SaidLaunch& said) {
     TitanLaunch launch;
+    const bool is_older = is_before_0_3(said);
     for (const Setting& setting : said.settings) {
-        if (const TitanRow* const row = titan_row(setting.name)) {
+        const bool is_mode = is_older && setting.name == mode_before_0_3;
+        if (const TitanRow* const row = titan_row(is_mode ? "activation_checkpoint" : setting.name)) {
             std::visit(TitanSetter(launch, *row, setting), row->member);
             continue;
         }
         launch.not_read.push_back(setting.name);
-        if (is_refused(setting.name)) launch.not_known.push_back(setting.name);
+        if (!is_older && is_refused(setting.name)) launch.not_known.push_back(setting.name);
     }
     return launch;
 }

@@ -91,6 +91,22 @@ TEST_CASE("configurations of torchtitan's registry are known by module and name,
     CHECK(launch::read_titan(other).checkpoint == "selective");
 }
 
+TEST_CASE("configurations of torchtitan before 0.3 are known by the names of their files") {
+    const std::string file = "./torchtitan/models/llama3/train_configs/llama3_70b.toml";
+    for (const std::string& text :
+         {"CONFIG_FILE=\"" + file + "\" ./run_train.sh --activation_checkpoint.mode none --training.compile",
+          "torchrun -m torchtitan.train --job.config_file " + file + " --activation_checkpoint.mode=none"}) {
+        const auto said = launch::read_script(text + "\n", "a.sh");
+        CHECK(said.knows_named);
+        const auto l = launch::read_titan(said);
+        CHECK(l.tp == 8);
+        CHECK(l.checkpoint == "none");
+        CHECK(l.not_known.empty());
+    }
+    const auto later = launch::read_script("torchrun -m torchtitan.train --activation_checkpoint.mode none\n", "a.sh");
+    CHECK(launch::read_titan(later).not_known.size() == 1);
+}
+
 TEST_CASE("all that recipes set is read, or is known to change memory") {
     for (const Dialect dialect : {Dialect::bridge_overrides, Dialect::titan_settings}) {
         const auto names = frameworks::recipe_names(dialect);

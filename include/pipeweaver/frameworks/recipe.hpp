@@ -21,8 +21,8 @@ struct Recipe {
     std::vector<std::pair<std::string_view, std::string_view>> settings;
 };
 
-/// The recipe that launches of a dialect call so: "qwen3_8b_sft_config", of torchtitan "llama3/llama3_8b". None: no
-/// table has it.
+/// The recipe that launches of a dialect call so: "qwen3_8b_sft_config", of torchtitan "llama3/llama3_8b", or before
+/// 0.3 "llama3_8b.toml". None: no table has it.
 [[nodiscard]] std::optional<Recipe> recipe_called(Dialect dialect, std::string_view name);
 
 /// All names that recipe_called() knows, as the tables have them.
