@@ -42,6 +42,7 @@ Entry bridge_runner() {
     entry.source = "NVIDIA-NeMo/Megatron-Bridge v0.6.0: scripts/training/run_recipe.py, recipe_metadata.py";
     entry.recipes.push_back("{model}_{mode}_config");
     entry.recipe_words = {{"lora", "peft"}, {"dora", "peft"}};
+    entry.turns_off_sequence_parallel = true;  // models/transformer_config.py, finalize; since 0.4
     entry.flags = {{"gb", "train.global_batch_size"},
                    {"global_batch_size", "train.global_batch_size"},
                    {"mb", "train.micro_batch_size"},

@@ -199,7 +199,8 @@ class Bridge:
         self.model = model
 
     def to_megatron_provider(self, **_):
-        return Record("provider", (), {**CORE, "hf_model": self.model})
+        experts = {"moe_token_dispatcher_type": "alltoall", "moe_grouped_gemm": True}  # of all models/*_bridge.py
+        return Record("provider", (), {**CORE, **experts, "hf_model": self.model})
 
 
 class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -364,6 +365,8 @@ def bridge_settings(cfg):
     settings = kept("model", MODEL, model)
     for section, names in OTHERS.items():
         settings.update(kept(section, names, cfg.__dict__.get(section)))
+    if settings.get("model.cpu_offloading") != "true":
+        settings.pop("model.cpu_offloading_num_layers", None)
     put_precision(cfg, settings)
     put_sharding(settings)
     leave_sizes(model, settings)

@@ -133,6 +133,10 @@ MegatronLaunch read_megatron(const SaidLaunch& said) {
     take_data_length(launch);
     take_tokenizer(launch);
     take_ramp(launch);
+    // Where Megatron-Bridge 0.6.0 has other defaults than Megatron Core (models/transformer_config.py, finalize).
+    if (said.knows_named && !launch.etp && launch.ep > 1) launch.etp = 1;
+    const bool turns_off = said.knows_named || (said.entry != nullptr && said.entry->turns_off_sequence_parallel);
+    if (turns_off && launch.tp == 1) launch.sequence_parallel = false;
     return launch;
 }
 

@@ -68,6 +68,22 @@ TEST_CASE("a benchmark's batch is as much for each replica on other GPUs") {
     CHECK(batch("torchrun --nproc_per_node 8 --nnodes 2", "-gb 32") == 32);
 }
 
+TEST_CASE("experts of a known recipe are whole where it is not said otherwise, and dispatched to all") {
+    const std::string name = "--recipe qwen3_30b_a3b_sft_config model.expert_tensor_parallel_size=null ";
+    const auto l = launch::read_megatron(run_recipe(name + "model.expert_model_parallel_size=4"));
+    CHECK(l.etp == 1);
+    CHECK(l.dispatcher == "alltoall");
+    CHECK_FALSE(launch::read_megatron(run_recipe(name + "model.expert_model_parallel_size=1")).etp.has_value());
+}
+
+TEST_CASE("the runner turns off sequence parallelism without tensor parallelism") {
+    const std::string words = "--recipe mine model.sequence_parallel=true model.tensor_model_parallel_size=";
+    CHECK_FALSE(launch::read_megatron(run_recipe(words + "1")).sequence_parallel);
+    CHECK(launch::read_megatron(run_recipe(words + "2")).sequence_parallel);
+    const auto overrides = launch::read_words(Dialect::bridge_overrides, "model.sequence_parallel=true", "words");
+    CHECK(launch::read_megatron(overrides).sequence_parallel);
+}
+
 TEST_CASE("a recipe that no table has sets what is not known") {
     const auto said = run_recipe("--recipe mine model.tensor_model_parallel_size=4");
     CHECK_FALSE(said.knows_named);
