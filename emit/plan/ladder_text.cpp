@@ -1,7 +1,7 @@
 #include "emit/plan/ladder_text.hpp"
 
-#include "emit/plan/launch_files.hpp"
 #include "emit/plan/parts.hpp"
+#include "emit/plan/rung_steps.hpp"
 #include "emit/report/report_parts.hpp"
 #include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/base/text.hpp"
@@ -73,13 +73,6 @@ std::string search_text(const Plan& plan) {
     return fmt::format("search: {} rounds, ended by {}; gap {}",
                        fewest == most ? std::to_string(most) : fmt::format("{} to {}", fewest, most),
                        fmt::join(reasons, ", "), gap);
-}
-
-std::string what_to_do(const Job& job, const Ladder& ladder, const Rung& rung) {
-    const auto files = files_of_rung(job, ladder, rung);
-    std::string text = files.empty() ? rung.needs : fmt::format("{} ({})", rung.needs, fmt::join(files, ", "));
-    for (const std::string& refused : refused_of_rung(job, ladder, rung)) text += "; " + refused;
-    return text;
 }
 
 std::vector<std::string> training_lines(const Job& job, const Ladder& ladder) {
@@ -249,6 +242,19 @@ std::string training_of(const Job& job, const Ladder& ladder) {
     return text;
 }
 
+// The steps of the advised rung, numbered, and below them what is no step.
+std::string to_do(const Job& job, const Ladder& ladder) {
+    const Rung& best = ladder.best();
+    if (&best == &ladder.now()) return wrapped("do", "now: " + keep_text(ladder));
+    const auto steps = rung_steps(job, ladder, best);
+    std::string text = steps.size() == 1 ? wrapped("do", fmt::format("{}: {}", best.name, steps.front()))
+                                         : wrapped("do", best.name + ":");
+    for (std::size_t i = 0; i < steps.size() && steps.size() > 1; ++i)
+        text += wrapped("", fmt::format("{}. {}", i + 1, steps[i]));
+    for (const std::string& hint : rung_hints(job, ladder, best)) text += wrapped("", hint);
+    return text;
+}
+
 // What the tables below the ladder are of, where that is not the advised rung.
 std::string what_follows(const Plan& plan) {
     const Rung& best = plan.ladder.best();
@@ -271,8 +277,7 @@ std::string ladder_text(const Job& job, const Batch& batch, const Plan& plan) {
     for (const Rung& rung : ladder.rungs) text += row(ladder, rung.name, rung, gpus);
     for (const Rung& rung : ladder.beyond) text += row(ladder, "beyond", rung, gpus);
     const Rung& best = ladder.best();
-    text += wrapped("do", best.name != "now" ? fmt::format("{}: {}", best.name, what_to_do(job, ladder, best))
-                                             : "now: " + keep_text(ladder));
+    text += to_do(job, ladder);
     for (const std::string& line : not_worth_lines(ladder)) text += wrapped("", line);
     for (const std::string& line : workloads::resized(batch.samples, job.setup->model)) text += wrapped("sizes", line);
     if (const auto built = workloads::how_built(job.setup->model); !built.empty()) text += wrapped("encoders", built);

@@ -17,9 +17,6 @@ namespace pipeweaver::emit {
 /// What ended the searches, how far they came, and how far the plan may be from the best order: a phrase.
 [[nodiscard]] std::string search_text(const planner::Plan& plan);
 
-/// What has to be done for the rung: what is changed, and the files that say it, or the rule that keeps them from it.
-[[nodiscard]] std::string what_to_do(const planner::Job& job, const planner::Ladder& ladder, const planner::Rung& rung);
-
 /// What all tokens of the job take as things are, and on the best rung: a phrase each; none: it was not asked.
 [[nodiscard]] std::vector<std::string> training_lines(const planner::Job& job, const planner::Ladder& ladder);
 

@@ -3,6 +3,7 @@
 #include "emit/plan/launch_files.hpp"
 #include "emit/plan/layout_data.hpp"
 #include "emit/plan/parts.hpp"
+#include "emit/plan/rung_steps.hpp"
 #include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/planner/left_out.hpp"
@@ -241,8 +242,11 @@ Writer rung_json(const Job& job, const Ladder& ladder, const Rung& rung) {
                 {"peak_bytes", rung.peak.count},
                 {"usable_bytes", rung.usable.count},
                 {"needs", rung.needs},
+                {"steps", Writer::array()},
                 {"files", files_of_rung(job, ladder, rung)},
                 {"command", rung.command.empty() ? Writer(nullptr) : Writer(rung.command)}};
+    if (rung.why_nothing.empty() && &rung != &ladder.now()) json["steps"] = rung_steps(job, ladder, rung);
+    if (!rung.search.empty()) json["search"] = rung.search;
     if (!rung.why_nothing.empty()) json["why_nothing"] = rung.why_nothing;
     if (!rung.remark.empty()) json["remark"] = rung.remark;
     if (rung.padding) json["padding"] = rung_padding_json(*rung.padding);

@@ -2,6 +2,7 @@
 #include "emit/plan/ladder_text.hpp"
 #include "emit/plan/launch_files.hpp"
 #include "emit/plan/parts.hpp"
+#include "emit/plan/rung_steps.hpp"
 #include "emit/report/report_parts.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/targets.hpp"

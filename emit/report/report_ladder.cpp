@@ -1,5 +1,6 @@
 // The report's first section: what each step of the ladder gains.
 #include "emit/plan/ladder_text.hpp"
+#include "emit/plan/rung_steps.hpp"
 #include "emit/report/report_parts.hpp"
 #include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/base/text.hpp"

@@ -59,7 +59,10 @@ private:
             if (row.step >= last().step) break;
             auto found = fitting(name, start_.request, way_of(row, start_.opponents), execute_);
             if (!found || found->rung.step >= last().step) continue;
-            found->rung.needs = name == "flags" ? needs_of_flags(job_, found->way) : needs_of_layout(found->way);
+            if (name == "flags")
+                found->rung.needs = needs_of_flags(job_, found->way);
+            else
+                take_layout(found->rung, found->way);
             found->rung.files = start_.data->files;
             ladder_.rungs.push_back(std::move(found->rung));
             return;
@@ -96,14 +99,14 @@ private:
                            layout.dp, above_one("ep", layout.ep), setup.recipe.zero);
     }
 
-    // Of a way on other ranks.
-    std::string needs_of_layout(const Way& way) const {
+    // What a way on other ranks needs.
+    void take_layout(Rung& rung, const Way& way) const {
         const Setup& setup = *way.setup;
-        const auto launch = fmt::format("launched with {}, zero {}", name_of(setup.layout), setup.recipe.zero);
-        const std::string_view checkpoint = "a checkpoint in that layout";
-        if (!way.has_pipeline) return fmt::format("{}; {}", launch, checkpoint);
-        return fmt::format("{}, {}; {}{}", launch, needs_of_flags(job_, way), checkpoint,
-                           way.setup == job_.setup ? "" : fmt::format("; a search there: {}", degrees_of(setup)));
+        rung.needs = fmt::format("launch with {}, zero {}", name_of(setup.layout), setup.recipe.zero);
+        rung.reshards = true;
+        if (!way.has_pipeline) return;
+        rung.needs += ", " + needs_of_flags(job_, way);
+        if (way.setup != job_.setup) rung.search = degrees_of(setup);
     }
 
     // Whose order is the rung's: the target's, or that of the first that was asked for beside it.

@@ -145,6 +145,8 @@ Rung nothing(std::string name, const Rung& before, std::string why) {
     rung.name = std::move(name);
     rung.why_nothing = std::move(why);
     rung.needs.clear();
+    rung.reshards = false;
+    rung.search.clear();
     rung.remark.clear();
     rung.files.clear();
     return rung;

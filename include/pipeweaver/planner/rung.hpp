@@ -40,6 +40,8 @@ struct Rung {
     Bytes peak{}, usable{};            ///< of the rank with the least room left
     std::optional<Padding> padding{};  ///< none: shapes are as they are
     std::string needs{};               ///< what has to be changed for it
+    bool reshards = false;             ///< it needs the checkpoint in its layout
+    std::string search{};              ///< options that search an order in its layout; empty: there is none to search
     std::string remark{};              ///< where it is not all that was said, a phrase
     std::vector<std::string> files{};  ///< of the plan's folder that say it
     std::string command{};             ///< that prints its step; empty: there is none
