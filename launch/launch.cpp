@@ -101,6 +101,7 @@ Launch launch_of(const planner::Rung& rung) {
                   .recompute = name_of(*way.recompute),
                   .microbatches = way.microbatches,
                   .most_tokens = way.most_tokens,
+                  .shapes = static_cast<std::int64_t>(way.shapes),
                   .step = rung.step,
                   .makespan = way.makespan,
                   .peak = way.peak,

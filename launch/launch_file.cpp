@@ -114,6 +114,7 @@ public:
                          "recompute_of_ranks",
                          "microbatches",
                          "most_tokens",
+                         "shapes",
                          "step_ns",
                          "makespan_ns",
                          "peak_bytes",
@@ -209,6 +210,7 @@ private:
         launch_.microbatches = integers(json_.at("microbatches"), 1, most_microbatches);
         require_size("microbatches", launch_.microbatches.size(), launch_.degrees.dp);
         launch_.most_tokens = json_.at("most_tokens").integer(0);
+        if (const auto shapes = json_.find("shapes")) launch_.shapes = shapes->integer(1);
         launch_.step = Duration{json_.at("step_ns").integer()};
         launch_.makespan = Duration{json_.at("makespan_ns").integer()};
         for (const std::int64_t bytes : integers(json_.at("peak_bytes"), 0, Json::largest))
@@ -249,6 +251,7 @@ std::string to_json(const Launch& launch) {
                   {"recompute_of_ranks", launch.recompute_of_ranks},
                   {"microbatches", launch.microbatches},
                   {"most_tokens", launch.most_tokens},
+                  {"shapes", launch.shapes},
                   {"step_ns", launch.step.count()},
                   {"makespan_ns", launch.makespan.count()},
                   {"peak_bytes", std::move(peaks)},

@@ -95,6 +95,7 @@ Writer row_json(const Study& study, const std::vector<CellResult>& results, std:
     json["tflops_per_gpu"] = row.pace.tflops_per_gpu;
     json["memory_bytes"] = (row.planned ? row.planned->memory : point.memory).count;
     json["memory_left_bytes"] = row.memory_left.count;
+    json["little_room"] = has_little_room(study, results, row);
     json["error_percent"] = row.error_percent;
     json["basis"] = basis_json(row, results[row.cell].facts);
     if (row.faults) json["faults"] = faults_json(*row.faults);

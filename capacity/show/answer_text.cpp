@@ -7,6 +7,7 @@
 #include "pipeweaver/base/text_table.hpp"
 #include "pipeweaver/capacity/tables.hpp"
 #include "pipeweaver/emit/html.hpp"
+#include "pipeweaver/emulator/reserve.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -122,6 +123,17 @@ std::string flags_text(const std::vector<CellResult>& results, const Ranking& ra
     return text;
 }
 
+// Rows that are full enough for an allocator to fail where shapes vary.
+std::string room_text(const Study& study, const std::vector<CellResult>& results, const Ranking& ranking) {
+    std::vector<std::string> places;
+    for (std::size_t i = 0; i < ranking.rows.size(); ++i)
+        if (has_little_room(study, results, ranking.rows[i])) places.push_back(std::to_string(i + 1));
+    if (places.empty()) return {};
+    return fmt::format(
+        "little room: {} {}: less than {} of the fullest GPU is left, which an allocator may take where shapes vary\n",
+        places.size() == 1 ? "row" : "rows", joined(places, ", "), percent(emulator::varying_shapes_part));
+}
+
 // Beneath the table: what its columns and notes mean here.
 std::string notes_text(const Study& study, const std::vector<CellResult>& results, const Ranking& ranking) {
     const auto& rows = ranking.rows;
@@ -129,6 +141,7 @@ std::string notes_text(const Study& study, const std::vector<CellResult>& result
         fmt::format("+-: how far steps of real runs are off on average: {}\n", errors_text(study, results));
     if (std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.at_risk; }))
         text += "at risk: a step that much longer would not meet what is asked\n";
+    text += room_text(study, results, ranking);
     for (const CellResult& result : results)
         if (!result.why_not.empty())
             text += fmt::format("not asked: {}: {}\n", cell_text(study.cells[result.cell]), result.why_not);

@@ -2,6 +2,8 @@
 
 #include "capacity/show/pareto.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/emulator/reserve.hpp"
+#include "pipeweaver/workloads/cluster.hpp"
 
 #include <fmt/format.h>
 
@@ -98,6 +100,11 @@ std::string notes_of(const Study& study, const Row& row) {
     if (row.modelled) notes.emplace_back("modelled");
     for (const std::string_view missed : missed_by(study, row)) notes.push_back(fmt::format("{} missed", missed));
     return joined(notes, ", ");
+}
+
+bool has_little_room(const Study& study, const std::vector<CellResult>& results, const Row& row) {
+    const Bytes peak = results[row.cell].facts.usable - row.memory_left;
+    return emulator::leaves_little_room(peak, workloads::device(study.cells[row.cell].machine.device).memory);
 }
 
 std::string asked_text(const Study& study) {

@@ -44,6 +44,9 @@ inline constexpr std::array<std::string_view, 6> degree_names{"tp", "cp", "pp", 
 /// What is to be known of a row beside its figures: "tied", "at risk", "days missed".
 [[nodiscard]] std::string notes_of(const Study& study, const Row& row);
 
+/// Whether the row's fullest GPU has less left than an allocator may take where shapes vary (emulator/reserve.hpp).
+[[nodiscard]] bool has_little_room(const Study& study, const std::vector<CellResult>& results, const Row& row);
+
 /// "300 B tokens, in at most 30 days, for at most 200,000 USD"; empty: nothing of it is asked.
 [[nodiscard]] std::string asked_text(const Study& study);
 

@@ -1,6 +1,7 @@
 #include "emit/plan/ladder_text.hpp"
 
 #include "emit/plan/parts.hpp"
+#include "emit/plan/room.hpp"
 #include "emit/plan/rung_steps.hpp"
 #include "emit/report/report_parts.hpp"
 #include "pipeweaver/base/figures.hpp"
@@ -86,23 +87,6 @@ std::vector<std::string> training_lines(const Job& job, const Ladder& ladder) {
     add(ladder.now());
     if (&ladder.best() != &ladder.now()) add(ladder.best());
     return lines;
-}
-
-std::string fragments_text(const Job& job, const Batch& batch, const Rung& rung) {
-    const workloads::Model& model = job.setup->model;
-    const bool packs_text = model.modules[model.backbone()].architecture.kind == workloads::ModuleKind::language_model;
-    if (packs_text || planner::target(job.target).fixed_shapes) return {};
-    std::set<std::int64_t> sizes;
-    for (const auto& microbatch : batch.microbatches)
-        sizes.insert(microbatch.lengths.begin(), microbatch.lengths.end());
-    const double usable = static_cast<double>(emulator::usable_bytes(job.setup->cluster).count);
-    const double left = 1 - static_cast<double>(rung.peak.count) / usable;
-    constexpr double enough = 0.2;
-    if (sizes.size() < 2 || left >= enough) return {};
-    return fmt::format(
-        "images or clips have {} sizes, and the fullest GPU has {} of what is usable left: an allocator that "
-        "fragments takes more than the peak; --headroom 20% keeps room for it",
-        sizes.size(), percent(left));
 }
 
 namespace {
@@ -281,8 +265,7 @@ std::string ladder_text(const Job& job, const Batch& batch, const Plan& plan) {
     for (const std::string& line : not_worth_lines(ladder)) text += wrapped("", line);
     for (const std::string& line : workloads::resized(batch.samples, job.setup->model)) text += wrapped("sizes", line);
     if (const auto built = workloads::how_built(job.setup->model); !built.empty()) text += wrapped("encoders", built);
-    if (const auto fragments = fragments_text(job, batch, best); !fragments.empty())
-        text += wrapped("memory", fragments);
+    if (const auto room = room_text(room_of(job, batch, best)); !room.empty()) text += wrapped("memory", room);
     text += training_of(job, ladder);
     const bool is_plans = best.name == "schedule";
     text += wrapped("trust", (is_plans || !plan.is_searched ? "" : "of the searched plan: ") + trust_text(job, plan));

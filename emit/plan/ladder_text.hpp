@@ -20,11 +20,6 @@ namespace pipeweaver::emit {
 /// What all tokens of the job take as things are, and on the best rung: a phrase each; none: it was not asked.
 [[nodiscard]] std::vector<std::string> training_lines(const planner::Job& job, const planner::Ladder& ladder);
 
-/// Where the items of an encoder's or generator's microbatches have several sizes, and the rung's fullest GPU has less
-/// left than `--headroom 20%` keeps free: that fragments of the allocator are not counted; else nothing.
-[[nodiscard]] std::string fragments_text(const planner::Job& job, const planner::Batch& batch,
-                                         const planner::Rung& rung);
-
 /// How many times the rung's step is in that of what is run now: "1.306x"; "-" where one of them alone is padded.
 [[nodiscard]] std::string over_now_text(const planner::Ladder& ladder, const planner::Rung& rung);
 

@@ -3,6 +3,7 @@
 #include "emit/plan/launch_files.hpp"
 #include "emit/plan/layout_data.hpp"
 #include "emit/plan/parts.hpp"
+#include "emit/plan/room.hpp"
 #include "emit/plan/rung_steps.hpp"
 #include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
@@ -269,7 +270,7 @@ Writer parameters_json(const workloads::Model& model) {
 }
 
 // The rungs, and which of them is the plan's headline.
-void add_ladder(Writer& json, const Job& job, const Ladder& ladder) {
+void add_ladder(Writer& json, const Job& job, const Batch& batch, const Ladder& ladder) {
     json["ladder"] = Writer::array();
     json["beyond"] = Writer::array();
     if (ladder.rungs.empty()) return;
@@ -282,6 +283,11 @@ void add_ladder(Writer& json, const Job& job, const Ladder& ladder) {
                         {"over_now", over_now_json(ladder, best)},
                         {"compared", nullptr},
                         {"now_is_said", ladder.now_is_said}};
+    if (const auto room = room_of(job, batch, best))
+        json["headline"]["room"] = {{"shapes", room->shapes},
+                                    {"left_bytes", room->left.count},
+                                    {"memory_bytes", room->memory.count},
+                                    {"is_at_risk", room->is_at_risk}};
     if (const Rung* below = ladder.compared())
         json["headline"]["compared"] = {
             {"rung", below->name}, {"step_ns", below->step.count()}, {"over", ratio(below->step, best.step)}};
@@ -330,7 +336,7 @@ Writer plan_json(const Job& job, const Batch& batch, const Plan& plan) {
                 {"mfu", plan.mfu},
                 {"model_flops", plan.model_flops}};
     json["parameters"] = parameters_json(job.setup->model);
-    add_ladder(json, job, plan.ladder);
+    add_ladder(json, job, batch, plan.ladder);
     json["left_out"] = left_out_json(plan);
     json["is_opponents"] = plan.is_opponents;
     json["is_searched"] = plan.is_searched;

@@ -160,7 +160,7 @@ std::string report(const Job& job, const Batch& batch, const Plan& plan) {
                 {"batch", batch_section(batch, plan)},
                 {"targets", targets(plan)},
                 {"inputs", inputs(job, batch, plan)}};
-    if (!plan.ladder.rungs.empty()) parts.emplace("ladder", ladder(job, plan));
+    if (!plan.ladder.rungs.empty()) parts.emplace("ladder", ladder(job, batch, plan));
     if (job.layout_choice) parts.emplace("layouts", layouts(*job.layout_choice));
     if (plan.replicas.size() > 1) parts.emplace("replicas", replicas(job, batch, plan));
     return filled_page(parts);

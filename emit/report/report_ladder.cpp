@@ -1,5 +1,6 @@
 // The report's first section: what each step of the ladder gains.
 #include "emit/plan/ladder_text.hpp"
+#include "emit/plan/room.hpp"
 #include "emit/plan/rung_steps.hpp"
 #include "emit/report/report_parts.hpp"
 #include "pipeweaver/base/figures.hpp"
@@ -36,7 +37,7 @@ std::string ladder_row(const Job& job, const Ladder& ladder, const Rung& rung, s
 
 }  // namespace
 
-std::string ladder(const Job& job, const Plan& plan) {
+std::string ladder(const Job& job, const Batch& batch, const Plan& plan) {
     const Ladder& of = plan.ladder;
     std::string rows;
     for (std::size_t i = 0; i < of.rungs.size(); ++i)
@@ -51,6 +52,8 @@ std::string ladder(const Job& job, const Plan& plan) {
     const auto missing = left_out_text(plan);
     std::string more;
     for (const std::string& line : not_worth_lines(of)) more += fmt::format("<p>{}.</p>\n", escape(line));
+    if (const auto room = room_text(room_of(job, batch, of.best())); !room.empty())
+        more += fmt::format("<p>Memory: {}.</p>\n", escape(room));
     for (const std::string& line : training_lines(job, of)) more += fmt::format("<p>{}.</p>\n", escape(line));
     return table + more +
            fmt::format("<p>Trust: {}. {}{}.</p>\n", escape(trust_text(job, plan)),

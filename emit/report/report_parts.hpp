@@ -129,7 +129,7 @@ inline constexpr std::size_t waiting_color = 8;
 [[nodiscard]] std::string robustness(const planner::Plan& plan);
 
 /// The ladder, what it rests on and what was left out. Pre: it has rungs.
-[[nodiscard]] std::string ladder(const planner::Job& job, const planner::Plan& plan);
+[[nodiscard]] std::string ladder(const planner::Job& job, const planner::Batch& batch, const planner::Plan& plan);
 
 /// What is to be done for the ladder's best rung, the commands that print the steps, the plan's stages, and the files
 /// of its folder.

@@ -37,6 +37,10 @@ Bytes peak_of(const RankMemory& memory, MemoryKind kind, std::int64_t gpus) {
     return kind == MemoryKind::on_device ? on_device(memory, gpus) : memory.peak;
 }
 
+bool leaves_little_room(Bytes peak, Bytes memory) {
+    return static_cast<double>((memory - peak).count) < varying_shapes_part * static_cast<double>(memory.count);
+}
+
 std::string not_counted() {
     return "not counted: what an allocator reserves above this (of constant shapes 5 %, and half of each "
            "microbatch "

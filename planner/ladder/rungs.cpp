@@ -4,6 +4,7 @@
 #include "pipeweaver/emulator/memory.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/launched_way.hpp"
+#include "pipeweaver/planner/shapes.hpp"
 #include "pipeweaver/planner/tuning.hpp"
 #include "pipeweaver/search/standing.hpp"
 #include "planner/evaluate/step.hpp"
@@ -47,7 +48,7 @@ std::vector<std::size_t> slowest_of(const OpponentResult& ran) {
     return order;
 }
 
-LaunchedWay launched_way(const Way& way, OpponentResult ran) {
+LaunchedWay launched_way(const Way& way, const Target& asked, OpponentResult ran) {
     LaunchedWay launched{way};
     launched.by_rank = ran.replicas.front().by_rank;
     for (const auto& mine : ran.assigned) launched.microbatches.push_back(static_cast<std::int64_t>(mine.size()));
@@ -57,6 +58,7 @@ LaunchedWay launched_way(const Way& way, OpponentResult ran) {
     for (const ReplicaRun& replica : ran.replicas)
         for (std::size_t r = 0; r < launched.peak.size(); ++r)
             launched.peak[r] = std::max(launched.peak[r], replica.peak[r]);
+    if (!pads(asked, way.setup->layout)) launched.shapes = shapes_of(way.setup->model, ran.batch.microbatches);
     launched.makespan = ran.makespan;
     launched.slowest = slowest_of(ran);
     launched.usable = capacity_of(*way.setup);
@@ -80,7 +82,7 @@ Rung rung_of(std::string name, const Request& of, const OpponentWay& way, Oppone
             }
     rung.command = command_of(way, of.job, of.batch);
     rung.padding = padding_of(padded_replicas(way, target(of.job.target), ran));
-    rung.launched = std::make_shared<const LaunchedWay>(launched_way(way, std::move(ran)));
+    rung.launched = std::make_shared<const LaunchedWay>(launched_way(way, target(of.job.target), std::move(ran)));
     return rung;
 }
 

@@ -73,6 +73,10 @@ TEST_CASE("the arithmetic goes from tokens to USD, and ties and rows without a p
     CHECK(has(text, "h100-sxm 4.0 % (fitted), b200-sxm 12.0 % (assumed)\n"));
     CHECK(has(text, "row 4 is not planned: no schedule fits\n"));
     CHECK(has(text, "at risk: a step that much longer"));
+    // Row 2 allocates 60 of the 80 GiB of an H100, row 1 58.
+    CHECK(has(text,
+              "little room: row 2: less than 26.0 % of the fullest GPU is left, which an allocator may take where "
+              "shapes vary\n"));
 }
 
 TEST_CASE("a row in the best layout as planned says where launch flags alone are faster") {

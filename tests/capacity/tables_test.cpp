@@ -133,6 +133,8 @@ TEST_CASE("the answer for programs has every row with its figures, its basis and
     CHECK(first.at("options").at("batch") == "a, \"b\" & <c>.json");
     CHECK(first.at("usd").get<double>() == doctest::Approx(19'074 * 16.0 / 3'600 * 256 * 2.5));
     CHECK(first.at("memory_left_bytes") == (12_GiB).count);
+    CHECK(first.at("little_room") == false);
+    CHECK(json.at("rows").at(1).at("little_room") == true);
     CHECK(first.at("basis").at("footing") == "fitted");
     CHECK(first.at("basis").at("modelled") == 0.125);
     CHECK(json.at("rows").at(2).at("tied") == true);

@@ -65,9 +65,11 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 TEST_CASE("a launch file is read back as it was written") {
     Launch launch = small();
     launch.frozen = {"vit"};
+    launch.shapes = 7;
     launch.vision["vit"] = {24, 1024, 4096, true};
     const std::string text = to_json(launch);
     CHECK(to_json(parse_launch(JsonDocument("launch.json", text))) == text);
+    CHECK(parse_launch(JsonDocument("launch.json", text)).shapes == 7);
     launch.recompute = "by-rank";
     launch.recompute_of_ranks = {"none", "full", "blocks:2", "selective"};
     launch.dealt = {"audio"};

@@ -27,6 +27,13 @@ enum class MemoryKind : std::uint8_t { allocated, reserved, on_device };
 /// The rank's peak as it is measured: what is allocated, with what its kind adds. `gpus`: of the run.
 [[nodiscard]] Bytes peak_of(const RankMemory& memory, MemoryKind kind, std::int64_t gpus);
 
+/// The part of a GPU's memory that an allocator may take above what it gives out where shapes vary, until its segments
+/// can expand: of 80 GB 58.8 could be allocated (docs/memory.md, "What is not counted").
+inline constexpr double varying_shapes_part = 0.26;
+
+/// Whether a GPU that allocates `peak` of its memory has less than that part left.
+[[nodiscard]] bool leaves_little_room(Bytes peak, Bytes memory);
+
 /// One line, to follow a table of memory.
 [[nodiscard]] std::string not_counted();
 

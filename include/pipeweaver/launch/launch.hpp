@@ -69,6 +69,8 @@ struct Launch {
     std::vector<std::int64_t> microbatches{};       ///< of each replica
     std::int64_t most_tokens = 0;                   ///< of the language model, in the largest microbatch
 
+    std::int64_t shapes = 1;  ///< of the microbatches, see planner::shapes_of()
+
     Duration step{}, makespan{};
     std::vector<Bytes> peak{};  ///< of each pipeline rank
     Bytes usable{};             ///< of a GPU, headroom kept free

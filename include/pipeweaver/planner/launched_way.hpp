@@ -18,6 +18,7 @@ struct LaunchedWay : Way {
     std::shared_ptr<const Batch> batch{};        ///< in its layout
     partition::Shares assigned{};                ///< which microbatches of it each replica has
     std::int64_t most_tokens = 0;                ///< of the backbone, in the largest microbatch
+    std::size_t shapes = 1;                      ///< of the microbatches, see shapes_of()
     Duration makespan{};                         ///< of the slowest replica
     std::vector<std::size_t> slowest{};          ///< of many replicas the slowest, the slowest first
     std::vector<Bytes> peak{};                   ///< of each rank, in the replica where it is the fullest

@@ -61,6 +61,18 @@ def test_the_plan_says_how_its_files_are_used(planned):
     assert "megatron/megatron.sh" in (folder / "report.html").read_text()
 
 
+def test_segments_may_expand_where_shapes_vary(pipeweaver, planned, tmp_path):
+    folder, _ = planned
+    line = "\nexport PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True\n"
+    launch = json.loads((folder / "launch.json").read_text())
+    assert launch["shapes"] > 1
+    assert line in (folder / "megatron/megatron.sh").read_text()
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one/launch.json").write_text(json.dumps({**launch, "shapes": 1}))
+    assert emit(pipeweaver, tmp_path / "one", tmp_path / "out").returncode == 0
+    assert line not in (tmp_path / "out/megatron.sh").read_text()
+
+
 def test_the_flags_are_the_layout_that_was_planned(planned):
     folder, _ = planned
     launch = json.loads((folder / "launch.json").read_text())
