@@ -2,6 +2,7 @@
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emulator/stages.hpp"
 #include "pipeweaver/launch/launch.hpp"
+#include "pipeweaver/planner/step_recompute.hpp"
 #include "pipeweaver/planner/targets.hpp"
 
 #include <fmt/format.h>
