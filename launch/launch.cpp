@@ -106,6 +106,8 @@ Launch launch_of(const planner::Rung& rung) {
                   .makespan = way.makespan,
                   .peak = way.peak,
                   .usable = way.usable};
+    if (const auto& built = setup.model.built; built && built->lies.context == workloads::OnContextRanks::dealt)
+        launch.deals = built->deals;
     for (const workloads::Module& module : setup.model.modules) {
         const workloads::Architecture& is = module.architecture;
         launch.kinds.emplace(module.name, name_of(is.kind));

@@ -106,6 +106,7 @@ public:
                          "layout",
                          "modules",
                          "language_letters",
+                         "deals_images",
                          "fused_attention",
                          "bf16",
                          "has_pipeline",
@@ -131,6 +132,7 @@ public:
         launch_.split.ranks = launch_.degrees.pp;
         for (const Json& module : json_.at("modules").elements()) read_module(module);
         launch_.fused_attention = json_.at("fused_attention").boolean();
+        if (const auto deals = json_.find("deals_images")) launch_.deals = deals->text();
         if (const auto bf16 = json_.find("bf16")) launch_.bf16 = bf16->boolean();
         launch_.has_pipeline = json_.at("has_pipeline").boolean();
         check_stages();
@@ -234,31 +236,31 @@ private:
 std::string to_json(const Launch& launch) {
     Writer peaks = Writer::array();
     for (const Bytes peak : launch.peak) peaks.push_back(peak.count);
-    return Writer{{"format", "pipeweaver-launch/1"},
-                  {"rung", launch.rung},
-                  {"target", launch.target},
-                  {"way", launch.way},
-                  {"model", launch.model},
-                  {"device", launch.device},
-                  {"layout", layout_json(launch.degrees)},
-                  {"modules", modules_json(launch)},
-                  {"language_letters", fmt::format("{}", fmt::join(launch.letters, " "))},
-                  {"fused_attention", launch.fused_attention},
-                  {"bf16", launch.bf16},
-                  {"has_pipeline", launch.has_pipeline},
-                  {"policy", launch.policy},
-                  {"chunks", launch.split.chunks()},
-                  {"recompute", launch.recompute},
-                  {"recompute_of_ranks", launch.recompute_of_ranks},
-                  {"microbatches", launch.microbatches},
-                  {"most_tokens", launch.most_tokens},
-                  {"shapes", launch.shapes},
-                  {"step_ns", launch.step.count()},
-                  {"makespan_ns", launch.makespan.count()},
-                  {"peak_bytes", std::move(peaks)},
-                  {"usable_bytes", launch.usable.count}}
-               .dump(1) +
-           "\n";
+    Writer json{{"format", "pipeweaver-launch/1"},
+                {"rung", launch.rung},
+                {"target", launch.target},
+                {"way", launch.way},
+                {"model", launch.model},
+                {"device", launch.device},
+                {"layout", layout_json(launch.degrees)},
+                {"modules", modules_json(launch)},
+                {"language_letters", fmt::format("{}", fmt::join(launch.letters, " "))},
+                {"fused_attention", launch.fused_attention},
+                {"bf16", launch.bf16},
+                {"has_pipeline", launch.has_pipeline},
+                {"policy", launch.policy},
+                {"chunks", launch.split.chunks()},
+                {"recompute", launch.recompute},
+                {"recompute_of_ranks", launch.recompute_of_ranks},
+                {"microbatches", launch.microbatches},
+                {"most_tokens", launch.most_tokens},
+                {"shapes", launch.shapes},
+                {"step_ns", launch.step.count()},
+                {"makespan_ns", launch.makespan.count()},
+                {"peak_bytes", std::move(peaks)},
+                {"usable_bytes", launch.usable.count}};
+    if (!launch.deals.empty()) json["deals_images"] = launch.deals;
+    return json.dump(1) + "\n";
 }
 
 Launch parse_launch(const JsonDocument& document) {

@@ -77,6 +77,11 @@ void add_degrees(std::vector<LaunchSetting>& all, const Launch& launch) {
                        type,
                        of.ring ? "keys and values go round" : "parts of the sequence become parts of the heads"});
     }
+    if (const std::size_t end = launch.deals.find('='); of.cp > 1 && end != std::string::npos)
+        all.push_back({{},
+                       launch.deals.substr(0, end),
+                       launch.deals.substr(end + 1),
+                       "each context parallel group encodes some of the images, not all"});
     if (!launch.has_experts()) return;
     all.push_back(number("--expert-model-parallel-size", "model.expert_model_parallel_size", of.ep,
                          "GPUs that share out the experts of a layer"));

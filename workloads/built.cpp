@@ -49,6 +49,12 @@ void build_as(Model& model, const Built& row) {
         if (is_encoder(model, m)) model.modules[m].lies = row.lies;
 }
 
+Built dealing(const Built& row) {
+    Built dealt = row;
+    dealt.lies.context = OnContextRanks::dealt;
+    return dealt;
+}
+
 std::int64_t first_layers(const Model& model) { return model.built ? model.built->first_layers : 0; }
 
 std::string how_built(const Model& model) {
@@ -60,8 +66,12 @@ std::string how_built(const Model& model) {
             "{}: priced as split over tensor and context parallel GPUs; how {} builds it was not read, and it may "
             "build it in another way",
             encoders, row.framework);
-    return fmt::format("{}: {}, {}, as {} builds it", encoders, on_tensor(row.lies.tensor),
-                       on_context(row.lies.context), row.framework);
+    std::string how = fmt::format("{}: {}, {}, as {} builds it", encoders, on_tensor(row.lies.tensor),
+                                  on_context(row.lies.context), row.framework);
+    if (row.deals.empty()) return how;
+    return how + (row.lies.context == OnContextRanks::dealt
+                      ? fmt::format(" with {}", row.deals)
+                      : fmt::format("; --deal-images, {}, deals images over context parallel groups", row.deals));
 }
 
 }  // namespace pipeweaver::workloads

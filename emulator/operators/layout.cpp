@@ -173,7 +173,7 @@ namespace {
 // More context parallel groups than the framework builds the model for.
 std::optional<LayoutConflict> unbuilt(const Layout& layout, const Model& model) {
     if (!model.built || model.built->most_cp == 0 || layout.cp <= model.built->most_cp) return std::nullopt;
-    return LayoutConflict{Indivisible::context,
+    return LayoutConflict{Indivisible::sequences,
                           fmt::format("--cp: {} builds '{}' for {} context parallel group{} at most ({}); allowed with "
                                       "--encoders split is any",
                                       model.built->framework, model.name, model.built->most_cp,

@@ -13,7 +13,8 @@ using workloads::Module;
 
 namespace {
 
-constexpr std::array<std::string_view, 3> sharings{"dealt", "split", "hybrid"};
+constexpr std::array<std::string_view, 4> sharings{"dealt", "split", "hybrid", "counted"};
+constexpr std::ptrdiff_t of_partitions = 3;
 
 bool divides(const Module& module, const ModuleLayout& layout) {
     const auto& network = module.architecture;
@@ -41,8 +42,8 @@ std::string allowed_degrees(const Module& module, std::int64_t gpus, Sharing sha
 std::string_view name_of(Sharing sharing) { return sharings[static_cast<std::size_t>(sharing)]; }
 
 std::optional<Sharing> sharing_named(std::string_view name) {
-    const auto found = std::find(sharings.begin(), sharings.end(), name);
-    if (found == sharings.end()) return std::nullopt;
+    const auto end = sharings.begin() + of_partitions, found = std::find(sharings.begin(), end, name);
+    if (found == end) return std::nullopt;
     return static_cast<Sharing>(found - sharings.begin());
 }
 
@@ -98,7 +99,7 @@ PlacedModule placed(const Layout& layout, const ModuleLayout& own, const workloa
     if (!as_job || lies.is_as_job()) return {with_module(layout, own), own};
     const Layout divided = with_lies(layout, lies);
     const bool dealt = lies.context == workloads::OnContextRanks::dealt;
-    return {divided, {divided.tp, dealt ? divided.cp : 1, Sharing::dealt}};
+    return {divided, {divided.tp, dealt ? divided.cp : 1, dealt ? Sharing::counted : Sharing::dealt}};
 }
 
 }  // namespace

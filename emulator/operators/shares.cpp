@@ -62,6 +62,18 @@ Dealt deal(std::span<const std::size_t> order, const std::vector<double>& flops,
     return dealt;
 }
 
+// In their order, equally many on each copy, of the first ones one more.
+Dealt deal_in_order(const std::vector<double>& flops, std::size_t copies) {
+    Dealt dealt{std::vector<Places>(copies), std::vector<double>(copies)};
+    std::size_t next = 0;
+    for (std::size_t c = 0; c < copies; ++c)
+        for (std::size_t left = flops.size() / copies + (c < flops.size() % copies ? 1 : 0); left > 0; --left) {
+            dealt.load[c] += flops[next];
+            dealt.of_copy[c].push_back(next++);
+        }
+    return dealt;
+}
+
 struct Choice {
     Places split;  // by their places
     Dealt dealt;
@@ -69,6 +81,7 @@ struct Choice {
 
 Choice choose(const Architecture& network, const PassShape& shape, const ModuleLayout& module) {
     const auto flops = flops_of(network, shape);
+    if (module.sharing == Sharing::counted) return {{}, deal_in_order(flops, static_cast<std::size_t>(module.copies))};
     Places order(flops.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return flops[a] > flops[b]; });

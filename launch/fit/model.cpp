@@ -106,6 +106,20 @@ void take(const MegatronLaunch& l, Number& size, std::int64_t of_model, const ch
 
 }  // namespace
 
+namespace {
+
+// "model.vision_dp_when_cp=true".
+bool is_switched_on(const SaidLaunch& said, std::string_view deals) {
+    const std::size_t end = deals.find('=');
+    if (end == std::string_view::npos) return false;
+    return std::any_of(said.settings.begin(), said.settings.end(), [&](const Setting& one) {
+        return one.name == deals.substr(0, end) && !one.values.empty() &&
+               (one.values.front() == "true" || one.values.front() == "True");
+    });
+}
+
+}  // namespace
+
 workloads::Model named_model(const std::string& name, const SaidLaunch& said, const std::string& encoders) {
     planner::WorkloadOptions options;
     options.model = name;
@@ -115,7 +129,8 @@ workloads::Model named_model(const std::string& name, const SaidLaunch& said, co
     workloads::Model model = options.found_model();
     if (said.entry == nullptr) return model;
     const std::array by{said.entry->builds};
-    if (const auto* row = frameworks::built_encoder(by, model.family)) workloads::build_as(model, *row);
+    if (const auto* row = frameworks::built_encoder(by, model.family))
+        workloads::build_as(model, is_switched_on(said, row->deals) ? dealing(*row) : *row);
     return model;
 }
 

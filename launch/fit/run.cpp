@@ -27,8 +27,10 @@ void assume(Run& run, Doubt doubt, std::string sentence) {
 void put_degrees(planner::WorkloadOptions& workload, const FitAsked& asked, const workloads::Model& model) {
     workload.model = workloads::to_json(model);
     workload.cluster = asked.cluster;
-    if (model.built && !model.built->source.empty()) workload.encoders = model.built->framework;
     workload.anchor_read = asked.anchor;
+    if (!model.built || model.built->source.empty()) return;
+    workload.encoders = model.built->framework;
+    workload.deal_images = model.built->lies.context == workloads::OnContextRanks::dealt;
 }
 
 namespace {

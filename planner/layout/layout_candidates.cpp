@@ -92,6 +92,9 @@ std::string reason_text(LayoutReason reason, const LayoutRequest& request) {
         case LayoutReason::experts:
             return fmt::format("ep {}{} does not divide tp * cp * dp or a module's experts", request.ep.value_or(1),
                                split_experts(request));
+        case LayoutReason::sequences:
+            return fmt::format("{} builds the model for cp {} at most", request.setup->model.built->framework,
+                               request.setup->model.built->most_cp);
         case LayoutReason::few_microbatches:
             return "more replicas than microbatches";
         case LayoutReason::too_many_tasks:
@@ -209,8 +212,8 @@ std::optional<LayoutReason> LayoutCandidates::refusal(const Layout& layout) cons
     if (request_.setup->cluster.gpus_per_node % layout.tp != 0) return LayoutReason::other_nodes;
     if (const auto found =
             conflict(layout, request_.setup->model, request_.setup->recipe.execution.experts.tensor_parallel)) {
-        constexpr std::array by_kind{LayoutReason::heads, LayoutReason::columns, LayoutReason::layers,
-                                     LayoutReason::context, LayoutReason::experts};
+        constexpr std::array by_kind{LayoutReason::heads,   LayoutReason::columns, LayoutReason::layers,
+                                     LayoutReason::context, LayoutReason::experts, LayoutReason::sequences};
         return by_kind[static_cast<std::size_t>(found->what)];
     }
     const auto microbatches = static_cast<std::int64_t>(request_.microbatches.size());

@@ -24,11 +24,12 @@ enum class LayoutReason : std::uint8_t {
     layers,
     context,
     experts,
+    sequences,
     few_microbatches,
     too_many_tasks,
     memory
 };
-inline constexpr std::size_t layout_reasons = 9;
+inline constexpr std::size_t layout_reasons = 10;
 
 /// A reason in words, as reports say it.
 [[nodiscard]] std::string reason_text(LayoutReason reason, const LayoutRequest& request);

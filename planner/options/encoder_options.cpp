@@ -20,6 +20,19 @@ void WorkloadOptions::add_encoders(OptionTable& options) {
         "how encoders lie on the GPUs of their stage: as what --target names builds them (default: as-built; "
         "as the language model, where it names no framework), as the language model (split), or as this "
         "framework builds them");
+    options.flag(
+        "deal-images", deal_images,
+        "encoders whose framework has a switch for it take some whole images on each context parallel group, in "
+        "place of all on every one (Megatron-Bridge: model.vision_dp_when_cp=true)");
+}
+
+void WorkloadOptions::require_dealt(const workloads::Model& of) const {
+    if (!deal_images || (of.built && of.built->lies.context == workloads::OnContextRanks::dealt)) return;
+    if (of.built)
+        fail(ErrorKind::input, "--deal-images: {} has no switch for it for '{}'; allowed is to leave it out",
+             of.built->framework, of.name);
+    fail(ErrorKind::input,
+         "--deal-images: goes with a model whose encoders a framework builds, by --target or --encoders");
 }
 
 void WorkloadOptions::build_encoders(workloads::Model& of) const {
@@ -27,7 +40,8 @@ void WorkloadOptions::build_encoders(workloads::Model& of) const {
     const bool is_named = !encoders.empty() && encoders != as_built;
     const auto by = is_named ? std::vector<std::string_view>{encoders} : planner::target(target).builders;
     if (by.empty()) return;
-    if (const auto* row = frameworks::built_encoder(by, of.family)) return workloads::build_as(of, *row);
+    if (const auto* row = frameworks::built_encoder(by, of.family))
+        return workloads::build_as(of, deal_images && !row->deals.empty() ? dealing(*row) : *row);
     if (is_named)
         fail(
             ErrorKind::input,

@@ -311,6 +311,7 @@ Job WorkloadOptions::job(std::uint64_t seed, const Executor& execute, Batch* giv
     Job job;
     job.costs = find_costs(costs);
     emulator::Setup setup = this->setup(job.costs);
+    require_dealt(setup.model);
     job.seed = seed;
     job.packing = how_packed();
     job.equal_microbatches = equal_microbatches;

@@ -2,6 +2,7 @@
 #include "emulator/pricing/stage_memory.hpp"
 #include "pipeweaver/emulator/layer_costs.hpp"
 #include "pipeweaver/emulator/module_layout.hpp"
+#include "pipeweaver/emulator/shares.hpp"
 #include "pipeweaver/emulator/step.hpp"
 #include "tests/support/small_workload.hpp"
 
@@ -90,10 +91,15 @@ TEST_CASE("an encoder without sequence parallelism sums outputs on all GPUs of a
     CHECK(collectives_of(all, costdb::CollectiveKind::all_to_all) == 0);
 }
 
-TEST_CASE("images that are dealt over context groups are those of the fullest") {
+TEST_CASE("images that are dealt over context groups are those of the fullest, equally many in their order") {
     const Lying all{not_sequence_parallel}, dealt{Lies{OnTensorRanks::all_positions, OnContextRanks::dealt}};
-    // 1024 patches on one group, 1024 + 512 on the other.
-    CHECK(5 * flops_of(dealt.of_vit(PassKind::forward)) == 3 * flops_of(all.of_vit(PassKind::forward)));
+    // 1024 + 1024 patches on one group, 512 on the other.
+    CHECK(5 * flops_of(dealt.of_vit(PassKind::forward)) == 4 * flops_of(all.of_vit(PassKind::forward)));
+    const auto shares =
+        shares_of(dealt.model.modules[0].architecture, PassShape{{4, 4, 4, 4, 800}}, {4, 3, Sharing::counted});
+    REQUIRE(shares.size() == 3);
+    CHECK((shares[0].whole.size() == 2 && shares[1].whole.size() == 2 && shares[2].whole.size() == 1));
+    CHECK(shares[2].whole.front().sequence == 4);
 }
 
 TEST_CASE("weights that lie whole are on every GPU, their states shared out over context groups and replicas alone") {

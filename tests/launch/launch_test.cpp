@@ -67,7 +67,9 @@ TEST_CASE("a launch file is read back as it was written") {
     launch.frozen = {"vit"};
     launch.shapes = 7;
     launch.vision["vit"] = {24, 1024, 4096, true};
+    launch.deals = "model.deals=true";
     const std::string text = to_json(launch);
+    CHECK(parse_launch(JsonDocument("launch.json", text)).deals == launch.deals);
     CHECK(to_json(parse_launch(JsonDocument("launch.json", text))) == text);
     CHECK(parse_launch(JsonDocument("launch.json", text)).shapes == 7);
     launch.recompute = "by-rank";
@@ -234,4 +236,20 @@ TEST_CASE("the first GPU of a rank is numbered behind all replicas of the ranks 
     CHECK(first_gpu({.tp = 2, .cp = 2, .pp = 4, .dp = 3}, 0) == 0);
     CHECK(first_gpu({.tp = 2, .cp = 2, .pp = 4, .dp = 3}, 2) == 24);
     CHECK(small().fullest() == 1);
+}
+
+TEST_CASE("a switch that deals images is a key where there are context parallel groups") {
+    Launch launch = small();
+    launch.deals = "model.deals=true";
+    const auto says = [&] {
+        const auto all = megatron_settings(launch);
+        return std::any_of(all.begin(), all.end(), [](const LaunchSetting& one) {
+            return one.key == "model.deals" && one.value == "true" && one.flag.empty();
+        });
+    };
+    CHECK_FALSE(says());
+    launch.degrees.cp = 2;
+    CHECK(says());
+    launch.deals.clear();
+    CHECK_FALSE(says());
 }

@@ -86,6 +86,29 @@ TEST_CASE("what no row covers is priced as split, and a line says so") {
           "it may build it in another way");
 }
 
+TEST_CASE("images are dealt where the framework has a switch for it, and the line says which") {
+    WorkloadOptions options;
+    options.model = qwen3_vl();
+    options.target = "megatron";
+    CHECK(how_built(options.found_model())
+              .ends_with("; --deal-images, model.vision_dp_when_cp=true, deals images over "
+                         "context parallel groups"));
+    options.deal_images = true;
+    const auto model = options.found_model();
+    CHECK(model.modules[0].lies == Lies{OnTensorRanks::all_positions, OnContextRanks::dealt});
+    CHECK(how_built(model).ends_with(" with model.vision_dp_when_cp=true"));
+    options.cluster = "h100-sxm:8";
+    options.tp = {2, false};
+    options.pp = {2, false};
+    CHECK(options.job(1, in_order).setup->model.built->lies.context == OnContextRanks::dealt);
+    options.model = "qwen2.5-vl-7b";
+    CHECK_THROWS_WITH_AS(
+        static_cast<void>(options.job(1, in_order)),
+        "--deal-images: megatron-bridge has no switch for it for 'qwen2.5-vl-7b'; allowed is to leave it "
+        "out",
+        Error);
+}
+
 TEST_CASE("--encoders names another framework, or the language model's way") {
     CHECK(model_of("qwen2.5-vl-7b", "megatron", "split").modules[0].lies.is_as_job());
     CHECK(model_of("qwen2.5-vl-7b", "free", "ms-swift").built->framework == "ms-swift");

@@ -66,7 +66,14 @@ struct Layout {
 };
 
 /// The part of a model that a layout does not divide.
-enum class Indivisible { heads, columns, layers, context, experts };
+enum class Indivisible {
+    heads,
+    columns,
+    layers,
+    context,
+    experts,
+    sequences  ///< that the framework does not part (Built::most_cp)
+};
 
 struct LayoutConflict {
     Indivisible what = Indivisible::heads;

@@ -20,11 +20,14 @@ namespace pipeweaver::emulator {
 /// How copies share what one pass takes. Nothing moves where a unit is shared in another way than the one before: the
 /// weights are whole on every copy.
 enum class Sharing : std::uint8_t {
-    dealt,  ///< whole sequences, by cost
-    split,  ///< positions of every sequence; attention exchanges them for heads (DeepSpeed-Ulysses, arXiv 2309.14509)
-    hybrid  ///< whole sequences as long as that is even, the rest split
+    dealt,   ///< whole sequences, by cost
+    split,   ///< positions of every sequence; attention exchanges them for heads (DeepSpeed-Ulysses, arXiv 2309.14509)
+    hybrid,  ///< whole sequences as long as that is even, the rest split
+    counted  ///< whole sequences in their order, equally many, of the first copies one more: as frameworks deal images
+             ///< (Lies); no partition has it
 };
 [[nodiscard]] std::string_view name_of(Sharing sharing);
+/// Of those that partitions have.
 [[nodiscard]] std::optional<Sharing> sharing_named(std::string_view name);
 
 struct ModuleLayout {

@@ -26,7 +26,8 @@ struct Share {
 /// Per copy. `dealt`: longest first, each to the copy with the least so far, by forward FLOPs. `split`: the sequences
 /// one behind the other, cut into as many parts as there are copies, each a multiple of `quantum` positions, the last
 /// ones shorter or empty. `hybrid`: of the longest none, or as many as leave whole rounds, are split, whatever makes
-/// the fullest copy least full; a split FLOP counts a tenth more. `quantum` is the positions of an output row
+/// the fullest copy least full; a split FLOP counts a tenth more. `counted`: in their
+/// order, equally many, of the first copies one more. `quantum` is the positions of an output row
 /// (ModelEdge::token_reduction).
 [[nodiscard]] std::vector<Share> shares_of(const workloads::Architecture& network, const PassShape& shape,
                                            const ModuleLayout& module, std::int64_t quantum = 1);

@@ -59,6 +59,7 @@ struct Launch {
     std::map<std::string, std::string> kinds{};   ///< of modules by name, as workloads::name_of() says them: "vit"
     std::map<std::string, VisionSizes> vision{};  ///< of modules by name that are vision encoders
     std::vector<std::string> letters{};  ///< of the language model's layers, see hybrid_letters(); none: it has none
+    std::string deals{};  ///< "model.vision_dp_when_cp=true": with it images are dealt; empty: they are not
     bool fused_attention = true;
     bool bf16 = true;  ///< weights have 16 bits
 

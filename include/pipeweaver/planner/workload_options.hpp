@@ -68,6 +68,7 @@ struct WorkloadOptions {
     std::string target = "free";                    ///< of targets(): what a layout is chosen for, and whose encoders
                                                     ///< the model has
     std::string encoders;                           ///< in its place: `split`, or one of frameworks::builders()
+    bool deal_images = false;                       ///< Built::deals is switched on
     Time layout_time{};                             ///< that the choice of a layout may take; asked between layouts
     /// What operators cost, read before; none: `costs` and the embedded tables are read. Of the cluster's device.
     std::shared_ptr<const costdb::CostDatabase> known_costs;
@@ -141,6 +142,7 @@ private:
     void add_packing(OptionTable& options);
     void add_encoders(OptionTable& options);
     void build_encoders(workloads::Model& of) const;
+    void require_dealt(const workloads::Model& of) const;
     emulator::Layout layout(const emulator::Setup& setup) const;
     std::optional<LayoutAndZero> own(const emulator::Setup& setup) const;
     std::optional<GlobalBatch> global(const emulator::Setup& setup) const;

@@ -27,7 +27,7 @@ enum class OnTensorRanks : std::uint8_t {
 enum class OnContextRanks : std::uint8_t {
     split,  ///< a part of each
     each,   ///< all of them: each group does the same
-    dealt   ///< some whole ones
+    dealt   ///< some whole ones, in their order, equally many
 };
 
 struct Lies {
@@ -60,6 +60,9 @@ struct Built {
 /// `model` with its encoders as the row says: those in front of the backbone that take items. Of a row without a source
 /// they stay as the job's.
 void build_as(Model& model, const Built& row);
+
+/// The row with its images dealt over context parallel groups. Pre: it has a switch for it.
+[[nodiscard]] Built dealing(const Built& row);
 
 /// Layers of the backbone that its first stage must have, of a model with encoders; 0: none.
 [[nodiscard]] std::int64_t first_layers(const Model& model);

@@ -176,7 +176,8 @@ def planned_of_file(pipeweaver, folder, samples, rest="", lines=None):
     batch.write_text(lines or "".join(SAMPLE.format(k) for k in range(samples)))
     plan = folder / "plan"
     done = pipeweaver.run("plan", "--model", "qwen2.5-vl-32b", "--cluster", "h100-sxm:64", "--target", "megatron",
-                          "--encoders", "split", "--batch", batch, "--now", script(folder, PIPELINE, rest), "--max-rounds", 0, "--out", plan)
+                          "--encoders", "split", "--batch", batch, "--now", script(folder, PIPELINE, rest),
+                          "--max-rounds", 0, "--out", plan)
     assert done.returncode == 0, done.stderr
     return rungs_of(json.loads((plan / "plan.json").read_text()))["now"], done
 
