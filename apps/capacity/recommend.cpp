@@ -10,6 +10,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/capacity/run.hpp"
+#include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/planner/workload_options.hpp"
 #include "pipeweaver/workloads/batch.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
@@ -44,6 +45,7 @@ struct Recommend {
                      "what becomes of a sample larger than a microbatch, as `plan` has it");
         options.text("headroom", headroom, "PERCENT", "of a GPU's usable memory that is kept free (default: 3%)");
         options.text("target", target, "NAME", "what runs the job, as `plan --target` has it");
+        options.text("encoders", encoders, "HOW", "how encoders lie, as `plan --encoders` has it (default: as-built)");
         options.group("What is asked");
         options.parsed("days", "DAYS", "that the run may take",
                        [this](const std::string& text) { asked.days = parse_number("--days", text, 1e-6, 10'000); });
@@ -83,7 +85,7 @@ struct Recommend {
                                            [&](const capacity::RunProgress& now) { shown(now); });
         console.clear();
         require_all(results, time, "nothing is recommended");
-        const AnswerWanted wanted{.out = out, .start = &start, .time = time, .remarks = sizes()};
+        const AnswerWanted wanted{.out = out, .start = &start, .time = time, .remarks = remarks()};
         give_answer(study, capacity::whole(std::move(results)), console, limits, wanted);
     }
 
@@ -96,6 +98,17 @@ private:
         auto lines = workloads::resized(workloads::read_batch(batch, of), of);
         for (std::string& line : lines) line.insert(0, "sizes: ");
         return lines;
+    }
+
+    std::vector<std::string> remarks() const {
+        std::vector<std::string> all = sizes();
+        if (console.json) return all;
+        planner::WorkloadOptions of;
+        of.model = model;
+        of.encoders = encoders;
+        of.target = planner::target_called(target);
+        if (const std::string built = how_built(of.found_model()); !built.empty()) all.push_back("encoders: " + built);
+        return all;
     }
 
     void take_options() {
@@ -116,6 +129,7 @@ private:
         set("too-long", too_long);
         set("headroom", headroom);
         set("target", target);
+        set("encoders", encoders);
         if (!dataset.empty() && !batch.empty())
             fail(ErrorKind::input, "--batch, --dataset: exactly one of the two is needed");
         if (batch.empty() || !global_batch.empty())
@@ -128,7 +142,7 @@ private:
     Console console;
     Limits limits;
     capacity::RecommendAsked asked;
-    std::string model, dataset, batch, global_batch, recipe, costs, packing, headroom, target, out;
+    std::string model, dataset, batch, global_batch, recipe, costs, packing, headroom, target, encoders, out;
     std::string microbatch_tokens, too_long;
 };
 

@@ -44,3 +44,11 @@ def test_a_plan_says_how_they_lie_and_its_commands_print_the_steps(pipeweaver, t
 def test_what_is_not_built_so_is_refused_in_one_line(pipeweaver, words, error):
     status, line = pipeweaver.fails("emulate", *JOB, *words)
     assert status == 2 and error in line
+
+
+def test_a_recommendation_says_how_they_lie_and_its_commands_do(pipeweaver):
+    ask = ("recommend", "--model", "qwen2.5-vl-7b", "--dataset", "vlm-mix", "--global-batch", "64", "--tokens", "1B",
+           "--clusters", "h100-sxm", "--gpus", "16", "--target", "megatron", "--max-rounds", "0")
+    assert f"\nencoders: {WHOLE}\n" in pipeweaver(*ask, "--cp", "1")
+    rows = json.loads(pipeweaver(*ask, "--encoders", "split", "--json"))["rows"]
+    assert rows and all("--encoders split" in row["command"] for row in rows)
