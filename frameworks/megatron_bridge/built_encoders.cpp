@@ -55,6 +55,16 @@ std::span<const workloads::Built> built_by_megatron_bridge() {
                          .families = "kimi_k25",
                          .source = "0.6.0 kimi_vl/modeling_kimi_k25_vl.py:215 and 471",
                          .lies = Lies{whole, each}},
+        workloads::Built{.framework = bridge,
+                         .families = "qwen2_5_omni|qwen2_5_omni_thinker",
+                         .source = "0.6.0 qwen_omni/modeling_qwen25_omni/thinker_model.py:105-110 and 288",
+                         .lies = Lies{whole, each}},
+        workloads::Built{.framework = bridge,
+                         .families = "qwen3_omni_moe",
+                         .source = "0.6.0 qwen_omni/modeling_qwen3_omni/thinker_model.py:201-204, "
+                                   "qwen_vl/modelling_qwen3_vl/transformer_block.py:678",
+                         .lies = Lies{whole, each},
+                         .first_layers = 3},
         // LLaVAModel of Megatron Core.
         workloads::Built{.framework = bridge,
                          .families = "nemotron_vl|NemotronH_Nano_VL_V2",
