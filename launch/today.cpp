@@ -8,6 +8,7 @@
 #include "pipeweaver/launch/fit.hpp"
 #include "pipeweaver/launch/model.hpp"
 #include "pipeweaver/launch/rules.hpp"
+#include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/workloads/cluster.hpp"
 
 #include <fmt/format.h>
@@ -143,6 +144,17 @@ TakenScript taken(const SaidLaunch& said, const MegatronLaunch& launch, std::int
     return script;
 }
 
+// Encoders as the script's program builds them, where the target's frameworks build any and nothing else is said.
+void take_encoders(const SaidLaunch& said, planner::PlanOptions& plan) {
+    WorkloadOptions& workload = plan.workload;
+    if (workload.model.empty() || !workload.encoders.empty()) return;
+    if (planner::target(planner::target_called(plan.target)).builders.empty()) return;
+    const workloads::Model model = named_model(workload.model, said);
+    if (!model.built || model.built->source.empty()) return;
+    workload.encoders = model.built->framework;
+    if (model.built->lies.context == workloads::OnContextRanks::dealt) workload.deal_images = true;
+}
+
 }  // namespace
 
 std::string not_taken_by(const planner::Batch& batch, const TakenScript& script) {
@@ -178,6 +190,7 @@ TakenScript take_script(planner::PlanOptions& plan) {
     const SaidLaunch said = read_launch(file, std::nullopt, parse_variables(plan.set));
     require_set(said);
     MegatronLaunch launch = launch_in(said, file);
+    take_encoders(said, plan);
     if (!workload.model.empty()) launch = with_model(std::move(launch), workload.found_model());
     require_constructed(launch, gpus, file);
     const MegatronLaunch all = settled(launch);

@@ -257,6 +257,7 @@ def test_what_runs_today_trains_what_the_script_trains(pipeweaver, tmp_path):
     pipeweaver("plan", "--model", "qwen2.5-vl-7b", "--cluster", "h100-sxm:8", "--target", "megatron", "--dataset",
                "vlm-mix", "--now", file, "--max-rounds", 0, "--out", tmp_path / "plan")
     plan = json.loads((tmp_path / "plan/plan.json").read_text())
+    assert "--encoders ms-swift" in plan["ladder"][0]["command"]
     assert all(rank["optimizer_bytes"] < 0.1 * GIB < rank["weights_bytes"]
                for replica in plan["replicas"] for rank in replica["memory"])
 
