@@ -47,6 +47,16 @@ void require_all(const Module& module, const std::vector<std::int64_t>& layers) 
              module.architecture.layers);
 }
 
+// What the framework that builds the encoders asks of their stage.
+void require_in_front(const Model& model, std::int64_t layers) {
+    if (layers >= first_layers(model)) return;
+    fail(ErrorKind::input,
+         "--layers: the first stage has {} layers of {}, {} needs {} beside its encoder ({}); allowed with --encoders "
+         "split is any",
+         layers, model.modules[model.backbone()].name, model.built->framework, model.built->first_layers,
+         model.built->source);
+}
+
 // Of the chain, stage by stage: no module begins before the one in front of it has ended.
 void require_order(const Model& model, const std::vector<std::vector<std::int64_t>>& counts, std::size_t stages) {
     std::size_t reached = 0;
@@ -127,6 +137,7 @@ Partition cut_by_layers(const Setup& setup, const SaidLayers& said) {
     }
     for (std::size_t m = 0; m < counts.size(); ++m) require_all(model.modules[m], counts[m]);
     require_order(model, counts, stages);
+    require_in_front(model, counts[model.backbone()].front());
     std::vector<std::size_t> ends;
     ends.reserve(stages);
     std::size_t end = 0;

@@ -170,16 +170,25 @@ void pad_heads(std::int64_t tp, workloads::Model& model, Run& run) {
     }
 }
 
-// How encoders lie. A program of one's own may part the sequences of a model that the framework whose row counts does
-// not.
+// Why the framework whose row counts does not build the launch; a program of one's own may. Empty: it does.
+std::string beyond_row(const MegatronLaunch& l, const workloads::Built& row) {
+    if (row.most_cp > 0 && l.cp > row.most_cp)
+        return fmt::format("{} builds them for cp {} alone, and the launch has {}", row.framework, row.most_cp, l.cp);
+    const std::int64_t first = built_layers(l).layers.front();
+    if (first < row.first_layers)
+        return fmt::format("{} has {} layers beside them, and the launch {}", row.framework, row.first_layers, first);
+    return {};
+}
+
+// How encoders lie.
 void say_encoders(const MegatronLaunch& l, const workloads::Model& model, Run& run) {
-    const bool is_beyond = model.built && model.built->most_cp > 0 && l.cp > model.built->most_cp;
-    if (std::string built = how_built(model); !is_beyond && !built.empty()) run.assumed.push_back(std::move(built));
-    if (!is_beyond) return;
+    const std::string why = model.built ? beyond_row(l, *model.built) : std::string();
+    if (std::string built = how_built(model); why.empty() && !built.empty()) run.assumed.push_back(std::move(built));
+    if (why.empty()) return;
     run.options.workload.encoders = planner::WorkloadOptions::split;
+    run.options.workload.deal_images = false;
     assume(run, {Effect::either, "encoders are split as the language model"},
-           fmt::format("encoders are priced as split: {} builds them for cp {} alone, and the launch has {}",
-                       model.built->framework, model.built->most_cp, l.cp));
+           fmt::format("encoders are priced as split: {}", why));
 }
 
 // Of a data type by the name of Megatron-LM's arguments, or PyTorch's.

@@ -133,3 +133,15 @@ TEST_CASE("tuning leaves the encoders' stage the layers that their framework ask
     workloads::build_as(setup.model, {.framework = "a", .source = "b", .first_layers = 3});
     CHECK(front_of() == 9);
 }
+
+TEST_CASE("a said cut whose first stage has too few layers for the framework's encoder is refused with what it asks") {
+    auto setup = small();
+    CHECK_NOTHROW(static_cast<void>(cut_by_layers(setup, parse_layers("2,2,2,2"))));
+    workloads::build_as(setup.model, {.framework = "a", .source = "b", .first_layers = 3});
+    CHECK_THROWS_WITH_AS(
+        static_cast<void>(cut_by_layers(setup, parse_layers("2,2,2,2"))),
+        "--layers: the first stage has 2 layers of llm, a needs 3 beside its encoder (b); allowed with "
+        "--encoders split is any",
+        Error);
+    CHECK_NOTHROW(static_cast<void>(cut_by_layers(setup, parse_layers("3,2,2,1"))));
+}
