@@ -10,7 +10,8 @@ namespace pipeweaver::planner {
 
 /// What the step takes with the host of emulator::launched_by_host(), where that is at least a tenth more: such recipes
 /// are of layers in CUDA graphs or compiled, and a launch that has neither takes so long. None: less, or the recipe
-/// knows its host, or an anchor holds it. Pre: `emulation` is that of `request`. Emulates once more; throws as emulate().
+/// knows its host, or an anchor holds it. Emulates once more; throws as emulate().
+/// Pre: `emulation` is that of `request`.
 [[nodiscard]] std::optional<HostBound> host_bound(const EmulationRequest& request, const Emulation& emulation,
                                                   const Executor& execute);
 
