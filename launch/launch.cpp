@@ -96,6 +96,7 @@ Launch launch_of(const planner::Rung& rung) {
                   .letters = hybrid_letters(language.architecture).value_or(std::vector<std::string>{}),
                   .fused_attention = setup.recipe.execution.fused_attention,
                   .bf16 = setup.recipe.state.weight == 2,
+                  .fused_loss = setup.recipe.kept.logit <= 2,
                   .has_pipeline = way.has_pipeline && setup.layout.pp > 1,
                   .policy = way.policy,
                   .recompute = name_of(*way.recompute),

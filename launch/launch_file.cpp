@@ -109,6 +109,7 @@ public:
                          "deals_images",
                          "fused_attention",
                          "bf16",
+                         "fused_loss",
                          "has_pipeline",
                          "policy",
                          "chunks",
@@ -134,6 +135,7 @@ public:
         launch_.fused_attention = json_.at("fused_attention").boolean();
         if (const auto deals = json_.find("deals_images")) launch_.deals = deals->text();
         if (const auto bf16 = json_.find("bf16")) launch_.bf16 = bf16->boolean();
+        if (const auto fused = json_.find("fused_loss")) launch_.fused_loss = fused->boolean();
         launch_.has_pipeline = json_.at("has_pipeline").boolean();
         check_stages();
         read_letters();
@@ -247,6 +249,7 @@ std::string to_json(const Launch& launch) {
                 {"language_letters", fmt::format("{}", fmt::join(launch.letters, " "))},
                 {"fused_attention", launch.fused_attention},
                 {"bf16", launch.bf16},
+                {"fused_loss", launch.fused_loss},
                 {"has_pipeline", launch.has_pipeline},
                 {"policy", launch.policy},
                 {"chunks", launch.split.chunks()},

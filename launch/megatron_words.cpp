@@ -104,6 +104,13 @@ void add_dispatcher(std::vector<LaunchSetting>& all, const Launch& launch) {
 
 void add_numbers(std::vector<LaunchSetting>& all, const Launch& launch) {
     if (launch.bf16) all.push_back(on("--bf16", "model.bf16", "values of 16 bits, as they are priced"));
+    if (launch.fused_loss) {
+        all.push_back(on("--cross-entropy-loss-fusion", "model.cross_entropy_loss_fusion", "logits are kept in 16 bits"));
+        all.push_back({{"--cross-entropy-fusion-impl", "te"},
+                       "model.cross_entropy_fusion_impl",
+                       "te",
+                       "Transformer Engine's kernel; the default, native, keeps more of each logit"});
+    }
     all.push_back(on("--calculate-per-token-loss", "model.calculate_per_token_loss",
                      "every token that has a loss counts alike, as the assignment's loss_weight has it"));
     all.push_back({{}, "ddp.average_in_collective", yes(false), "goes with it"});

@@ -361,11 +361,7 @@ Run run_without_batch(const MegatronLaunch& l, const FitAsked& asked) {
     options.workload.ep = degree(l.ep);
     if (l.cp > 1 && (l.cp_comm.empty() || l.cp_comm.front() != "a2a")) options.workload.context = "ring";
     say_encoders(l, model, run);
-    Recipe recipe = recipe_of(l, asked.recipe, run);
-    // core_v0.16.1 ssm/gated_delta_net.py _apply_gated_norm
-    if (asked.recipe.empty() && model.modules[model.backbone()].architecture.linear)
-        recipe.kept.fused_linear_norm = false;
-    options.workload.recipe = emulator::to_json(recipe);
+    options.workload.recipe = emulator::to_json(recipe_of(l, asked.recipe, run));
     options.recompute = {.everywhere = recompute_of(l, run)};
     options.policy = l.vpp ? "interleaved" : "1f1b";
     if (l.vpp && *l.group_size != l.pp)
