@@ -31,6 +31,7 @@ import figures  # noqa: E402
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ASKED = re.compile(r"\$ (pipeweaver (?:[^\n]*\\\n)*[^\n]*)\n")
 ELSEWHERE = re.compile(r"\b(torchrun|curl|sbatch|srun|mpirun|ray|serve|pip install)\b|pipeweaver\.(profile|selfcheck)")
+COMMANDS = re.compile(r"(?:source|torchrun|pip|cd|export|env|python3?|pipeweaver|\./\S+)(?: |$)")
 MARKS = ("…", "...")
 ALIKE = 0.6  # of two lines, from 0 to 1: below it one is not the other of another day
 BESIDE = 0.03  # for a pair of lines that follow one another on both sides: among equals these are meant
@@ -50,11 +51,19 @@ def alike(one, other):
         return 1.5
     if not one.strip() or not other.strip():
         return 0.0
+    begins = least_alike(one.split()[:2], other.split()[:2])
     words = difflib.SequenceMatcher(None, without_numbers(one), without_numbers(other), autojunk=False)
     if words.quick_ratio() < ALIKE:
-        return 0.0
+        return begins
     numbers = difflib.SequenceMatcher(None, one.split(), other.split(), autojunk=False)
-    return 0.7 * words.ratio() + 0.3 * numbers.ratio()
+    return max(begins, 0.7 * words.ratio() + 0.3 * numbers.ratio())
+
+
+def least_alike(one, other):
+    """Of lines that begin with these words: the heading of a row, and the row's number, say what it is."""
+    if one[0] != other[0] or not one[0].rstrip(":").isalpha():
+        return 0.0
+    return ALIKE + (0.1 if one == other else 0.05)
 
 
 def matched(shown, printed):
@@ -143,7 +152,7 @@ class Page:
             return match[0] if printed is None else self._answer(match, text[:asked.end()], printed, whole=True)
         elif kind:
             self.printed = None  # what follows is of another program
-        elif self.printed is not None:
+        elif self.printed is not None and not COMMANDS.match(text):
             return self._answer(match, "", self.printed)
         return match[0]
 

@@ -34,6 +34,9 @@ assumed: nothing""".splitlines()
     # A line that is printed no more goes.
     (["MFU 30.0 %: 4 model FLOPs", "hazard: a long sentence that no command says", "assumed: nothing"],
      ["MFU 31.0 %: 5 model FLOPs", "assumed: nothing"]),
+    # A row is found by its heading, whatever stands behind it.
+    (["step 2.5 s = makespan 2.4 s + optimizer 0.1 s", "assumed: of the model that there is no bias in its layers"],
+     ["step 2.5 s = makespan 2.4 s + optimizer 0.1 s", "assumed: nothing"]),
     (["csv/schedule.csv", "csv/schedule.json"], None),
 ])
 def test_lines_are_replaced_by_what_they_are_today(shown, new):
@@ -65,6 +68,14 @@ torchrun train.py
 ```
 ```
 loss 3.0
+```
+
+```sh
+pipeweaver emulate --model a
+```
+
+```
+pipeweaver step of the model
 ```
 """
 
