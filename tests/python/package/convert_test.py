@@ -288,7 +288,8 @@ def test_samples_are_the_first_or_drawn_the_same_again(tmp_path):
     ({"a.jpg": "x"}, ["--skip-broken"], 2, "own: has no samples: all are left out: 1 broken, the first own/a.jpg: is "
      "no image, clip or audio that is read"),
     ({"a.heic": "x"}, ["--skip-broken"], 2, "own: has no samples: all are left out: 1 with .heic, which is not read"),
-    ({"metadata.jsonl": '{"image":"x.avif"}'}, [], 2, "own/x.avif: .avif is not read, allowed are "),
+    ({"metadata.jsonl": '{"image":"x.avif"}'}, [], 2, "own/metadata.jsonl:1: own/x.avif: .avif is "
+     "not read, allowed are "),
     ({"a.tar": "x" * 600}, [], 2, "own/a.tar: is no shard that can be read: "),
     ({"a.txt": "x"}, ["--seed", "3"], 2, "--seed: goes with --samples, how many are drawn"),
     ({"a.txt": "x"}, ["--samples", "0"], 2, "argument --samples: is '0', must be a whole number from 1"),
@@ -297,11 +298,12 @@ def test_samples_are_the_first_or_drawn_the_same_again(tmp_path):
     ({"a.txt": "x"}, ["--tokenizer", "t", "--tokens-per-word", "2"], 2, "--tokenizer, --tokens-per-word: allowed is "
      "one of the two"),
     ({"a.txt": "x"}, ["--media", "x"], 2, "--media: goes with a .json or .jsonl of annotations, own is none"),
-    ({"metadata.jsonl": '{"file_name":"x.png"}'}, [], 3, "own/x.png: No such file or directory"),
+    ({"metadata.jsonl": '{"file_name":"x.png"}'}, [], 3, "own/metadata.jsonl:1: own/x.png: No such file or "
+     "directory"),
     ({"metadata.jsonl": '{"image":"http://a/b.png"}'}, [], 2, "own/metadata.jsonl:1: http://a/b.png is an address; "
      "allowed are files"),
-    ({"metadata.jsonl": '{"id":1,"text":"a"}\n{"id":1,"text":"b"}'}, [], 2, "own: sample '1' is there twice; allowed "
-     "are samples of different names"),
+    ({"a.tar": files.tar({"1.txt": "a", "2.txt": "b", "1.json": '{"text":"c"}'})}, [], 2, "own: sample 'a/1' is there "
+     "twice; allowed are samples of different names"),
     ({}, [], 3, "own: there is no such file or folder"),
 ])
 def test_what_cannot_be_converted_is_said_in_one_line_and_nothing_is_written(tmp_path, monkeypatch, contents, arguments,

@@ -1,6 +1,8 @@
 """Images, clips and audio of any size in a few bytes: headers as encoders write them, and hardly any content."""
 
+import io
 import struct
+import tarfile
 import zlib
 
 
@@ -88,3 +90,14 @@ def mp4(width, height, seconds, fps, last=True, version=0, handler=b"vide"):
     moov, mdat = box(b"moov", box(b"mvhd", b"\x00" * 100), sound, track), struct.pack(">I4sQ", 1, b"mdat", 16 + 5000)
     parts = [mdat + b"\x00" * 5000, moov]
     return box(b"ftyp", b"isom\x00\x00\x02\x00") + b"".join(parts if last else parts[::-1])
+
+
+def tar(contents):
+    """A shard of text files, in their order."""
+    whole = io.BytesIO()
+    with tarfile.open(fileobj=whole, mode="w") as shard:
+        for name, text in contents.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(text.encode())
+            shard.addfile(member, io.BytesIO(text.encode()))
+    return whole.getvalue()

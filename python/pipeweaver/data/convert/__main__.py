@@ -11,6 +11,7 @@ from ..._arguments import Parser
 from ...errors import InputError, PipeweaverError
 from . import __doc__ as about
 from .convert import convert, summary, usual_tokens_per_word
+from .forms import FORMS
 
 
 def _count(text: str) -> int:
@@ -39,6 +40,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--split", metavar="NAME", default="train",
                         help="of an Energon or Hugging Face data set that has several (default: train)")
     parser.add_argument("--media", metavar="FOLDER", help="what paths of annotations are relative to (default: theirs)")
+    parser.add_argument("--form", choices=[form.name for form in FORMS], default="",
+                        help="of annotations (default: that of each entry's keys)")
+    parser.add_argument("--sets", metavar="NAME,...", default="",
+                        help="some of a file that lists data sets: LLaMA-Factory's dataset_info.json, a meta file "
+                        "of InternVL")
     parser.add_argument("--text", metavar="KEY,...", default="",
                         help="keys or columns whose texts are counted (default: messages, conversations, caption, "
                         "text, txt or prompt, the first there is; .txt files before them)")
@@ -58,7 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         done = convert(given.source, given.out, samples=given.samples, seed=given.seed, split=given.split,
                        media=given.media, text=[key for key in given.text.split(",") if key],
                        tokens_per_word=given.tokens_per_word, tokenizer=given.tokenizer,
-                       target=given.role == "target", skip_broken=given.skip_broken)
+                       target=given.role == "target", skip_broken=given.skip_broken,
+                       form=given.form, sets=[name for name in given.sets.split(",") if name])
     except PipeweaverError as error:
         print(f"pipeweaver: {error}", file=sys.stderr)
         return error.exit_status

@@ -15,7 +15,7 @@ from typing import Any
 
 from ...errors import FileError, InputError
 from .reader import Met, Reader, Sample
-from .sources import samples_of
+from .sources import Asked, samples_of
 from .texts import by_tokenizer, by_words
 
 usual_tokens_per_word = 1.3  # of English text under the vocabularies in use, rounded; an assumption
@@ -43,6 +43,8 @@ def convert(
     tokenizer: str | None = None,
     target: bool = False,
     skip_broken: bool = False,
+    form: str = "",
+    sets: Sequence[str] = (),
 ) -> Converted:
     """Writes the batch file `out`, gzip if it ends in .gz: the first `samples` of the source, with `seed` so many at
     random. Equal sources and arguments give equal bytes. Raises InputError, FileError."""
@@ -52,7 +54,8 @@ def convert(
         raise InputError("--tokenizer, --tokens-per-word: allowed is one of the two")
     rate = usual_tokens_per_word if tokens_per_word is None else tokens_per_word
     reader = Reader(by_tokenizer(tokenizer) if tokenizer else by_words(rate), text, target, skip_broken)
-    found = samples_of(Path(source), reader, split, None if media is None else Path(media))
+    asked = Asked(split, None if media is None else Path(media), form, tuple(sets))
+    found = samples_of(Path(source), reader, asked)
     taken = _taken(found, samples, seed)
     if not taken:
         left_out = "; ".join(_left_out(reader.met))
@@ -110,6 +113,13 @@ def _assumed(lines: list[dict[str, Any]], met: Met, how: str, exact: bool) -> li
     without = sum(1 for line in lines if not line["text_tokens"])
     if without:
         sentences.append(f"{without} of {len(lines)} samples have no text: 0 tokens (a .txt beside them, or --text)")
+    if met.forms:
+        sentences.append(f"entries of the form {', '.join(sorted(met.forms))}, by their keys (--form names one)")
+    if met.sized:
+        sentences.append(f"sizes of {met.sized} items are those of the annotations; their files are not opened")
+    if met.rejected:
+        sentences.append(f"{met.rejected} samples have a rejected answer, of which nothing is counted: a pair is two "
+                         "sequences")
     if any("videos" in line for line in lines):
         sentences.append("clips have their whole length; the model's rule says how much of it is read")
     sentences.append("no tokens of a chat template or of markers around items are counted")
@@ -133,6 +143,10 @@ def _left_out(met: Met) -> list[str]:
     return what
 
 
+def _seconds(item: dict[str, Any]) -> float:
+    return float(item["seconds"] if "seconds" in item else round(item["frames"] / item["fps"], 3))
+
+
 def summary(lines: list[dict[str, Any]]) -> str:
     """One line: how many samples and items, and how large."""
     parts = [f"{sum(line['text_tokens'] for line in lines)} tokens of text"]
@@ -142,7 +156,7 @@ def summary(lines: list[dict[str, Any]]) -> str:
         small, middle, large = (f"{w} x {h}" for w, h in (by_area[0], by_area[(len(images) - 1) // 2], by_area[-1]))
         parts.append(f"{len(images)} images, by area {small} to {large} pixels, median {middle}")
     for kind, name in (("videos", "clips"), ("audio", "pieces of audio")):
-        seconds = [item["seconds"] for line in lines for item in line.get(kind, ())]
+        seconds = [_seconds(item) for line in lines for item in line.get(kind, ())]
         if seconds:
             parts.append(f"{len(seconds)} {name} of {min(seconds):g} to {max(seconds):g} s, median {median(seconds):g}")
     return f"{len(lines)} samples: " + "; ".join(parts)

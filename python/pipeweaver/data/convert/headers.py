@@ -16,7 +16,7 @@ __all__ = ["BrokenMedia", "Media", "media_of"]
 
 _JPEG_SIZES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}  # start of frame; the others are tables
 _JPEG_ALONE = frozenset([0x01, *range(0xD0, 0xD8)])  # markers without a length
-_most_pixels = 100_000  # of a side, as a batch file has it
+MOST_PIXELS = 100_000  # of a side, as a batch file has it
 
 
 def media_of(file: BinaryIO) -> Media | None:
@@ -24,7 +24,7 @@ def media_of(file: BinaryIO) -> Media | None:
     head = file.read(32)
     media = _by_magic(head, file)
     if media is not None and media.kind == "images":
-        if not (0 < media.width <= _most_pixels and 0 < media.height <= _most_pixels):
+        if not (0 < media.width <= MOST_PIXELS and 0 < media.height <= MOST_PIXELS):
             raise BrokenMedia(f"says {media.width} x {media.height} pixels")
     return media
 

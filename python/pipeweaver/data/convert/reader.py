@@ -36,6 +36,9 @@ class Met:
     text_from: set[str] = field(default_factory=set)
     broken: list[str] = field(default_factory=list)  # what is wrong with each
     not_read: Counter[str] = field(default_factory=Counter)  # samples left out, by endings of media
+    forms: set[str] = field(default_factory=set)  # of annotations
+    sized: int = 0  # items whose sizes are those of annotations
+    rejected: int = 0  # samples with a second answer, which is not counted
 
 
 class Sample:
@@ -46,6 +49,12 @@ class Sample:
         self.items: dict[str, list[dict[str, Any]]] = {kind: [] for kind in _kinds}
         self.text: int | None = None
         self.from_document: int | None = None  # tokens of a .json, which a .txt beside it is taken before
+
+    def named(self, name: str) -> Sample:
+        """The same under another name."""
+        other = Sample(name)
+        other.items, other.text, other.from_document = self.items, self.text, self.from_document
+        return other
 
     def tokens(self) -> int:
         return next((count for count in (self.text, self.from_document) if count is not None), 0)
@@ -102,10 +111,19 @@ class Reader:
                 raise BrokenMedia("is no image, clip or audio that is read")
             sample.items[media.kind].append(self._item(media))
         except BrokenMedia as error:
-            self.met.broken.append(f"{place}: {error}")
-            if self._skip_broken:
-                raise Broken from None
-            raise InputError(f"{place}: {error}; --skip-broken leaves out samples that cannot be read") from None
+            self.breaks(f"{place}: {error}")
+
+    def breaks(self, what: str) -> NoReturn:
+        """Leaves the sample out, or ends all. Raises Broken, InputError."""
+        self.met.broken.append(what)
+        if self._skip_broken:
+            raise Broken from None
+        raise InputError(f"{what}; --skip-broken leaves out samples that cannot be read") from None
+
+    def add_sized(self, sample: Sample, kind: str, size: dict[str, Any]) -> None:
+        """An item of the size that an annotation says."""
+        self.met.sized += 1
+        sample.items[kind].append({**size, "role": "target"} if self._target else size)
 
     def _item(self, media: Media) -> dict[str, Any]:
         item: dict[str, Any] = {}
@@ -144,6 +162,14 @@ class Reader:
         for key in keys:
             self.met.text_from.add(where.format(key))
         return sum(self.tokens_of(document[key]) for key in keys) if keys else None
+
+    def tokens_by(self, document: Mapping[str, Any], keys: Sequence[str], where: str) -> int | None:
+        """Of all texts under `keys`, where no others were named."""
+        if self._keys_said or not keys:
+            return self.tokens_in(document, where)
+        held = [key for key in keys if document.get(key)]
+        self.met.text_from.update(where.format(key) for key in held)
+        return sum(self.tokens_of(document[key]) for key in held)
 
     def tokens_of(self, value: Any) -> int:
         return sum(self._count(text) for text in texts_in(value))

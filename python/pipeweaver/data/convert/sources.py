@@ -1,4 +1,4 @@
-"""Where samples come from: a folder of files, shards, or a list of annotations."""
+"""Where samples come from: a folder of files, shards, tables, or annotations."""
 
 from __future__ import annotations
 
@@ -9,21 +9,36 @@ import re
 import tarfile
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from ...errors import FileError, InputError, NotBuiltError
-from .reader import MEDIA, NOT_READ, Broken, Reader, Sample
+from .annotations import Annotations, of_data_sets
+from .data_sets import data_sets_of, lists_data_sets
+from .entries import document_of, is_json
+from .forms import form_named
+from .reader import Broken, Reader, Sample
 from .tables import table_samples
 
 _shards = (".tar", ".tar.gz", ".tgz")
 _tables = (".arrow", ".parquet")
-_paths = ("image", "images", "file_name", "video", "videos", "audio", "audios")
 
 
-def samples_of(source: Path, reader: Reader, split: str, media: Path | None) -> Iterator[Sample]:
+@dataclass(frozen=True)
+class Asked:
+    """What is read of a source that has several, and how."""
+
+    split: str = "train"
+    media: Path | None = None
+    form: str = ""
+    sets: tuple[str, ...] = ()
+
+
+def samples_of(source: Path, reader: Reader, asked: Asked) -> Iterator[Sample]:
     """All samples of the source, in its order. Raises InputError, FileError."""
+    split = asked.split
     if not source.exists():
         raise FileError(f"{source}: there is no such file or folder")
     if source.is_file():
@@ -33,10 +48,11 @@ def samples_of(source: Path, reader: Reader, split: str, media: Path | None) -> 
                  if not name.startswith(".")]
     shards = [file for file in files if file.name.endswith(_shards)]
     tables = [file for file in files if file.name.endswith(_tables)]
-    if source.is_file() and source.suffix in (".json", ".jsonl"):
-        return _annotated(source, reader, media or source.parent)
-    if media is not None:
-        raise InputError(f"--media: goes with a .json or .jsonl of annotations, {source} is none")
+    if (annotated := _annotated(source, reader, asked)) is not None:
+        return annotated
+    for option, value in (("media", asked.media), ("form", asked.form), ("sets", asked.sets)):
+        if value:
+            raise InputError(f"--{option}: goes with a .json or .jsonl of annotations, {source} is none")
     if shards:
         return _of_shards(source, _of_split(source, shards, split), reader)
     if tables:
@@ -44,9 +60,26 @@ def samples_of(source: Path, reader: Reader, split: str, media: Path | None) -> 
     if source.is_file():
         raise InputError(f"{source}: is no source of samples; allowed are a folder, .tar, .arrow, .parquet, .json and "
                          ".jsonl")
-    if (source / "metadata.jsonl").is_file():
-        return _annotated(source / "metadata.jsonl", reader, source)
     return _of_folder(source, files, reader)
+
+
+def _annotated(source: Path, reader: Reader, asked: Asked) -> Iterator[Sample] | None:
+    """None where the source is no file of annotations, and has none that describes it."""
+    form = form_named(asked.form) if asked.form else None
+    if source.is_dir():
+        listed = source / "dataset_info.json"
+        if listed.is_file() and lists_data_sets(document_of(listed)):
+            return _annotated(listed, reader, asked)
+        inside = source / "metadata.jsonl"
+        return Annotations(reader, form, asked.media or source).samples(inside) if inside.is_file() else None
+    if not is_json(source):
+        return None
+    document = document_of(source)
+    if lists_data_sets(document):
+        return of_data_sets(data_sets_of(source, document, asked.sets), reader, form, asked.media)
+    if asked.sets:
+        raise InputError(f"--sets: goes with a file that lists data sets, {source} is none")
+    return Annotations(reader, form, asked.media or source.parent).samples(source)
 
 
 def _whole(sample: Sample, reader: Reader) -> bool:
@@ -157,67 +190,6 @@ def _expanded(name: str) -> Iterator[str]:
         return
     for number in range(int(found[1]), int(found[2]) + 1):
         yield from _expanded(name[: found.start()] + str(number).zfill(len(found[1])) + name[found.end() :])
-
-
-def _annotated(source: Path, reader: Reader, media: Path) -> Iterator[Sample]:
-    """A list of objects, or one a line, whose paths are relative to `media`."""
-    for number, (place, given) in enumerate(_entries(source)):
-        if not isinstance(given, dict):
-            raise InputError(f"{place}: is no object")
-        sample = Sample(str(given.get("id", given.get("file_name", number))))
-        sample.text = reader.tokens_in(given, "'{}' of " + source.name)
-        try:
-            for path in _paths_in(given):
-                if re.match(r"\w+://", path):
-                    raise InputError(f"{place}: {path} is an address; allowed are files")
-                part = media / path
-                if part.suffix[1:].lower() not in MEDIA | NOT_READ:
-                    allowed = ", ".join(sorted(MEDIA))
-                    raise InputError(f"{part}: {part.suffix or 'no ending'} is not read, allowed are {allowed}")
-                reader.add(sample, str(part), part.suffix[1:], partial(_opened, part))
-        except Broken:
-            continue
-        if _whole(sample, reader):
-            yield sample
-
-
-def _entries(source: Path) -> Iterator[tuple[str, Any]]:
-    try:
-        with open(source, encoding="utf-8") as file:
-            if source.suffix == ".json":
-                given = json.load(file)
-                if not isinstance(given, list):
-                    raise InputError(f"{source}: is no list of objects")
-                yield from ((f"{source}[{i}]", one) for i, one in enumerate(given))
-                return
-            for number, line in enumerate(file, 1):
-                yield f"{source}:{number}", json.loads(line)
-    except ValueError as error:
-        raise InputError(f"{source}: is no JSON: {error}") from None
-    except OSError as error:
-        raise FileError(f"{source}: {error.strerror or error}") from None
-
-
-def _paths_in(given: Any) -> Iterator[str]:
-    """Of an entry, and of parts of messages that are no text."""
-    if isinstance(given, list):
-        for one in given:
-            yield from _paths_in(one)
-    elif isinstance(given, dict):
-        for key in _paths:
-            yield from _paths_of(given.get(key))
-        for key in ("messages", "conversations", "content"):
-            yield from _paths_in(given.get(key))
-
-
-def _paths_of(value: Any) -> Iterator[str]:
-    if isinstance(value, str) and value:
-        yield value
-    elif isinstance(value, list):
-        for one in value:
-            yield from _paths_of(one)
-    elif isinstance(value, dict):
-        yield from _paths_of(value.get("path"))
 
 
 def _first_line(error: Exception) -> str:

@@ -1,0 +1,168 @@
+"""python3 -m pipeweaver.data.convert: chat and conversation files in the forms in which people have them."""
+
+import base64
+import gzip
+import json
+import time
+
+import own_files as files
+import pytest
+from absent import needed
+
+pipeweaver = needed("pipeweaver")
+convert = needed("pipeweaver.data.convert").convert
+forms = needed("pipeweaver.data.convert.forms")
+
+TURNS = [{"from": "human", "value": "<image>\nwhat is it"}, {"from": "gpt", "value": "a dog"}]
+CHAT = [{"role": "user", "content": "<image> what is it"}, {"role": "assistant", "content": "a dog"}]
+INLINE = "data:image/png;base64," + base64.b64encode(files.png(30, 40)).decode()
+
+
+def written(path, entries):
+    path.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+    return path
+
+
+def read(source, **options):
+    """Samples without their names, and what was assumed."""
+    done = convert(source, source.parent / "batch.jsonl", tokens_per_word=1, **options)
+    return [{key: value for key, value in line.items() if key != "id"} for line in done.samples], done.assumed
+
+
+ROWS = [
+    ("openai", {"messages": [{"role": "user", "content": [
+        {"type": "text", "text": "what is it"}, {"type": "image_url", "image_url": {"url": INLINE}},
+        {"type": "image_url", "image_url": {"url": "a.png"}}]}, {"role": "assistant", "content": "a dog"}]},
+     {"text_tokens": 5, "images": [{"width": 30, "height": 40}, {"width": 7, "height": 9}]}),
+    ("openai", {"messages": [{"role": "user", "content": [
+        {"type": "video", "video": "http://far/x.mp4", "width": 640, "height": 360, "frames": 48, "fps": 24},
+        {"type": "image", "url": "a.png"}, {"type": "text", "text": "why"}]}]},
+     {"text_tokens": 1, "images": [{"width": 7, "height": 9}],
+      "videos": [{"frames": 48, "fps": 24, "width": 640, "height": 360}]}),
+    ("openai", {"messages": [{"role": "user", "content": [{"type": "video", "video": ["a.png", "b.png", "c.png"]}]},
+                             {"role": "assistant", "content": "x y"}]},
+     {"text_tokens": 2, "videos": [{"frames": 3, "fps": 2.0, "width": 7, "height": 9}]}),
+    ("sharegpt", {"conversations": TURNS, "system": "be brief"}, {"text_tokens": 7}),
+    ("llava", {"image": "a.png", "conversations": TURNS}, {"text_tokens": 5, "images": [{"width": 7, "height": 9}]}),
+    ("internvl", {"video": "no.mp4", "duration": 4.5, "width": 32, "height": 48, "conversations": TURNS},
+     {"text_tokens": 5, "videos": [{"seconds": 4.5, "width": 32, "height": 48}]}),
+    ("internvl", {"image": "no.jpg", "width": 897, "height": 1152, "conversations": TURNS},
+     {"text_tokens": 5, "images": [{"width": 897, "height": 1152}]}),
+    ("internvl", {"image": ["1.png", "2.png"], "width_list": [240, 241], "height_list": [23, 22],
+                  "conversations": TURNS},
+     {"text_tokens": 5, "images": [{"width": 240, "height": 23}, {"width": 241, "height": 22}]}),
+    ("swift", {"messages": CHAT, "images": ["a.png"], "rejected_response": "a cat"},
+     {"text_tokens": 5, "images": [{"width": 7, "height": 9}]}),
+    ("swift", {"messages": CHAT, "videos": [["a.png", "b.png"]], "fps": 4},
+     {"text_tokens": 5, "videos": [{"frames": 2, "fps": 4, "width": 7, "height": 9}]}),
+    ("alpaca", {"instruction": "add them", "input": "1 and 2", "output": "3", "history": [["a", "b"]]},
+     {"text_tokens": 8}),
+    ("query-response", {"query": "what is it", "response": "a dog", "images": ["a.png"]},
+     {"text_tokens": 5, "images": [{"width": 7, "height": 9}]}),
+    ("captions", {"file_name": "a.png", "text": "a dog"}, {"text_tokens": 2, "images": [{"width": 7, "height": 9}]}),
+]
+
+
+@pytest.mark.parametrize("form, entry, expected", ROWS)
+def test_each_form_is_known_by_its_keys_and_read_for_sizes(tmp_path, form, entry, expected):
+    (tmp_path / "a.png").write_bytes(files.png(7, 9))
+    samples, assumed = read(written(tmp_path / "own.jsonl", [entry]))
+    assert samples == [expected]
+    assert f"entries of the form {form}, by their keys (--form names one)" in assumed
+    assert read(tmp_path / "own.jsonl", form=form)[0] == [expected]
+    written(tmp_path / "own.jsonl", [entry, {key: entry[key] for key in forms.form_named(form).needs}])
+    read(tmp_path / "own.jsonl", form=form)  # entries of text alone are of the form, too
+    (tmp_path / "own.json").write_text(json.dumps([entry], indent=1))
+    assert read(tmp_path / "own.json")[0] == [expected]
+    (tmp_path / "own.jsonl.gz").write_bytes(gzip.compress(("\n" + json.dumps(entry)).encode()))
+    assert read(tmp_path / "own.jsonl.gz")[0] == [expected]
+
+
+@pytest.mark.parametrize("text, options, line", [
+    ('{"text":"a"}\n{"text":', {}, "own.jsonl:2: is no JSON: Expecting value"),
+    ('{"text":"a"}\n\n7\n', {}, "own.jsonl:3: is no object"),
+    ('[{"text":"a"},\n {"text":]', {}, "own.jsonl:2: is no JSON: Expecting value"),
+    (b'{"text":"a"}\n{"text":"\xff"}', {}, "own.jsonl:2: is no JSON: 'utf-8' codec"),
+    ('{"conversations":[],"image":"a","width":0,"height":3}', {}, "own.jsonl:1: width is 0, must be a whole number "
+     "from 1 to 100000"),
+    ('{"conversations":[],"image":"a","width":"7","height":3}', {}, "own.jsonl:1: width is '7', must be a whole"),
+    ('{"conversations":[],"image":["a","b"],"width_list":[7],"height_list":[7]}', {},
+     "own.jsonl:1: width_list has 1 values for 2 items"),
+    ('{"messages":[],"videos":["a.mp4"],"width":7,"height":7,"frames":9,"fps":0}', {},
+     "own.jsonl:1: fps is 0, must be"),
+    ('{"image":"data:image/png;base64,@"}', {}, "own.jsonl:1: data:image/png;base64 cannot be read: "),
+    ('{"text":"a"}\n{"conversations":[{"value":"a"}]}', {"form": "openai"},
+     "own.jsonl:2: lacks 'messages', which entries of the form openai have"),
+])
+def test_a_broken_entry_is_named_by_file_and_line(tmp_path, text, options, line):
+    source = tmp_path / "own.jsonl"
+    source.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(pipeweaver.InputError) as error:
+        if options:
+            source.write_text('{"messages":[{"content":"a"}]}\n' + text.partition("\n")[2])
+        convert(source, tmp_path / "batch.jsonl", **options)
+    assert str(error.value).startswith(f"{tmp_path}/{line}")
+
+
+def test_broken_entries_may_be_left_out(tmp_path):
+    source = tmp_path / "own.jsonl"
+    source.write_text('{"text":"a"}\n{"te\n{"text":"b","image":"s3://far/b.png"}\n{"text":"c"}\n')
+    done = convert(source, tmp_path / "batch.jsonl", skip_broken=True)
+    assert [line["id"] for line in done.samples] == ["0", "3"]
+    assert done.remarks[0].startswith(f"left out: 2 broken, the first {source}:2: is no JSON")
+
+
+def test_samples_that_share_a_name_are_told_apart(tmp_path):
+    done = convert(written(tmp_path / "own.jsonl", [{"id": "x", "text": "a"}, {"id": "x", "text": "a b"}]),
+                   tmp_path / "batch.jsonl", tokens_per_word=1)
+    assert done.samples == [{"id": "x", "text_tokens": 1}, {"id": "x#2", "text_tokens": 2}]
+
+
+def test_a_rejected_answer_is_not_counted_and_said(tmp_path):
+    _, assumed = read(written(tmp_path / "own.jsonl", [{"messages": CHAT, "rejected_response": "no"}]))
+    assert "1 samples have a rejected answer, of which nothing is counted: a pair is two sequences" in assumed
+
+
+def test_a_meta_file_of_internvl_reads_its_sets_as_often_as_it_says(tmp_path):
+    (tmp_path / "media").mkdir()
+    (tmp_path / "media" / "a.png").write_bytes(files.png(7, 9))
+    written(tmp_path / "a.jsonl", [{"id": 1, "image": "a.png", "conversations": TURNS}])
+    written(tmp_path / "b.jsonl", [{"text": str(i)} for i in range(4)])
+    source = tmp_path / "meta.json"
+    source.write_text(json.dumps({"one": {"root": "media", "annotation": "a.jsonl", "repeat_time": 2},
+                                  "two": {"root": "", "annotation": "b.jsonl", "repeat_time": 0.5, "length": 4}}))
+    done = convert(source, tmp_path / "batch.jsonl")
+    assert [line["id"] for line in done.samples] == ["one/1", "one/1@2", "two/0", "two/1"]
+    assert done.samples[1]["images"] == [{"width": 7, "height": 9}]
+    assert [line["id"] for line in convert(source, tmp_path / "batch.jsonl", sets=["two"]).samples] == [
+        "two/0", "two/1"]
+
+
+def test_data_sets_of_llama_factory_are_read_by_their_columns(tmp_path):
+    listed = {"mine": {"file_name": "a.json", "formatting": "sharegpt",
+                       "columns": {"messages": "talk", "images": "pictures"},
+                       "tags": {"role_tag": "who", "content_tag": "said"}},
+              "plain": {"file_name": "b.jsonl", "columns": {"prompt": "question", "response": "answer"}},
+              "far": {"hf_hub_url": "x/y"}}
+    (tmp_path / "dataset_info.json").write_text(json.dumps(listed))
+    (tmp_path / "a.png").write_bytes(files.png(7, 9))
+    (tmp_path / "a.json").write_text(json.dumps([{"talk": [{"who": "user", "said": "<image> one two"}],
+                                                  "pictures": ["a.png"]}]))
+    written(tmp_path / "b.jsonl", [{"question": "a b", "answer": "c"}])
+    done = convert(tmp_path, tmp_path / "batch", sets=["mine", "plain"], tokens_per_word=1)
+    assert done.samples == [{"id": "mine/0", "text_tokens": 2, "images": [{"width": 7, "height": 9}]},
+                            {"id": "plain/0", "text_tokens": 3}]
+    for sets, wrong in (([], "lists 3 data sets; --sets takes some of mine, plain, far"),
+                        (["far"], "far: has hf_hub_url, and nothing is downloaded; allowed is file_name"),
+                        (["no"], "--sets: .*has no 'no', it has mine, plain, far")):
+        with pytest.raises(pipeweaver.InputError, match=wrong):
+            convert(tmp_path, tmp_path / "batch", sets=sets)
+
+
+@pytest.mark.parametrize("form, entry", [
+    (form, entry) for form, entry, _ in ROWS if "a.png" not in json.dumps(entry) and INLINE not in json.dumps(entry)])
+def test_a_hundred_thousand_entries_take_less_than_a_minute(tmp_path, form, entry):
+    written(tmp_path / "own.jsonl", [{**entry, "more": "word " * 100}] * 100_000)
+    before = time.process_time()
+    samples, _ = read(tmp_path / "own.jsonl")
+    assert len(samples) == 100_000 and time.process_time() - before < 60
