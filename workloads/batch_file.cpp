@@ -4,6 +4,7 @@
 #include "pipeweaver/base/json.hpp"
 #include "workloads/fields.hpp"
 #include "workloads/items.hpp"
+#include "workloads/other_forms.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -175,6 +176,7 @@ void read_samples(const std::string& name, Next next, const Model& model, std::s
         const std::string place = fmt::format("{}:{}", name, samples.size() + 1);  // every line is a sample
         if (line.find_first_not_of(" \t") == std::string::npos) fail(ErrorKind::input, "{}: the line is empty", place);
         const JsonDocument document(place, line);
+        if (const auto form = form_of_line(document.root()); !form.empty()) refuse_form(place, form, name);
         samples.push_back(parse_sample(document.root(), rules));
         if (const auto why = why_not_fit(samples.back(), model)) fail(ErrorKind::input, "{}: {}", place, *why);
     }
@@ -191,6 +193,7 @@ std::vector<Sample> read_batch(const std::filesystem::path& path, const Model& m
              "{0}: is a folder, a file is needed; `python3 -m pipeweaver.data.convert {0} --out batch.jsonl` "
              "writes one",
              path.string());
+    if (const auto form = form_of_name(path.string()); !form.empty()) refuse_form(path.string(), form, path.string());
     std::vector<Sample> samples;
     samples.reserve(count_lines(path, most_samples));
     LineReader lines(path);

@@ -23,6 +23,15 @@ bool names_a_repository(const std::string& name) {
            !std::filesystem::exists(path.parent_path(), ignored);
 }
 
+// "./my-model", as save_pretrained() writes it: services read no folders, and know paths by their '/'.
+bool is_a_saved_model(const std::string& name) {
+    std::error_code none;
+    if (name.find('/') == std::string::npos) return false;
+    const std::filesystem::path folder(name);
+    return std::filesystem::exists(folder / "config.json", none) ||
+           std::filesystem::exists(folder / "transformer" / "config.json", none);
+}
+
 Model model_of_repository(const std::string& repository) {
     if (const std::string called = model_called(repository); !called.empty()) return model(called);
     const std::string near = model_like(repository);
@@ -39,7 +48,7 @@ Model find_model(const std::string& name) {
     const bool configuration = name.starts_with("hf:");
     const std::string file = configuration ? name.substr(3) : name;
     if (names_a_repository(file)) return model_of_repository(file);
-    if (configuration) return read_hf_model(file);
+    if (configuration || is_a_saved_model(name)) return read_hf_model(file);
     if (names_a_document(name)) return read_model(name);
     const std::string called = model_called(name);
     return model(called.empty() ? name : called);

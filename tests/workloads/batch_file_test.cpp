@@ -320,3 +320,33 @@ TEST_CASE("a missing batch file is an I/O error, a cut gzip bad input") {
     CHECK(problem(zipped.substr(0, zipped.size() - 20), m) == ": gzip data is cut short");
     CHECK(read(zipped, m).size() == 20'000);
 }
+
+TEST_CASE("files of chats, conversations and tables are named, with the command that makes a batch file of them") {
+    const Model m = model("dip-vlm-m");
+    const auto refused = [&](const std::string& content, const std::string& name) {
+        const BatchFile file(content, name);
+        try {
+            static_cast<void>(read_batch(file.path, m));
+        } catch (const Error& error) {
+            const std::string path = file.path.string(), message = error.what();
+            const std::string way =
+                "`python3 -m pipeweaver.data.convert " + path + " --out batch.jsonl` makes one of it";
+            CHECK_MESSAGE(message.ends_with(", no sample of a batch file; " + way), message);
+            return message.substr(path.size(), message.find(", no sample") - path.size());
+        }
+        return std::string("read");
+    };
+
+    CHECK(refused(R"({"messages":[]})", "chat.jsonl") == ":1: is a chat (key 'messages')");
+    CHECK(refused(R"({"id":0,"image":"a.jpg","width":8,"height":8,"conversations":[]})", "internvl.jsonl") ==
+          ":1: is a conversation (key 'conversations')");
+    CHECK(refused(R"({"instruction":"a","output":"b"})", "alpaca.json") ==
+          ":1: is an instruction with its answer (key 'instruction')");
+    CHECK(refused(R"({"file_name":"a.jpg","text":"b"})", "metadata.jsonl") ==
+          ":1: is a caption of a file (key 'file_name')");
+    CHECK(refused(R"([{"messages":[]}])", "list.json") == ":1: is a list");
+    CHECK(refused(R"({"mine":{"root":"a/","annotation":"b.jsonl"}})", "meta.json") == ":1: is a list of data sets");
+    CHECK(refused("PAR1", "rows.parquet") == ": is a Parquet table");
+    CHECK(refused("a.jpg", "000.tar") == ": is a shard");
+    CHECK(refused("{\"id\":\"a\",\"text_tokens\":5}", "batch.jsonl") == "read");
+}

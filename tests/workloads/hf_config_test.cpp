@@ -2,6 +2,7 @@
 #include "workloads/hf_config.hpp"
 
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/workloads/catalogue.hpp"
 #include "pipeweaver/workloads/counts.hpp"
 #include "tests/support/effort.hpp"
 #include "tests/support/shared.hpp"
@@ -152,6 +153,7 @@ TEST_CASE("a configuration named config.json is named after its folder, which ma
     std::ofstream(place / "config.json") << small_llama;
     CHECK(read_hf_model(place).name == "My-Model");
     CHECK(read_hf_model(place / "config.json") == read_hf_model(place));
+    CHECK(find_model(place.string()) == read_hf_model(place));  // as with hf: before it
 }
 
 TEST_CASE("public configurations plan without editing") {
