@@ -44,39 +44,44 @@ std::string launch_step(const Rung& rung, const SortedFiles& files, bool is_data
     return is_data ? source : fmt::format("{}: {}", source, rung.needs);
 }
 
-// The last rung before it that gains something without another checkpoint; null: there is none.
-const Rung* easier_checkpoint(const Ladder& ladder, const Rung& rung) {
+// The fastest rung of the same runtime that gains something without another checkpoint; null: there is none.
+const Rung* in_own_layout(const Ladder& ladder, const Rung& rung) {
     const Rung* last = nullptr;
-    for (const Rung& one : ladder.rungs) {
-        if (&one == &rung) break;
-        if (&one != &ladder.now() && one.why_nothing.empty() && !one.reshards) last = &one;
-    }
+    for (const Rung& one : ladder.rungs)
+        if (&one != &ladder.now() && one.target == rung.target && one.why_nothing.empty() && !one.reshards) last = &one;
     return last;
+}
+
+void add_checkpoint(std::vector<std::string>& steps, const Rung& rung, const emulator::Layout& layout) {
+    if (rung.reshards) steps.push_back(fmt::format("reshard the checkpoint to {}", name_of(layout)));
 }
 
 }  // namespace
 
 std::vector<std::string> rung_steps(const Job& job, const Ladder& ladder, const Rung& rung) {
     const auto written = files_of_rung(job, ladder, rung);
-    if (!rung.launched || &rung == &ladder.now()) return {with_files(rung.needs, written)};
+    std::vector<std::string> steps;
+    if (!rung.launched || &rung == &ladder.now()) {
+        steps.push_back(with_files(rung.needs, written));
+        add_checkpoint(steps, rung, job.setup->layout);
+        return steps;
+    }
     const SortedFiles files = sorted(written);
     const bool is_data = rung.name == "data";
-    std::vector<std::string> steps;
     if (auto launch = launch_step(rung, files, is_data); !launch.empty()) steps.push_back(std::move(launch));
     if (!files.assignment.empty())
         steps.push_back(fmt::format("feed {} to {}", files.assignment,
                                     is_data ? rung.needs : "a sampler: which samples each replica takes"));
     else if (is_data)
         steps.push_back(rung.needs);
-    if (rung.reshards)
-        steps.push_back(fmt::format("reshard the checkpoint to {}", name_of(rung.launched->setup->layout)));
+    add_checkpoint(steps, rung, rung.launched->setup->layout);
     return steps;
 }
 
 std::vector<std::string> rung_hints(const Job& job, const Ladder& ladder, const Rung& rung) {
     std::vector<std::string> hints = refused_of_rung(job, ladder, rung);
     if (!rung.reshards) return hints;
-    if (const Rung* stays = easier_checkpoint(ladder, rung))
+    if (const Rung* stays = in_own_layout(ladder, rung))
         hints.push_back(fmt::format("to stay in your layout take {}", stays->name));
     if (!rung.search.empty()) hints.push_back("a search in that layout: " + rung.search);
     return hints;

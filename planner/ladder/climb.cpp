@@ -146,6 +146,7 @@ private:
 
     Rung batch_rung() const {
         Rung rung{.name = "schedule"};
+        rung.reshards = start_.flags.has_value();  // now is in the user's own layout, the plan is not
         rung.microbatches = start_.request.batch.microbatches.size();
         for (const auto& microbatch : start_.request.batch.microbatches) rung.tokens += microbatch.tokens;
         return rung;

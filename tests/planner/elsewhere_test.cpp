@@ -144,6 +144,7 @@ TEST_CASE("beside a layout that is chosen the ladder begins in the user's own" *
     CHECK(ladder.rungs[3].command.find("--global-batch 2mb") != std::string::npos);
     for (const Baseline& row : plan.baselines.all)
         if (row.launched) CHECK(ladder.rungs[3].step <= row.step);
+    CHECK(ladder.rungs[4].reshards == ladder.rungs[4].why_nothing.empty());
 }
 
 TEST_CASE("a job whose layout is given is told of a faster one" * testing::on_release_libraries()) {

@@ -363,6 +363,17 @@ TEST_CASE("what is done for a rung is said in steps: its launch, its samples, it
     CHECK(text.find("\n          to stay in your layout take data\n") != std::string::npos);
     CHECK(emit::what_to_do(job, of, of.rungs[2]).starts_with("1. "));
 
+    ladder.rungs.push_back(*start.now);
+    ladder.rungs[3].name = "schedule";
+    ladder.rungs[3].needs = "a runtime";
+    ladder.rungs[3].launched.reset();
+    CHECK(emit::rung_steps(job, ladder, ladder.rungs[3]) == std::vector<std::string>{"a runtime"});
+    const auto with_schedule = emit::rung_hints(job, ladder, ladder.rungs[2]);
+    CHECK(with_schedule[with_schedule.size() - 2] == "to stay in your layout take schedule");
+    ladder.rungs[3].reshards = true;
+    CHECK(emit::rung_steps(job, ladder, ladder.rungs[3]).back() ==
+          "reshard the checkpoint to " + name_of(job.setup->layout));
+
     CHECK(emit::rung_steps(job, of, of.rungs[1]) ==
           std::vector<std::string>{"feed assignment.json to a sampler: packed balanced"});
     CHECK(emit::rung_hints(job, of, of.rungs[1]).empty());

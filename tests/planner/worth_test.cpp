@@ -6,6 +6,7 @@
 #include "pipeweaver/planner/launched_way.hpp"
 #include "pipeweaver/planner/tuning.hpp"
 #include "tests/support/small_request.hpp"
+#include "tests/support/times.hpp"
 
 #include <doctest/doctest.h>
 
@@ -18,9 +19,10 @@ using namespace pipeweaver::planner;
 
 namespace {
 
-// The small request as megatron launches it.
+// The small request as megatron launches it; no time is left for what else a ladder begins with.
 Rung launched_rung(const char* name, const Request& request, const std::string& recompute) {
-    const auto start = begin_ladder({request}, {}, parse_now("first-stage,1f1b," + recompute, ""), in_order, {});
+    const auto start = begin_ladder({request}, {}, parse_now("first-stage,1f1b," + recompute, ""), in_order,
+                                    testing::after_questions(0));
     Rung rung = *start.now;
     rung.name = name;
     return rung;
