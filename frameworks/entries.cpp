@@ -13,32 +13,33 @@ using enum Dialect;
 
 // A recipe of Megatron-Bridge trains in bf16 mixed precision with a distributed optimizer; what else it sets differs.
 Entry bridge() {
-    return {.name = "Megatron-Bridge",
-            .dialect = bridge_overrides,
-            .programs = {},
-            .defaults = {{"model.bf16", "true", "model.fp16"},
-                         {"ddp.use_distributed_optimizer", "true"},
-                         {"model.cross_entropy_loss_fusion", "true"},
-                         {"model.hidden_dropout", "0"}},
-            .meanings = {},
-            .named = {"recipe", "recipe-name", "recipe_name", "config-file", "config_file"},
-            .named_by_variables = {},
-            .names = "recipe",
-            .say = "as an override, or check the run_config.yaml that the recipe writes",
-            .model = {},
-            .packs = {},
-            .refused = {},
-            .source =
-                "NVIDIA-NeMo/Megatron-Bridge 067f987d: training/mixed_precision.py, recipes/, models/gpt_provider.py",
-            .recipes = {"{recipe}", "{recipe-name}", "{recipe_name}"},
-            .recipe_framework = "megatron-core:0.20.0",  // 0.6.0 comes with a commit behind core_v0.18
-            .builds = "megatron-bridge"};
+    return {
+        .name = "Megatron-Bridge",
+        .dialect = bridge_overrides,
+        .programs = {},
+        .defaults = {{"model.bf16", "true", "model.fp16"},
+                     {"ddp.use_distributed_optimizer", "true"},
+                     {"model.cross_entropy_loss_fusion", "true"},
+                     {"model.hidden_dropout", "0"}},
+        .meanings = {},
+        .named = {"recipe", "recipe-name", "recipe_name", "config-file", "config_file"},
+        .named_by_variables = {},
+        .names = "recipe",
+        .say = "as an override, or check the run_config.yaml that the recipe writes",
+        .model = {},
+        .packs = {},
+        .refused = {},
+        .source = "NVIDIA-NeMo/Megatron-Bridge 067f987d: training/mixed_precision.py, recipes/, models/gpt_provider.py",
+        .recipes = {"{recipe}", "{recipe-name}", "{recipe_name}"},
+        .recipe_framework = "megatron-core:0.20.0",  // 0.6.0 comes with a commit behind core_v0.18
+        .builds = "megatron-bridge"};
 }
 
 // Its own program has flags for what is said most; the data's length counts.
 Entry bridge_runner() {
     Entry entry = bridge();
-    entry.programs = {"run_recipe.py"};
+    // The others hand what is not theirs to it.
+    entry.programs = {"run_recipe.py", "scripts/training/train.sh", "scripts/training/setup_experiment.py"};
     entry.source = "NVIDIA-NeMo/Megatron-Bridge v0.6.0: scripts/training/run_recipe.py, recipe_metadata.py";
     entry.recipes.push_back("{model}_{mode}_config");
     entry.recipe_words = {{"lora", "peft"}, {"dora", "peft"}};

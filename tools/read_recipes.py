@@ -72,7 +72,7 @@ USUAL = {
     "gradient_accumulation_fusion".split(),
     "float32": "main_grads_dtype main_params_dtype exp_avg_dtype exp_avg_sq_dtype".split(),
     "true": "bf16 batch_p2p_comm cross_entropy_loss_fusion".split(),
-    "te": ["cross_entropy_fusion_impl"],
+    "native": ["cross_entropy_fusion_impl"],
     "[]": "offload_modules recompute_modules".split(),
     "no_shard": ["data_parallel_sharding_strategy"],
     "adam": ["optimizer"],

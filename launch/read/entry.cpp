@@ -66,9 +66,9 @@ void put_gpus(const std::vector<Word>& words, SaidLaunch& said) {
     for (const frameworks::Launcher& launcher : frameworks::launchers()) {
         const auto all = said_to(launcher, launcher.all, words, said.variables);
         const auto a_node = said_to(launcher, launcher.a_node, words, said.variables);
-        if (!all && !a_node) continue;
-        const SaidCount& first = all ? *all : *a_node;
         const auto nodes = said_to(launcher, launcher.nodes, words, said.variables);
+        if ((!all && !a_node) || (launcher.only_both && !nodes)) continue;
+        const SaidCount& first = all ? *all : *a_node;
         if (!first.number || (nodes && !nodes->number)) return;
         said.gpus = *first.number * (nodes ? *nodes->number : 1);
         said.says_gpus = first.text + (nodes ? ", " + nodes->text : std::string());

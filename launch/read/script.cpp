@@ -18,11 +18,17 @@ namespace pipeweaver::launch {
 
 Variables parse_variables(const std::string& text) {
     Variables variables;
+    std::string last;  // "ROW=2,1" is one value
     for (const std::string& one : parts_of(text)) {
         if (one.empty()) continue;
         const std::size_t equals = one.find('=');
+        if (equals == std::string::npos && !last.empty()) {
+            variables[last] += "," + one;
+            continue;
+        }
         if (equals == std::string::npos || equals == 0) fail(ErrorKind::input, "--set: {}", must_be(one, "NAME=VALUE"));
-        variables[one.substr(0, equals)] = one.substr(equals + 1);
+        last = one.substr(0, equals);
+        variables[last] = one.substr(equals + 1);
     }
     return variables;
 }

@@ -194,6 +194,20 @@ TEST_CASE("a function runs where it is called, with what it is given, and withou
               .tp == 4);
 }
 
+TEST_CASE("of a loop over rows the first is taken, or the one that is given") {
+    const std::string text =
+        "for row in 2,1 4,2; do\n  IFS=, read -r TP PP <<< \"$row\"\n  python t.py --num-layers 8 "
+        "--tensor-model-parallel-size $TP --pipeline-model-parallel-size $PP\ndone\n";
+    CHECK(script(text).tp == 2);
+    CHECK(script(text, launch::parse_variables("row=4,2")).tp == 4);
+    CHECK(script(text, launch::parse_variables("row=4,2")).pp == 2);
+    const auto said = launch::read_script(text, "a.sh", std::nullopt, {{"row", "4,2"}});
+    REQUIRE(said.notes.size() == 1);
+    CHECK(said.notes.front() == "a.sh:1: of the 2 rows of a loop the given one is taken: row is '4,2'");
+    CHECK(launch::parse_variables("A=1,2,B=3") == launch::Variables{{"A", "1,2"}, {"B", "3"}});
+    CHECK_THROWS_AS(launch::parse_variables("4,A=1"), Error);
+}
+
 TEST_CASE("Slurm's directives say the script's GPUs") {
     const auto gpus = [](const std::string& text) {
         return launch::read_script(text + " pretrain_gpt.py --num-layers 8\n", "a.sh").gpus;

@@ -84,6 +84,17 @@ TEST_CASE("the runner turns off sequence parallelism without tensor parallelism"
     CHECK(launch::read_megatron(overrides).sequence_parallel);
 }
 
+TEST_CASE("what hands its words to the recipe's program is read like it, with the GPUs that it starts") {
+    const auto said = launch::read_script(
+        "./scripts/training/train.sh --nodes 2 --gpus-per-node 8 --recipe llama3_8b_pretrain_8gpu_h100_bf16_config "
+        "-tp 2\n",
+        "a.sh");
+    CHECK(said.gpus == 16);
+    CHECK(launch::read_megatron(said).tp == 2);
+    CHECK(launch::read_megatron(said).global_batch == 128);
+    CHECK(launch::read_script("srun --gpus-per-node 8 python pretrain_gpt.py --num-layers 8\n", "a.sh").gpus == 0);
+}
+
 TEST_CASE("a recipe that no table has sets what is not known") {
     const auto said = run_recipe("--recipe mine model.tensor_model_parallel_size=4");
     CHECK_FALSE(said.knows_named);

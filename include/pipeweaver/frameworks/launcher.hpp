@@ -16,6 +16,7 @@ struct Launcher {
     std::string_view a_node{};  ///< "nproc_per_node"; underscores stand for dashes, too
     std::string_view nodes{};   ///< "nnodes"; one where it is not said
     std::string_view all{};     ///< "num_processes", of all nodes
+    bool only_both = false;     ///< it says nothing where one of the two is not said
     std::string_view source{};
 };
 

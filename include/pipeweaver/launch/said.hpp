@@ -40,7 +40,7 @@ struct Unset {
 /// Variables of a script, as plain text.
 using Variables = std::map<std::string, std::string>;
 
-/// "TP=4,PP=8", as --set says them. Throws Error{input}.
+/// "TP=4,PP=8", as --set says them; in "ROW=2,1,PP=8" ROW is "2,1". Throws Error{input}.
 [[nodiscard]] Variables parse_variables(const std::string& text);
 
 struct SaidLaunch {

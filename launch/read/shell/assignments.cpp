@@ -95,14 +95,17 @@ void Reader::require_same(const std::string& name, const Variable& value, std::s
              name_, line, name, value.items.front().text, name, given);
 }
 
-// Of a loop over rows of plain text the first, and what `read` makes of it.
+// Of a loop over rows of plain text the first, or the one that the caller gives, and what `read` makes of it.
 void Reader::take_row(const std::vector<Word>& words, bool here_string) {
     const auto plain = [](const Word& word) { return word.unknown.empty() && !word.uncertain; };
     if (words.size() > 3 && words[0].text == "for" && words[2].text == "in" && plain(words[3])) {
+        const bool is_given = fixed_.contains(words[1].text);
         set_plain(words[1].text, words[3].text);
+        const std::string& value = variables_.at(words[1].text).items.front().text;
         if (words.size() > 4)
-            script_.loops.push_back(fmt::format("{}:{}: of the {} rows of a loop the first is taken: {} is '{}'", name_,
-                                                words[0].line, words.size() - 3, words[1].text, words[3].text));
+            script_.loops.push_back(fmt::format("{}:{}: of the {} rows of a loop the {} is taken: {} is '{}'", name_,
+                                                words[0].line, words.size() - 3, is_given ? "given one" : "first",
+                                                words[1].text, value));
     }
     if (words[0].text == "read" && here_string && words.size() > 2 && plain(words.back())) read_fields(words);
 }
