@@ -326,9 +326,16 @@ def alone(e):
     return out
 
 
+# model_type of their Hugging Face configurations: how frameworks build their encoders goes by it.
+FAMILIES = {"qwen2.5-vl-7b": "qwen2_5_vl", "qwen2.5-vl-32b": "qwen2_5_vl", "qwen2.5-vl-72b": "qwen2_5_vl",
+            "internvl2.5-78b": "internvl_chat", "internvl3-38b": "internvl_chat", "internvl3-78b": "internvl_chat",
+            "qwen3.6-35b-a3b": "qwen3_5_moe", "qwen3.5-27b": "qwen3_5", "llama-3.2-90b-vision": "mllama"}
+
+
 def vision_language(e, vit, llm, image, edge, assumed, trainable=True, **more):
     edge = {"from": "vit", "to": "llm", "token_reduction": image["merge"] ** 2, "projector": edge}
-    return {"name": e["name"],
+    family = {"family": FAMILIES[e["name"]]} if e["name"] in FAMILIES else {}
+    return {"name": e["name"], **family,
             "modules": [module("vit", vit, "items", ["image"], trainable), module("llm", llm, "microbatch", ["text"])],
             "edges": [edge], "image": image, **more, **origin(e), "assumed": assumed}
 
