@@ -1,4 +1,6 @@
 // pipeweaver layers: what each layer takes on its own.
+#include "pipeweaver/planner/layers.hpp"
+
 #include "apps/command_line.hpp"
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
@@ -6,8 +8,6 @@
 #include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/base/text_table.hpp"
-#include "pipeweaver/emulator/layer_times.hpp"
-#include "pipeweaver/partition/partition.hpp"
 #include "pipeweaver/planner/workload_options.hpp"
 
 #include <nlohmann/json.hpp>
@@ -15,16 +15,6 @@
 namespace pipeweaver::apps {
 
 namespace {
-
-std::vector<emulator::LayerTime> layers_of(const planner::Job& job, const planner::Batch& batch) {
-    std::vector<std::vector<emulator::PassShape>> shapes;
-    for (const auto& microbatch : batch.microbatches) {
-        auto& of = shapes.emplace_back();
-        for (const auto& module : job.setup->model.modules)
-            of.push_back(partition::shape_in(module, microbatch, 0, microbatch.items.size()));
-    }
-    return emulator::layer_times(*job.setup, shapes);
-}
 
 bool takes_as_long(const emulator::LayerTime& one, const emulator::LayerTime& other) {
     return one.module == other.module && one.forward == other.forward && one.backward == other.backward &&
@@ -81,7 +71,7 @@ struct Layers {
     void run() {
         options.apply();
         const auto request = workload.request(static_cast<std::uint64_t>(limits.seed), limits.executor());
-        const auto layers = layers_of(request.job, request.batch);
+        const auto layers = planner::layers_of(*request.job.setup, request.batch);
         if (console.json)
             print_json(as_json(layers));
         else

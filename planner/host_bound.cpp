@@ -15,7 +15,7 @@ Duration waits_of(const emulator::RankTime& time) {
 // Its layers are compiled into nothing that a host launches.
 bool is_launched(const emulator::Setup& setup) { return setup.cluster.device != "cpu"; }
 
-bool is_timed(const emulator::Recipe& recipe) { return recipe.anchored && recipe.anchored->measured > Duration{}; }
+bool is_timed(const emulator::Recipe& recipe) { return recipe.anchored && recipe.anchored->has_step(); }
 
 }  // namespace
 

@@ -95,8 +95,13 @@ double of_class(const emulator::TimeShares& shares, std::size_t c) {
 namespace {
 
 Writer anchor_json(const emulator::Anchored& anchor) {
-    Writer json{{"from", anchor.from}, {"emulated_step_ns", anchor.emulated.count()}, {"kernels", anchor.kernels}};
-    if (anchor.measured > Duration{}) json["measured_step_ns"] = anchor.measured.count();
+    Writer json{{"from", anchor.from}, {"kernels", anchor.kernels}};
+    if (anchor.measured > Duration{}) {
+        const char* const what = anchor.layer_of.empty() ? "step" : "layer";
+        if (!anchor.layer_of.empty()) json["layer_of"] = anchor.layer_of;
+        json[fmt::format("measured_{}_ns", what)] = anchor.measured.count();
+        json[fmt::format("emulated_{}_ns", what)] = anchor.emulated.count();
+    }
     if (anchor.measured_peak > Bytes{}) {
         json["measured_peak_bytes"] = anchor.measured_peak.count;
         json["emulated_peak_bytes"] = anchor.emulated_peak.count;
@@ -109,7 +114,7 @@ Writer anchor_json(const emulator::Anchored& anchor) {
 
 void add_modelled(Writer& json, const emulator::Setup& setup) {
     const auto& anchor = setup.recipe.anchored;
-    const bool is_timed = anchor && anchor->measured > Duration{};
+    const bool is_timed = anchor && anchor->has_step();
     const emulator::StepRange range = is_timed ? emulator::once_anchored : emulator::on_peaks;
     if (!emulator::modelled_text(setup).empty())
         json["modelled"] = {{"device", setup.cluster.device}, {"step_from", range.least}, {"step_to", range.most}};

@@ -32,7 +32,7 @@ std::string modelled_text(const Setup& setup) {
     const auto in_situ = in_situ_of(setup);
     if (in_situ.footing != Footing::modelled) return {};
     const std::string text = fmt::format("{} is known by {}", setup.cluster.device, in_situ.source);
-    if (setup.recipe.anchored && setup.recipe.anchored->measured > Duration{}) return text + ", but for an anchor";
+    if (setup.recipe.anchored && setup.recipe.anchored->has_step()) return text + ", but for an anchor";
     return fmt::format("{}: a step may take {:.1f} to {:.1f} times as long", text, on_peaks.least, on_peaks.most);
 }
 
@@ -41,10 +41,14 @@ std::string anchored_text(const Setup& setup) {
     const Anchored& anchor = *setup.recipe.anchored;
     std::string text = anchor.from;
     if (anchor.measured > Duration{})
-        text += fmt::format(
-            "; its step took {}, not {}: kernels take {:.3f} times as long, and a step then {:.1f} to {:.1f} times "
-            "what is emulated, of another model perhaps more",
-            human(anchor.measured), human(anchor.emulated), anchor.kernels, once_anchored.least, once_anchored.most);
+        text += fmt::format("; {} took {}, not {}: kernels take {:.3f} times as long",
+                            anchor.layer_of.empty() ? "its step" : fmt::format("a layer of '{}'", anchor.layer_of),
+                            human(anchor.measured), human(anchor.emulated), anchor.kernels);
+    if (anchor.has_step())
+        text += fmt::format(", and a step then {:.1f} to {:.1f} times what is emulated, of another model perhaps more",
+                            once_anchored.least, once_anchored.most);
+    else if (anchor.measured > Duration{})
+        text += ", and how far a step is off then was held to no runs";
     if (anchor.measured_peak == Bytes{}) return text;
     text +=
         fmt::format("; its fullest GPU took {}, not {}: ", human(anchor.measured_peak), human(anchor.emulated_peak));

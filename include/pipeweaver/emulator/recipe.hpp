@@ -124,11 +124,15 @@ struct KernelFactors {
 
 /// What a measured launch says of a recipe that was corrected by it (planner/anchor.hpp).
 struct Anchored {
-    std::string from{};                      ///< its file
-    Duration measured{}, emulated{};         ///< the launch's step, before it corrects anything; measured 0: not said
+    std::string from{};      ///< its file
+    std::string layer_of{};  ///< the module of whose layer the times are, forward and backward; empty: of a step
+    Duration measured{}, emulated{};         ///< before it corrects anything; measured 0: not said
     double kernels = 1;                      ///< so many times what kernels take without it
     Bytes measured_peak{}, emulated_peak{};  ///< of its fullest GPU; measured 0: not said
     Bytes beside{};                          ///< Recipe::beside
+
+    /// Whether a whole step was measured.
+    bool has_step() const { return measured > Duration{} && layer_of.empty(); }
 
     friend bool operator==(const Anchored&, const Anchored&) = default;
 };

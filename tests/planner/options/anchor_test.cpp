@@ -2,6 +2,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/planner/emulate_options.hpp"
+#include "pipeweaver/planner/layers.hpp"
 #include "pipeweaver/planner/read_anchor.hpp"
 #include "tests/support/temporary.hpp"
 
@@ -18,15 +19,17 @@ namespace {
 const std::string on_8 =
     R"("model":"dip-vlm-s","cluster":"mi300x:8","tp":2,"pp":1,"dataset":"vlm-mix","microbatches":2,"recompute":"full")";
 
-Emulation emulated_of(const std::string& options) {
+EmulationRequest anchored_request(const std::string& options) {
     EmulateOptions all;
     OptionTable table;
     all.add_to(table);
     const JsonDocument document("asked", "{" + options + R"(,"any-memory":true})");
     table.configure(document.root());
     all.workload.anchor_read = read_anchor(all.workload.anchor);
-    return emulate(all.request(1, in_order), in_order);
+    return all.request(1, in_order);
 }
+
+Emulation emulated_of(const std::string& options) { return emulate(anchored_request(options), in_order); }
 
 std::string anchor_file(const std::string& measured, const std::string& launch = on_8) {
     return testing::written("anchor.json",
@@ -125,4 +128,33 @@ TEST_CASE("an anchor corrects the device and recipe that it was measured on alon
     CHECK_THROWS_WITH_AS(
         static_cast<void>(emulated_of(on_8 + R"(,"recipe":"megatron-core-plain")" + with_anchor(path))),
         doctest::Contains("is of recipe megatron-core, and megatron-core-plain is asked for"), Error);
+}
+
+TEST_CASE("a measured layer corrects kernels, and says that no runs were held to it") {
+    const auto first_layer = [](const std::string& options) {
+        const auto request = anchored_request(options);
+        return layers_of(*request.job.setup, request.batch).front();
+    };
+    const auto plain = first_layer(on_8);
+    const auto seconds = [](Duration time) { return 1e-9 * 1.25 * static_cast<double>(time.count()); };
+    const auto layer_of = [&](const std::string& module) {
+        return anchor_file(fmt::format(R"("layer":{{"module":"{}","forward_s":{:.9f},"backward_s":{:.9f}}},)", module,
+                                       seconds(plain.forward), seconds(plain.backward)));
+    };
+    const auto path = layer_of(plain.module);
+    const auto corrected = first_layer(on_8 + with_anchor(path));
+    const auto both = [](const emulator::LayerTime& layer) {
+        return static_cast<double>((layer.forward + layer.backward).count());
+    };
+    CHECK(both(corrected) == doctest::Approx(1.25 * both(plain)).epsilon(2e-4));
+    const auto anchor = read_anchor(path);
+    CHECK(anchor->found.kernels > 1.2);
+    CHECK(!anchor->found.has_step());
+    const auto said = emulator::anchored_text(*anchored_request(on_8 + with_anchor(path)).job.setup);
+    CHECK(said.find("how far a step is off then was held to no runs") != std::string::npos);
+    CHECK_THROWS_WITH_AS(static_cast<void>(read_anchor(layer_of("tail"))),
+                         doctest::Contains("layer: the model has no layer 0 of a module 'tail'"), Error);
+    CHECK_THROWS_WITH_AS(static_cast<void>(read_anchor(
+                             anchor_file(R"("step_time_s":4,"layer":{"module":"llm","forward_s":1,"backward_s":2},)"))),
+                         doctest::Contains("layer: goes without step_time_s"), Error);
 }
