@@ -1,6 +1,7 @@
 // The table of targets.
 #include "pipeweaver/emit/targets.hpp"
 
+#include "emit/targets/fsdp2.hpp"
 #include "emit/targets/megatron.hpp"
 #include "emit/targets/torch_csv.hpp"
 #include "emit/targets/torchtitan.hpp"
@@ -42,6 +43,15 @@ std::vector<std::string> how_to_run_torchtitan(const WrittenFiles& written) {
     return {fmt::format("source {} in your launch script; then",
                         quoted_for_shell((written.folder / "torchtitan.sh").string())),
             "  torchrun ... -m torchtitan.train --module ... --config ... \"${PIPEWEAVER_FLAGS[@]}\""};
+}
+
+std::vector<std::string> how_to_run_fsdp2(const WrittenFiles& written) {
+    const auto file = [&](const char* name) { return quoted_for_shell((written.folder / name).string()); };
+    return {
+        fmt::format("accelerate launch --config_file {} src/train.py {} model_name_or_path=... of LLaMA-Factory",
+                    file("accelerate.yaml"), file("llama_factory.yaml")),
+        fmt::format("or source {}; then", file("swift.sh")),
+        fmt::format("  swift sft --model ... --dataset ... --fsdp {} \"${{PIPEWEAVER_FLAGS[@]}}\"", file("fsdp.json"))};
 }
 
 std::optional<std::string> why_no_lists(const ToEmit& from) {
@@ -102,6 +112,7 @@ std::vector<FileToWrite> trace_files(const ToEmit& from, const fs::path& out) {
 
 }  // namespace
 
+// Table: a target a row.
 const std::vector<Target>& targets() {
     static const std::vector<Target> all{
         {.name = "torch-csv",
@@ -141,7 +152,16 @@ const std::vector<Target>& targets() {
          .folder = "torchtitan",
          .check_launch = why_no_torchtitan,
          .write_launch = torchtitan_files,
-         .how_to_run = how_to_run_torchtitan}};
+         .how_to_run = how_to_run_torchtitan},
+        {.name = "fsdp2",
+         .about = "accelerate.yaml and llama_factory.yaml, fsdp.json and swift.sh: FSDP2 by LLaMA-Factory and ms-swift",
+         .of = "fsdp2",
+         .files = {"accelerate.yaml", "llama_factory.yaml", "fsdp.json", "swift.sh"},
+         .title = "FSDP2",
+         .folder = "fsdp2",
+         .check_launch = why_no_fsdp2,
+         .write_launch = fsdp2_files,
+         .how_to_run = how_to_run_fsdp2}};
     return all;
 }
 

@@ -53,6 +53,13 @@ constexpr std::array shipped{
         "kernels": {"products": 0.93, "attention_after_ampere": 2.2, "memory_bound": 2.9, "traffic": 1},
         "runs": {"a100_sxm": 3, "b200": 9, "h200_sxm": 3},
         "host": {"layer_ns": 600000}})",
+    R"({"format": "pipeweaver-recipe/1", "name": "accelerate-fsdp2",
+        "about": "FSDP2 as Hugging Face's trainers run it: eager, 32-bit weights, gradients added up whole in 16 bits",
+        "source":
+          "accelerate utils/fsdp_utils.py; transformers trainer.py (no_sync), models/llama/modeling_llama.py",
+        "extends": "torch-fsdp2-eager",
+        "state_bytes": {"whole": 2},
+        "kept": {"mask_bytes": 10}})",
     R"({"format": "pipeweaver-recipe/1", "name": "nemo-automodel",
         "about": "FSDP2 with Transformer Engine's kernels and torch.compile, as NeMo Automodel trains",
         "source": "NVIDIA-NeMo/Automodel docs/performance-summary.mdx",

@@ -157,8 +157,8 @@ void LayoutCandidates::enumerate() {
             for (const std::int64_t pp : divisors(gpus / tp / cp)) {
                 const Layout layout{
                     .tp = tp, .pp = pp, .dp = gpus / tp / cp / pp, .cp = cp, .context = request_.context};
-                if (allows(request_.tp, tp) && allows(request_.cp, cp) && allows(request_.pp, pp) &&
-                    allows(request_.dp, layout.dp))
+                if (launches_in(target(request_.target), layout) && allows(request_.tp, tp) &&
+                    allows(request_.cp, cp) && allows(request_.pp, pp) && allows(request_.dp, layout.dp))
                     add(layout);
             }
 }
@@ -187,8 +187,9 @@ void LayoutCandidates::add(const Layout& layout) {
         const bool shares = layout.weight_copies() > 1;
         int first = candidate.as.zero, last = first;
         if (request_.any_zero && !candidate.refused) {
-            first = 1;
-            last = shares ? std::max(1, target(request_.target).launch.most_zero) : 1;
+            const Launch& launch = target(request_.target).launch;
+            first = std::max(1, launch.least_zero);
+            last = shares ? std::max(first, launch.most_zero) : first;
         }
         for (candidate.as.zero = first; candidate.as.zero <= last; ++candidate.as.zero)
             if (!request_.allows || request_.allows(candidate.as)) all_.push_back(candidate);

@@ -92,9 +92,10 @@ private:
 
     // What engineers take; and without a pipeline the job's own, too.
     std::vector<int> zero_stages(std::int64_t tp) const {
-        std::vector<int> stages{1, 3};
+        const int least = std::max(1, target(job_.target).launch.least_zero), most = 3;
+        std::vector<int> stages{least, most};
         const int own = setup_.recipe.zero;
-        if (setup_.layout.pp == 1 && tp == setup_.layout.tp && own != 1 && own != 3) stages.push_back(own);
+        if (setup_.layout.pp == 1 && tp == setup_.layout.tp && own != least && own != most) stages.push_back(own);
         return stages;
     }
 

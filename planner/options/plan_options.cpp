@@ -13,7 +13,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <initializer_list>
 #include <iterator>
+#include <utility>
 
 namespace pipeweaver::planner {
 
@@ -101,12 +103,26 @@ namespace {
 void require_launched_zero(const PlanOptions& asked) {
     const auto& zero = asked.workload.overrides.zero;
     const Target& of = target(target_called(asked.target));
-    if (!zero || *zero <= of.launch.most_zero || !asked.now.empty() || !asked.layers.empty()) return;
+    const auto has = [&](const Target& one) { return one.launch.least_zero <= *zero && *zero <= one.launch.most_zero; };
+    if (!zero || has(of) || !asked.now.empty() || !asked.layers.empty()) return;
     std::vector<std::string> others;
     for (const Target& one : targets())
-        if (one.launch.most_zero >= *zero) others.push_back(one.option);
-    fail(ErrorKind::input, "--zero: is {}, but --target {} launches 0 to {} alone; allowed with {} are --target {}",
-         *zero, of.option, of.launch.most_zero, *zero, fmt::join(others, ", "));
+        if (has(one)) others.push_back(one.option);
+    fail(ErrorKind::input, "--zero: is {}, but --target {} launches {} to {} alone; allowed with {} are --target {}",
+         *zero, of.option, of.launch.least_zero, of.launch.most_zero, *zero, fmt::join(others, ", "));
+}
+
+// Of a target whose GPUs all train the whole model no degree is left to choose.
+void put_degrees_of_replicas(const Target& of, WorkloadOptions& as) {
+    if (!of.launch.replicas_alone) return;
+    const std::initializer_list<std::pair<std::string_view, Degree*>> all{
+        {"tp", &as.tp}, {"cp", &as.cp}, {"pp", &as.pp}, {"ep", &as.ep}};
+    for (const auto& [name, degree] : all) {
+        if (degree->number.value_or(1) != 1)
+            fail(ErrorKind::input, "--{}: is {}, but with --target {} every GPU trains the whole model; allowed is 1",
+                 name, *degree->number, of.option);
+        *degree = {1, false};
+    }
 }
 
 }  // namespace
@@ -114,7 +130,10 @@ void require_launched_zero(const PlanOptions& asked) {
 WorkloadOptions PlanOptions::for_target(WorkloadOptions as) const {
     require_launched_zero(*this);
     as.target = target_called(target);
-    as.equal_microbatches = as.equal_microbatches || planner::target(as.target).equal_microbatches;
+    const Target& of = planner::target(as.target);
+    as.equal_microbatches = as.equal_microbatches || of.equal_microbatches;
+    if (as.recipe.empty()) as.recipe = of.recipe;
+    put_degrees_of_replicas(of, as);
     return as;
 }
 
@@ -206,7 +225,7 @@ Plan PlanOptions::make_plan(const Request& request, const Executor& execute, con
     std::string cut;
     if (setup.layout.pp > 1)
         if (const auto none = partition::why_no_cut_fits(setup, request.batch.microbatches)) cut = none->text() + "; ";
-    const auto asked = workload.layout_request(setup, request.batch.microbatches, request.job.seed);
+    const auto asked = for_target(workload).layout_request(setup, request.batch.microbatches, request.job.seed);
     fail(ErrorKind::limit, "{}; {}{}", made.why_not, cut, what_would_fit(asked, execute));
 }
 

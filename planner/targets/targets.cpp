@@ -46,6 +46,21 @@ Launch megatron_launch() {
             .recompute = "--recompute-granularity"};
 }
 
+// Trainers made of Hugging Face's: checkpoints of every block or of none; a gradient that is shared out is the least
+// that FSDP2 does. All cuts are one stage.
+Launch fsdp2_launch() {
+    return {.partitions = {"megatron"},
+            .policies = {"1f1b"},
+            .blocks = false,
+            .selective = emulator::Recompute::core_attention,
+            .by_rank = false,
+            .least_zero = 2,
+            .replicas_alone = true,
+            .spreads_encoders = false,
+            .splits_groups = false,
+            .recompute = "fsdp_activation_checkpointing"};
+}
+
 }  // namespace
 
 // Table: a target a row.
@@ -94,6 +109,17 @@ const std::vector<Target>& targets() {
                                           .one_chain = true,
                                           .equal_microbatches = true,
                                           .recompute = RecomputeBy::step},
+                                         {.name = "fsdp2",
+                                          .option = "fsdp2",
+                                          .about = "FSDP2 by accelerate, ms-swift and LLaMA-Factory: no pipeline, "
+                                                   "nothing on the host",
+                                          .folder = "",
+                                          .launch = fsdp2_launch(),
+                                          .recipe = "accelerate-fsdp2",
+                                          .searches = false,
+                                          .one_chain = true,
+                                          .equal_microbatches = true,
+                                          .recompute = RecomputeBy::step},
                                          {.name = "any",
                                           .option = "any",
                                           .about = "what torch-actions runs, and known schedules that nothing launches",
@@ -102,6 +128,10 @@ const std::vector<Target>& targets() {
                                           .selective_passes = true,
                                           .launch = torch_launch()}};
     return all;
+}
+
+bool launches_in(const Target& target, const emulator::Layout& layout) {
+    return !target.launch.replicas_alone || (layout.gpus_of_rank() == 1 && layout.pp == 1 && layout.ep == 1);
 }
 
 bool runs_policy(const Target& target, std::string_view policy) {

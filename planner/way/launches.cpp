@@ -36,7 +36,9 @@ bool launches(const Target& target, const Way& way) {
     const auto has = [](const std::vector<std::string>& all, const std::string& one) {
         return std::find(all.begin(), all.end(), one) != all.end();
     };
-    if (way.setup->recipe.zero > target.launch.most_zero) return false;
+    const int zero = way.setup->recipe.zero;
+    if (zero < target.launch.least_zero || zero > target.launch.most_zero) return false;
+    if (!launches_in(target, way.setup->layout)) return false;
     if (!way.has_pipeline) return true;
     if (!target.launch.spreads_encoders && !(has_whole_encoders(way) && has_first_layers(way))) return false;
     const bool cuts_so = !way.layers.empty() || has(target.launch.partitions, way.partition.name);

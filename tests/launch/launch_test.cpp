@@ -126,6 +126,23 @@ TEST_CASE("users of Megatron and torchtitan launch no cut that has encoders behi
     CHECK(launches(planner::target("torch-csv"), way()));
 }
 
+TEST_CASE("where every GPU trains the whole model no other layout is launched, and nothing that shares out less") {
+    const planner::Target& fsdp2 = planner::target("fsdp2");
+    const auto way = [](const emulator::Layout& layout, int zero) {
+        emulator::Setup setup = testing::small_setup(layout);
+        setup.recipe.zero = zero;
+        return planner::Way{
+            .name = "flat", .has_pipeline = false, .setup = std::make_shared<const emulator::Setup>(std::move(setup))};
+    };
+    CHECK(launches(fsdp2, way({.dp = 8}, 3)));
+    CHECK(launches(fsdp2, way({.dp = 8}, 2)));
+    CHECK(!launches(fsdp2, way({.dp = 8}, 1)));
+    CHECK(!launches(fsdp2, way({.tp = 2, .dp = 4}, 3)));
+    CHECK(!launches(fsdp2, way({.dp = 4, .cp = 2}, 3)));
+    CHECK(!launches_in(fsdp2, {.pp = 2, .dp = 4}));
+    CHECK(launches_in(planner::target("torchtitan"), {.pp = 2, .dp = 4}));
+}
+
 TEST_CASE("Megatron interleaves whole groups of microbatches alone") {
     for (const std::size_t images : {std::size_t{8}, std::size_t{6}}) {
         planner::Request request = testing::small_request(1, std::vector<int>(images, 2));

@@ -159,6 +159,15 @@ TEST_CASE("DeepSpeed keeps 32-bit masters beside 16-bit weights, and PyTorch wha
     CHECK(state(script + "--fsdp full_shard --gradient_accumulation_steps 4") == Bytes3{2, 4, 10, 2});
 }
 
+TEST_CASE("plans for FSDP2 hold what a launch of Hugging Face's trainers does") {
+    const auto planned = emulator::find_recipe("accelerate-fsdp2");
+    const auto launched = recipe(script + "--fsdp full_shard --gradient_accumulation_steps 4");
+    CHECK(planned.state == launched.state);
+    CHECK(planned.kept == launched.kept);
+    CHECK(planned.execution == launched.execution);
+    CHECK(planned.zero == launched.zero);
+}
+
 TEST_CASE("what the update takes beside states is of stage 3 no more than a group of parameters") {
     const auto besides = [](const std::string& text) {
         return run(factory + "--finetuning_type full " + text).besides;

@@ -2,6 +2,7 @@
 // each with a file where it has rules or files of its own.
 #pragma once
 
+#include "pipeweaver/emulator/layout.hpp"
 #include "pipeweaver/emulator/stages.hpp"
 #include "pipeweaver/schedule/problem.hpp"
 #include "pipeweaver/schedule/solution.hpp"
@@ -29,7 +30,8 @@ struct Launch {
     /// where it is core attention, which is run again and leaves out nothing then.
     emulator::Recompute selective = emulator::Recompute::selective;
     bool by_rank = true;
-    int most_zero = 3;  ///< the highest stage of ZeRO
+    int least_zero = 0, most_zero = 3;  ///< stages of ZeRO
+    bool replicas_alone = false;        ///< every GPU trains the whole model: there are no other layouts
     bool spreads_encoders =
         true;                   ///< else encoders are whole on the first stage, what follows the backbone on the last
     bool splits_groups = true;  ///< else interleaved microbatches come in whole groups, one for each pipeline rank
@@ -56,6 +58,7 @@ struct Target {
     /// Whose encoders its launches have, of frameworks::builders(): the first with a row for the model. None: encoders
     /// lie as the language model does.
     std::vector<std::string_view> builders{};
+    std::string recipe{};  ///< of emulator::recipes(), of plans where none is said; empty: the first
 
     // The orders that it runs.
     bool searches = true;                 ///< false: it has an order of its own, and the fastest of `policies` is taken
@@ -85,6 +88,9 @@ struct Target {
 
 /// Whether it runs the plan itself, every replica's searched schedule, on any cut.
 [[nodiscard]] inline bool runs_plan(const Target& target) { return target.searches && !has_own_plan(target); }
+
+/// Whether its users launch jobs in that layout, whatever the way.
+[[nodiscard]] bool launches_in(const Target& target, const emulator::Layout& layout);
 
 /// Whether it runs the orders of that policy.
 [[nodiscard]] bool runs_policy(const Target& target, std::string_view policy);

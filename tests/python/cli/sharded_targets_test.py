@@ -1,0 +1,91 @@
+"""`plan --target fsdp2`: what is written launches the rung, and `check` reads it with the plan's memory."""
+
+import json
+
+import pytest
+
+TEXT = ("qwen2.5-7b", [])
+IMAGES = ("qwen2.5-vl-7b", [{"height": 448, "width": 448}])
+
+
+def samples(images, count=150):
+    return "".join(json.dumps({"id": f"s{k}", "text_tokens": 300 + 197 * (k * 7 % 13), "images": images * (k * 5 % 4)})
+                   + "\n" for k in range(count))
+
+
+@pytest.fixture
+def planned(pipeweaver, tmp_path):
+    """A plan's folder, its launched rung and how to check it."""
+    def run(job, *words, cluster="h200-sxm:8"):
+        model, images = job
+        batch, plan = tmp_path / "batch.jsonl", tmp_path / "plan"
+        batch.write_text(samples(images))
+        asked = ["--model", model, "--cluster", cluster, "--batch", batch]
+        done = pipeweaver.run("plan", *asked, "--target", "fsdp2", "--quiet", "--out", plan, *words)
+        assert done.returncode == 0, done.stderr
+        launch = json.loads((plan / "launch.json").read_text())
+        own = plan / "launch-assignment.json"
+        return plan, launch, [*asked, "--assigned", own if own.exists() else plan / "assignment.json"]
+    return run
+
+
+def checked(pipeweaver, script, line, *words):
+    script.write_text(line + "\n")
+    done = pipeweaver.run("check", "--json", *words, script)
+    assert done.stdout, done.stderr
+    return json.loads(done.stdout)
+
+
+def launches(plan):
+    """The lines that the files are for."""
+    files = plan / "fsdp2"
+    return [f"accelerate launch --config_file {files}/accelerate.yaml src/train.py {files}/llama_factory.yaml "
+            "model_name_or_path=M template=T dataset=D output_dir=O",
+            f"source {files}/swift.sh\nNPROC_PER_NODE=8 swift sft --model M --dataset d.jsonl "
+            f'--fsdp {files}/fsdp.json "${{PIPEWEAVER_FLAGS[@]}}"']
+
+
+@pytest.mark.parametrize("job", [TEXT, IMAGES])
+@pytest.mark.parametrize("words, zero", [([], None), (["--zero", "2"], None),
+                                         (["--zero", "3", "--cluster", "h100-sxm:8"], 3),
+                                         (["--microbatch-tokens", "4096"], None)])
+def test_what_is_written_is_read_with_the_memory_of_the_plan(pipeweaver, planned, tmp_path, job, words, zero):
+    cluster = words[-1] if "--cluster" in words else "h200-sxm:8"
+    words = words[:2] if "--cluster" in words else words
+    plan, launch, asked = planned(job, *words, cluster=cluster)
+    layout = launch["layout"]
+    assert [layout[key] for key in ("tp", "cp", "pp", "ep")] == [1, 1, 1, 1] and layout["zero"] in (2, 3)
+    assert zero is None or layout["zero"] == zero
+    for line in launches(plan):
+        answer = checked(pipeweaver, tmp_path / "launch.sh", line, *asked)
+        assert answer["verdict"] in ("fits", "close") and not answer["open"], answer
+        assert [one["peak_bytes"] for one in answer["memory"]["ranks"]] == launch["peak_bytes"]
+        assert answer["layout"]["zero"] == layout["zero"]
+        assert answer["layout"]["microbatches"] == launch["microbatches"][0]
+
+
+def test_memory_with_room_is_said_to_fit(pipeweaver, planned, tmp_path):
+    plan, _, asked = planned(TEXT, "--microbatch-tokens", "4096")
+    verdicts = [checked(pipeweaver, tmp_path / "launch.sh", line, *asked)["verdict"] for line in launches(plan)]
+    assert verdicts == ["fits", "fits"]
+
+
+def test_checkpoints_are_those_of_fsdp_alone(planned):
+    plan, launch, _ = planned(TEXT, "--now", "full", cluster="h100-sxm:8")
+    is_full = launch["recompute"] == "full"
+    assert launch["recompute"] in ("none", "full")
+    assert f"fsdp_activation_checkpointing: {str(is_full).lower()}\n" in (plan / "fsdp2/accelerate.yaml").read_text()
+    assert json.loads((plan / "fsdp2/fsdp.json").read_text())["fsdp_config"]["activation_checkpointing"] is is_full
+    assert "disable_gradient_checkpointing: true\n" in (plan / "fsdp2/llama_factory.yaml").read_text()
+    assert "--gradient_checkpointing false\n" in (plan / "fsdp2/swift.sh").read_text()
+
+
+@pytest.mark.parametrize("words, said", [
+    (["--tp", "2"], "--tp: is 2, but with --target fsdp2 every GPU trains the whole model; allowed is 1"),
+    (["--pp", "2"], "--pp: is 2, but with --target fsdp2 every GPU trains the whole model; allowed is 1"),
+    (["--zero", "1"], "--zero: is 1, but --target fsdp2 launches 2 to 3 alone"),
+])
+def test_what_it_does_not_launch_is_refused(pipeweaver, tmp_path, words, said):
+    done = pipeweaver.run("plan", "--model", "qwen2.5-7b", "--cluster", "h100-sxm:8", "--dataset", "constant-4096",
+                          "--target", "fsdp2", "--out", tmp_path / "plan", *words)
+    assert done.returncode == 2 and said in done.stderr
