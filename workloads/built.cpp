@@ -12,6 +12,11 @@ bool is_encoder(const Model& model, std::size_t m) {
     return m < model.backbone() && model.modules[m].unit == PassUnit::items;
 }
 
+std::string_view on_recompute(EncoderRecompute how) {
+    if (how == EncoderRecompute::never) return ", never recomputed";
+    return how == EncoderRecompute::always ? ", always recomputed" : "";
+}
+
 std::string encoders_of(const Model& model) {
     std::string names;
     for (std::size_t m = 0; m < model.modules.size(); ++m)
@@ -55,6 +60,10 @@ Built dealing(const Built& row) {
     return dealt;
 }
 
+EncoderRecompute recompute_of(const Model& model, std::size_t module) {
+    return model.built && is_encoder(model, module) ? model.built->recompute : EncoderRecompute::as_backbone;
+}
+
 std::int64_t first_layers(const Model& model) { return model.built ? model.built->first_layers : 0; }
 
 std::string how_built(const Model& model) {
@@ -66,8 +75,8 @@ std::string how_built(const Model& model) {
             "{}: priced as split over tensor and context parallel GPUs; how {} builds it was not read, and it may "
             "build it in another way",
             encoders, row.framework);
-    std::string how = fmt::format("{}: {}, {}, as {} builds it", encoders, on_tensor(row.lies.tensor),
-                                  on_context(row.lies.context), row.framework);
+    std::string how = fmt::format("{}: {}, {}{}, as {} builds it", encoders, on_tensor(row.lies.tensor),
+                                  on_context(row.lies.context), on_recompute(row.recompute), row.framework);
     if (row.deals.empty()) return how;
     return how + (row.lies.context == OnContextRanks::dealt
                       ? fmt::format(" with {}", row.deals)

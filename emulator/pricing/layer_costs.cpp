@@ -283,10 +283,10 @@ PassCost LayerCosts::stage(const StageLayers& stage, const std::vector<PassShape
     return cost_of(pieces(stage, shapes, pass, recompute), recipe_);
 }
 
-PassCost LayerCosts::blocks_forward(const StageLayers& stage, const std::vector<PassShape>& shapes,
-                                    Recompute recompute) {
+PassCost LayerCosts::blocks_forward(const StageLayers& stage, const std::vector<PassShape>& shapes, Recompute asked) {
     PassCost sum;
     for (const LayerRange& part : stage.parts) {
+        const Recompute recompute = recompute_in(model_, part.module, asked);
         const LayerRange again{part.module, part.first, recomputed_layers(model_, part, recompute)};
         if (shapes[part.module].lengths.empty() || again.count == 0 || !gradient_[part.module]) continue;
         const OnCopy copy(model_.modules[part.module].architecture, shapes[part.module], modules_[part.module].own);
@@ -308,8 +308,9 @@ PassCost LayerCosts::blocks_forward(const StageLayers& stage, const std::vector<
 }
 
 // Rows of like blocks: those that are computed again, and the others.
-void LayerCosts::add_blocks(const LayerRange& part, const PassShape& shape, const Place& place, Recompute recompute,
+void LayerCosts::add_blocks(const LayerRange& part, const PassShape& shape, const Place& place, Recompute asked,
                             std::vector<PassPiece>& pieces) const {
+    const Recompute recompute = recompute_in(model_, part.module, asked);
     const auto& network = model_.modules[place.module].architecture;
     const std::int64_t again = runs_backwards(place.pass) ? recomputed_layers(model_, part, recompute) : 0;
     const bool copies = recompute == Recompute::offload && gradient_[place.module];

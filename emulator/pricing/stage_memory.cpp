@@ -174,7 +174,8 @@ private:
         const Architecture& network = module.architecture;
         const auto [m, context] = rows_of(part, shape);
         const std::int64_t tp = layout_of(part).tp, width = wide(setup_, module);
-        const std::int64_t again = recompute_.repeats_parts() ? 0 : recomputed_layers(setup_.model, part, recompute_);
+        const Recompute own = recompute_in(setup_.model, part.module, recompute_);
+        const std::int64_t again = own.repeats_parts() ? 0 : recomputed_layers(setup_.model, part, own);
         again_somewhere_ = again_somewhere_ || again > 0;
         Bytes block, recomputable;
         WeightGradientNeeds needs;
@@ -197,8 +198,8 @@ private:
                 if (module.adapters) block += width * adapter_activations(network, layer, *module.adapters, m, tp);
             }
             Held held{i < again ? width * layer_input(network, m, split_among(layout_of(part))) : block, block, {}};
-            if (recompute_ == Recompute::selective) held.before = block - recomputable;
-            if (recompute_ == Recompute::offload) held.before = {};
+            if (own == Recompute::selective) held.before = block - recomputable;
+            if (own == Recompute::offload) held.before = {};
             held.after = after(module.trains(), held, needs);
             blocks_.push_back(held);
             absent_ = std::max(absent_, held.at - held.before);

@@ -9,6 +9,7 @@ namespace pipeweaver::frameworks {
 // Table: a row is a family.
 std::span<const workloads::Built> built_by_megatron_bridge() {
     using workloads::Lies;
+    using enum workloads::EncoderRecompute;
     using enum workloads::OnContextRanks;
     using enum workloads::OnTensorRanks;
     constexpr std::string_view bridge = "megatron-bridge", dealing = "model.vision_dp_when_cp=true";
@@ -30,46 +31,55 @@ std::span<const workloads::Built> built_by_megatron_bridge() {
                          .lies = Lies{all_positions, each},
                          .loss_per_token = true,
                          .deals = dealing},
-        // Encoders of Hugging Face's transformers, which nothing splits. Neither these models nor
+        // Encoders of Hugging Face's transformers, which nothing splits, and whose checkpointing nothing turns on.
+        // Neither these models nor
         // training/vlm_step.py part a sequence over context parallel groups.
         workloads::Built{.framework = bridge,
                          .families = "qwen2_5_vl",
                          .source = "0.6.0 qwen_vl/modeling_qwen25_vl.py:107",
                          .lies = Lies{whole, each},
+                         .recompute = never,
                          .most_cp = 1},
         workloads::Built{.framework = bridge,
                          .families = "glm4v|glm4v_moe",
                          .source = "0.6.0 glm_vl/modeling_glm_45v.py:130",
                          .lies = Lies{whole, each},
+                         .recompute = never,
                          .most_cp = 1},
         workloads::Built{.framework = bridge,
                          .families = "gemma3",
                          .source = "0.6.0 gemma_vl/modeling_gemma3_vl.py:98 and 170-172",
                          .lies = Lies{whole, each},
+                         .recompute = never,
                          .most_cp = 1},
         workloads::Built{.framework = bridge,
                          .families = "gemma4",
                          .source = "0.6.0 gemma_vl/modeling_gemma4_vl.py:158 and 315",
-                         .lies = Lies{whole, each}},
+                         .lies = Lies{whole, each},
+                         .recompute = never},
         workloads::Built{.framework = bridge,
                          .families = "kimi_k25",
                          .source = "0.6.0 kimi_vl/modeling_kimi_k25_vl.py:215 and 471",
-                         .lies = Lies{whole, each}},
+                         .lies = Lies{whole, each},
+                         .recompute = never},
         workloads::Built{.framework = bridge,
                          .families = "qwen2_5_omni|qwen2_5_omni_thinker",
                          .source = "0.6.0 qwen_omni/modeling_qwen25_omni/thinker_model.py:105-110 and 288",
-                         .lies = Lies{whole, each}},
+                         .lies = Lies{whole, each},
+                         .recompute = never},
         workloads::Built{.framework = bridge,
                          .families = "qwen3_omni_moe",
                          .source = "0.6.0 qwen_omni/modeling_qwen3_omni/thinker_model.py:201-204, "
                                    "qwen_vl/modelling_qwen3_vl/transformer_block.py:678",
                          .lies = Lies{whole, each},
+                         .recompute = never,
                          .first_layers = 3},
         // LLaVAModel of Megatron Core.
         workloads::Built{.framework = bridge,
                          .families = "nemotron_vl|NemotronH_Nano_VL_V2",
                          .source = "0.6.0 nemotron_vl/nemotron_vl_provider.py:103-104 and 130-131",
-                         .lies = Lies{all_positions, each}},
+                         .lies = Lies{all_positions, each},
+                         .recompute = never},
     };
     return rows;
 }

@@ -10,11 +10,13 @@ std::span<const workloads::Built> built_by_megatron_lm() {
     using enum workloads::OnContextRanks;
     using enum workloads::OnTensorRanks;
     static constexpr std::array rows{
-        // CLIP, SigLIP, RADIO and InternViT in front of a language model: LLaVAModel, on the first stage.
+        // CLIP, SigLIP, RADIO and InternViT in front of a language model: LLaVAModel, on the first stage. Recomputed
+        // with --recompute-vision alone.
         workloads::Built{.framework = "megatron-lm",
                          .families = "llava|llava_llama|llava_mistral|llava_qwen|llava_next|internvl_chat|internvl",
-                         .source = "core_v0.16.1 examples/multimodal/model.py:177-182",
-                         .lies = workloads::Lies{all_positions, each}},
+                         .source = "core_v0.16.1 examples/multimodal/model.py:164-170 and 177-182",
+                         .lies = workloads::Lies{all_positions, each},
+                         .recompute = workloads::EncoderRecompute::never},
     };
     return rows;
 }

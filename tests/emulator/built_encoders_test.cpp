@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 using namespace pipeweaver;
 using namespace pipeweaver::emulator;
@@ -128,4 +130,25 @@ TEST_CASE("degrees that divide the language model alone are no conflict with an 
     CHECK(conflict(context, model)->message ==
           "--cp: a builds '" + model.name +
               "' for 1 context parallel group at most (b); allowed with --encoders split is any");
+}
+
+TEST_CASE("an encoder that its framework never or always recomputes does so whatever is said") {
+    const auto held = [](workloads::EncoderRecompute how, Recompute recompute) {
+        Lying one{Lies{}};
+        workloads::build_as(one.model, {.framework = "a", .source = "b", .recompute = how});
+        std::vector<PassShape> shapes(one.model.modules.size());
+        shapes[0] = PassShape{{1024, 1024, 512}};
+        const StageLayers stage{RankId{0}, {{0, 1, 2}}};
+        LayerCosts priced(one, 0, LayerCosts::Store::own);
+        return std::pair(pass_memory(one.step_of, stage, shapes, recompute, true).held,
+                         priced.stage(stage, shapes, PassKind::backward, recompute).time);
+    };
+    using enum workloads::EncoderRecompute;
+    const auto none = held(as_backbone, Recompute::none), full = held(as_backbone, Recompute::full);
+    REQUIRE(full.first < none.first);
+    REQUIRE(full.second > none.second);
+    for (const Recompute said : {Recompute::none, Recompute::half, Recompute::full, Recompute::selective}) {
+        CHECK(held(never, said) == none);
+        CHECK(held(always, said) == full);
+    }
 }

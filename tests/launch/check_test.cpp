@@ -162,8 +162,9 @@ TEST_CASE("an encoder that its framework builds whole is held whole by every ten
     const auto& said = as_built.fit->assumed;
     CHECK(std::any_of(said.begin(), said.end(), [](const std::string& one) {
         return one ==
-               "vit: whole on each tensor parallel GPU, all images on each context parallel group, as megatron-bridge "
-               "builds it";
+               "vit: whole on each tensor parallel GPU, all images on each context parallel group, never recomputed, "
+               "as "
+               "megatron-bridge builds it";
     }));
     // Three quarters of 0.6 billion parameters more, of two bytes.
     auto split = of;

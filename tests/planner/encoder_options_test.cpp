@@ -58,10 +58,9 @@ TEST_CASE("under a target an encoder lies as the first of its frameworks with a 
     CHECK(qwen.modules[1].lies.is_as_job());
     REQUIRE(qwen.built);
     CHECK(qwen.built->framework == "megatron-bridge");
-    CHECK(
-        how_built(qwen) ==
-        "vit: whole on each tensor parallel GPU, all images on each context parallel group, as megatron-bridge builds "
-        "it");
+    CHECK(how_built(qwen) ==
+          "vit: whole on each tensor parallel GPU, all images on each context parallel group, never recomputed, "
+          "as megatron-bridge builds it");
     const auto intern = model_of("internvl3-38b", "megatron");
     CHECK(intern.built->framework == "megatron-lm");
     CHECK(intern.modules[0].lies == Lies{OnTensorRanks::all_positions, OnContextRanks::each});

@@ -47,6 +47,9 @@ struct Unit {
     std::vector<std::size_t> items;  ///< indices into Microbatch::items
 };
 
+/// What of it holds for a module's blocks: encoders may be recomputed in a way of their own (Built::recompute).
+[[nodiscard]] Recompute recompute_in(const workloads::Model& model, std::size_t module, Recompute recompute);
+
 /// How many blocks of the part are recomputed, in part or whole.
 [[nodiscard]] std::int64_t recomputed_layers(const workloads::Model& model, const LayerRange& part,
                                              Recompute recompute);

@@ -8,6 +8,7 @@
 // Threads      any number of calls at once.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -39,12 +40,20 @@ struct Lies {
     friend bool operator==(const Lies&, const Lies&) = default;
 };
 
+/// What of the encoders' blocks runs again where the job recomputes.
+enum class EncoderRecompute : std::uint8_t {
+    as_backbone,  ///< as much as of the language model's
+    never,        ///< nothing, whatever is said of the language model
+    always        ///< all of it, whatever is said
+};
+
 /// What is in front of the backbone lies whole on its first stage in all rows.
 struct Built {
     std::string_view framework;   ///< "megatron-bridge"
     std::string_view families{};  ///< "qwen3_vl|qwen3_vl_moe": of Model::family
     std::string_view source{};    ///< version, files and lines; empty: no source was read
     Lies lies{};
+    EncoderRecompute recompute = EncoderRecompute::as_backbone;
     std::int64_t first_layers = 0;  ///< of the backbone, that its first stage must have
     std::int64_t most_cp = 0;       ///< context parallel groups that it is built for; 0: any
     bool loss_per_token = false;    ///< with context parallelism it turns on calculate_per_token_loss itself
@@ -63,6 +72,9 @@ void build_as(Model& model, const Built& row);
 
 /// The row with its images dealt over context parallel groups. Pre: it has a switch for it.
 [[nodiscard]] Built dealing(const Built& row);
+
+/// What of a module's blocks runs again beside what is said.
+[[nodiscard]] EncoderRecompute recompute_of(const Model& model, std::size_t module);
 
 /// Layers of the backbone that its first stage must have, of a model with encoders; 0: none.
 [[nodiscard]] std::int64_t first_layers(const Model& model);

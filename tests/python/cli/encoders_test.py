@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-JOB = ("--model", "qwen2.5-vl-7b", "--cluster", "h100-sxm:16", "--tp", "4", "--pp", "2", "--dataset", "vlm-mix",
+JOB = ("--model", "qwen2.5-vl-7b", "--cluster", "h200-sxm:16", "--tp", "4", "--pp", "2", "--dataset", "vlm-mix",
        "--microbatches", "4")
-WHOLE = ("vit: whole on each tensor parallel GPU, all images on each context parallel group, as megatron-bridge builds "
-         "it")
+WHOLE = ("vit: whole on each tensor parallel GPU, all images on each context parallel group, never recomputed, as "
+         "megatron-bridge builds it")
 
 
 def emulated(pipeweaver, *options):
@@ -48,7 +48,7 @@ def test_what_is_not_built_so_is_refused_in_one_line(pipeweaver, words, error):
 
 def test_a_recommendation_says_how_they_lie_and_its_commands_do(pipeweaver):
     ask = ("recommend", "--model", "qwen2.5-vl-7b", "--dataset", "vlm-mix", "--global-batch", "64", "--tokens", "1B",
-           "--clusters", "h100-sxm", "--gpus", "16", "--target", "megatron", "--max-rounds", "0")
+           "--clusters", "h200-sxm", "--gpus", "16", "--target", "megatron", "--max-rounds", "0")
     assert f"\nencoders: {WHOLE}\n" in pipeweaver(*ask, "--cp", "1")
     rows = json.loads(pipeweaver(*ask, "--encoders", "split", "--json"))["rows"]
     assert rows and all("--encoders split" in row["command"] for row in rows)
