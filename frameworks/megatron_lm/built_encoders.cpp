@@ -16,7 +16,8 @@ std::span<const workloads::Built> built_by_megatron_lm() {
                          .families = "llava|llava_llama|llava_mistral|llava_qwen|llava_next|internvl_chat|internvl",
                          .source = "core_v0.16.1 examples/multimodal/model.py:164-170 and 177-182",
                          .lies = workloads::Lies{all_positions, each},
-                         .recompute = workloads::EncoderRecompute::never},
+                         .recompute = workloads::EncoderRecompute::never,
+                         .recompute_by = "recompute-vision"},
     };
     return rows;
 }

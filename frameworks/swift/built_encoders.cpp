@@ -18,13 +18,15 @@ std::span<const workloads::Built> built_by_swift() {
                              "glm4v_moe|kimi_vl|kimi_k25|llama4|gemma4",
                          .source = "mcore-bridge 1.6.5 model/mm_gpt_model.py:46-75, model/mm_gpts/*.py prepare_model",
                          .lies = whole_on_each,
-                         .recompute = workloads::EncoderRecompute::always},
+                         .recompute = workloads::EncoderRecompute::always,
+                         .recompute_by = "vit-gradient-checkpointing"},
         // Asserted in the first step.
         workloads::Built{.framework = "ms-swift",
                          .families = "qwen3_vl|qwen3_vl_moe",
                          .source = "mcore-bridge 1.6.5 model/mm_gpts/qwen3_vl.py:32-34 and 59",
                          .lies = whole_on_each,
                          .recompute = workloads::EncoderRecompute::always,
+                         .recompute_by = "vit-gradient-checkpointing",
                          .first_layers = 3},
     };
     return rows;

@@ -108,14 +108,24 @@ void take(const MegatronLaunch& l, Number& size, std::int64_t of_model, const ch
 
 namespace {
 
-// "model.vision_dp_when_cp=true".
-bool is_switched_on(const SaidLaunch& said, std::string_view deals) {
-    const std::size_t end = deals.find('=');
-    if (end == std::string_view::npos) return false;
-    return std::any_of(said.settings.begin(), said.settings.end(), [&](const Setting& one) {
-        return one.name == deals.substr(0, end) && !one.values.empty() &&
-               (one.values.front() == "true" || one.values.front() == "True");
-    });
+// Whether a switch is on; none: it is not said.
+std::optional<bool> switched(const SaidLaunch& said, std::string_view name) {
+    std::optional<bool> on;
+    for (const Setting& one : said.settings)
+        if (!name.empty() && one.name == name)
+            on = one.values.empty() || one.values.front() == "true" || one.values.front() == "True";
+    return on;
+}
+
+// The row with the switches that the launch says: "model.vision_dp_when_cp=true", "recompute-vision".
+workloads::Built as_said(const SaidLaunch& said, const workloads::Built& row) {
+    using enum workloads::EncoderRecompute;
+    const bool deals = switched(said, row.deals.substr(0, row.deals.find('='))).value_or(false);
+    workloads::Built own = deals ? dealing(row) : row;
+    const auto again = switched(said, row.recompute_by);
+    if (again == true && row.recompute == never) own.recompute = as_backbone;
+    if (again == false && row.recompute == always) own.recompute = never;
+    return own;
 }
 
 }  // namespace
@@ -129,8 +139,7 @@ workloads::Model named_model(const std::string& name, const SaidLaunch& said, co
     workloads::Model model = options.found_model();
     if (said.entry == nullptr) return model;
     const std::array by{said.entry->builds};
-    if (const auto* row = frameworks::built_encoder(by, model.family))
-        workloads::build_as(model, is_switched_on(said, row->deals) ? dealing(*row) : *row);
+    if (const auto* row = frameworks::built_encoder(by, model.family)) workloads::build_as(model, as_said(said, *row));
     return model;
 }
 

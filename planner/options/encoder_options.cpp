@@ -40,8 +40,11 @@ void WorkloadOptions::build_encoders(workloads::Model& of) const {
     const bool is_named = !encoders.empty() && encoders != as_built;
     const auto by = is_named ? std::vector<std::string_view>{encoders} : planner::target(target).builders;
     if (by.empty()) return;
-    if (const auto* row = frameworks::built_encoder(by, of.family))
-        return workloads::build_as(of, deal_images && !row->deals.empty() ? dealing(*row) : *row);
+    if (const auto* row = frameworks::built_encoder(by, of.family)) {
+        workloads::build_as(of, deal_images && !row->deals.empty() ? dealing(*row) : *row);
+        if (encoders_again) of.built->recompute = *encoders_again;
+        return;
+    }
     if (is_named)
         fail(
             ErrorKind::input,

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 using namespace pipeweaver;
 using launch::Dialect;
@@ -180,4 +181,31 @@ TEST_CASE("an encoder that its framework builds whole is held whole by every ten
     of.said.settings.push_back({"model.calculate_per_token_loss", {"true"}, "--args"});
     of.fits = false;
     CHECK(first_rule(check(of)) == "encoder-context");
+}
+
+TEST_CASE("switches of a launch turn what of its encoders runs again, and how images are dealt") {
+    using enum workloads::EncoderRecompute;
+    const auto recompute = [](const std::string& model, const std::vector<std::string>& program,
+                              const std::string& flags) {
+        auto said = launch::read_words(Dialect::megatron_arguments, flags, "--args");
+        said.entry = frameworks::entry_of(program);
+        REQUIRE(said.entry != nullptr);
+        return launch::named_model(model, said).built->recompute;
+    };
+    const auto swift = [&](const std::string& flags) { return recompute("qwen2.5-vl-7b", {"megatron", "sft"}, flags); };
+    CHECK(swift("--bf16") == always);
+    CHECK(swift("--vit_gradient_checkpointing true") == always);
+    CHECK(swift("--vit_gradient_checkpointing false") == never);
+    const auto example = [&](const std::string& flags) {
+        return recompute("internvl3-38b", {"python", "examples/multimodal/train.py"}, flags);
+    };
+    CHECK(example("--bf16") == never);
+    CHECK(example("--recompute-vision") == as_backbone);
+    const std::string qwen3_vl = "hf:" + (testing::source_folder() / "tests/data/hf/qwen3-vl-8b.json").string();
+    const auto context = [&](const std::string& overrides) {
+        const auto said = launch::read_words(Dialect::bridge_overrides, overrides, "--args");
+        return launch::named_model(qwen3_vl, said).modules.front().lies.context;
+    };
+    CHECK(context("model.vision_dp_when_cp=true") == workloads::OnContextRanks::dealt);
+    CHECK(context("model.bf16=true") == workloads::OnContextRanks::each);
 }

@@ -54,11 +54,13 @@ struct Built {
     std::string_view source{};    ///< version, files and lines; empty: no source was read
     Lies lies{};
     EncoderRecompute recompute = EncoderRecompute::as_backbone;
-    std::int64_t first_layers = 0;  ///< of the backbone, that its first stage must have
-    std::int64_t most_cp = 0;       ///< context parallel groups that it is built for; 0: any
-    bool loss_per_token = false;    ///< with context parallelism it turns on calculate_per_token_loss itself
-    std::string_view deals{};       ///< the switch with which images are dealt over context parallel groups, off by
-                                    ///< default; empty: none
+    std::string_view recompute_by{};  ///< setting of a launch that turns it: of `never` as the backbone where it is on,
+                                      ///< of `always` never where it is off; empty: none
+    std::int64_t first_layers = 0;    ///< of the backbone, that its first stage must have
+    std::int64_t most_cp = 0;         ///< context parallel groups that it is built for; 0: any
+    bool loss_per_token = false;      ///< with context parallelism it turns on calculate_per_token_loss itself
+    std::string_view deals{};         ///< the switch with which images are dealt over context parallel groups, off by
+                                      ///< default; empty: none
 
     friend bool operator==(const Built&, const Built&) = default;
 };
