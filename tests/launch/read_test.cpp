@@ -159,6 +159,8 @@ TEST_CASE("here-documents that a shell is given, or that are written and run, ar
     CHECK(script("TP=4\nbash <<'END'\n" + launch + "\nEND\necho done\n").tp == 4);
     CHECK(script("cat > run.sh <<'EOF'\n" + launch + "\nEOF\nTP=4 bash run.sh\n").tp == 4);
     CHECK(script("TP=4\nsrun bash -c '" + launch + "'\n").tp == 4);
+    CHECK(script("TP=4\nCMD=\"\ncd a;\n" + launch + "\"\nsbatch <<EOF\nsrun bash -x -c \"${CMD}\" 2>&1 | tee b\nEOF\n")
+              .tp == 4);
     const auto said = launch::read_script("TP=2\nbash <<END\n\n" + launch + "\nEND\n", "a.sh");
     CHECK(said.settings.front().where == "a.sh:4");
 }

@@ -29,14 +29,14 @@ bool is_number(const std::string& text) {
     return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
 }
 
-// "bash -c TEXT" and "eval TEXT" run their text.
+// "bash -c TEXT", "bash -x -c TEXT" and "eval TEXT" run their text.
 const Word* inner_text(const std::vector<Word>& words) {
-    for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+    if (words.size() > 1 && words.front().text == "eval") return &words[1];
+    for (std::size_t i = 0; i < words.size(); ++i) {
         const std::string& word = words[i].text;
-        if (i == 0 && word == "eval") return &words[1];
-        const bool shell = word == "bash" || word == "sh" || word.ends_with("/bash");
-        if (shell && i + 2 < words.size() && words[i + 1].text.starts_with('-') && words[i + 1].text.ends_with('c'))
-            return &words[i + 2];
+        if (word != "bash" && word != "sh" && !word.ends_with("/bash")) continue;
+        for (std::size_t option = i + 1; option + 1 < words.size() && words[option].text.starts_with('-'); ++option)
+            if (words[option].text.ends_with('c')) return &words[option + 1];
     }
     return nullptr;
 }
