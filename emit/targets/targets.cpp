@@ -1,6 +1,7 @@
 // The table of targets.
 #include "pipeweaver/emit/targets.hpp"
 
+#include "emit/targets/deepspeed.hpp"
 #include "emit/targets/fsdp2.hpp"
 #include "emit/targets/megatron.hpp"
 #include "emit/targets/torch_csv.hpp"
@@ -52,6 +53,15 @@ std::vector<std::string> how_to_run_fsdp2(const WrittenFiles& written) {
                     file("accelerate.yaml"), file("llama_factory.yaml")),
         fmt::format("or source {}; then", file("swift.sh")),
         fmt::format("  swift sft --model ... --dataset ... --fsdp {} \"${{PIPEWEAVER_FLAGS[@]}}\"", file("fsdp.json"))};
+}
+
+std::vector<std::string> how_to_run_deepspeed(const WrittenFiles& written) {
+    const auto file = [&](const char* name) { return quoted_for_shell((written.folder / name).string()); };
+    return {fmt::format("FORCE_TORCHRUN=1 llamafactory-cli train {} deepspeed={} model_name_or_path=...",
+                        file("llama_factory.yaml"), file("deepspeed.json")),
+            fmt::format("or source {}; then", file("swift.sh")),
+            fmt::format("  swift sft --model ... --dataset ... --deepspeed {} \"${{PIPEWEAVER_FLAGS[@]}}\"",
+                        file("deepspeed.json"))};
 }
 
 std::optional<std::string> why_no_lists(const ToEmit& from) {
@@ -161,7 +171,16 @@ const std::vector<Target>& targets() {
          .folder = "fsdp2",
          .check_launch = why_no_fsdp2,
          .write_launch = fsdp2_files,
-         .how_to_run = how_to_run_fsdp2}};
+         .how_to_run = how_to_run_fsdp2},
+        {.name = "deepspeed",
+         .about = "deepspeed.json with llama_factory.yaml and swift.sh: DeepSpeed by LLaMA-Factory and ms-swift",
+         .of = "deepspeed",
+         .files = {"deepspeed.json", "llama_factory.yaml", "swift.sh"},
+         .title = "DeepSpeed",
+         .folder = "deepspeed",
+         .check_launch = why_no_deepspeed,
+         .write_launch = deepspeed_files,
+         .how_to_run = how_to_run_deepspeed}};
     return all;
 }
 

@@ -103,6 +103,7 @@ private:
             before = after;
         }
         if (!refilled) memory.in_flight = 1;
+        memory.peak = std::max(memory.peak, memory.fixed.at_update);
         return memory;
     }
 

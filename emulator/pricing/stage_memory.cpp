@@ -397,6 +397,11 @@ StaticMemory memory_of(const RankParameters& rank, const Recipe& recipe) {
     // The weights of the layer that runs and of the one that is gathered ahead, and gradients before they are reduced.
     if (recipe.zero >= 3) memory.workspace += Bytes{2 * each.weight * rank.whole_layers};
     if (recipe.zero >= 2 && !summed_whole) memory.workspace += Bytes{each.gradient * rank.whole_layers};
+    if (recipe.zero >= 3) memory.workspace += recipe.gathered;
+    if (each.update > 0 && each.optimizer > 0)
+        memory.at_update = memory.weights + memory.gradients + memory.optimizer + recipe.beside +
+                           (recipe.zero >= 3 ? recipe.gathered : Bytes{}) +
+                           Bytes{memory.optimizer.count / each.optimizer * each.update};
     return memory;
 }
 

@@ -89,7 +89,8 @@ void read_experts(const Json& json, ExpertParallel& experts) {
 }
 
 void read_data_parallel(const Json& json, Recipe& recipe) {
-    json.only_keys({"zero", "bucket_bytes", "gathers_ahead", "overlap_slowdown"});
+    json.only_keys({"zero", "bucket_bytes", "gathered_bytes", "gathers_ahead", "overlap_slowdown"});
+    read_integer(json, "gathered_bytes", 0, largest_bucket, recipe.gathered.count);
     read_integer(json, "zero", 0, 3, recipe.zero);
     read_integer(json, "bucket_bytes", 0, largest_bucket, recipe.bucket.count);
     read_flag(json, "gathers_ahead", recipe.gathers_ahead);
@@ -113,11 +114,12 @@ void read_precision(const Json& json, Recipe& recipe) {
 }
 
 void read_state(const Json& json, StateBytes& state) {
-    json.only_keys({"weight", "gradient", "optimizer", "whole"});
+    json.only_keys({"weight", "gradient", "optimizer", "whole", "update"});
     read_integer(json, "weight", 1, most_bytes_each, state.weight);
     read_integer(json, "gradient", 0, most_bytes_each, state.gradient);
     read_integer(json, "optimizer", 0, most_bytes_each, state.optimizer);
     read_integer(json, "whole", 0, most_bytes_each, state.whole);
+    read_integer(json, "update", 0, most_bytes_each, state.update);
 }
 
 // Of two words, whether it is the first.
@@ -258,18 +260,36 @@ void check(const Recipe& recipe, const workloads::Model& model, const workloads:
                  module.name, device.name);
 }
 
+namespace {
+
+using RecipeWriter = nlohmann::ordered_json;
+
+RecipeWriter data_parallel_json(const Recipe& recipe) {
+    RecipeWriter json{{"zero", recipe.zero},
+                      {"bucket_bytes", recipe.bucket.count},
+                      {"gathers_ahead", recipe.gathers_ahead},
+                      {"overlap_slowdown", recipe.overlap_slowdown}};
+    if (recipe.gathered > Bytes{}) json["gathered_bytes"] = recipe.gathered.count;
+    return json;
+}
+
+RecipeWriter state_json(const StateBytes& state) {
+    RecipeWriter json{
+        {"weight", state.weight}, {"gradient", state.gradient}, {"optimizer", state.optimizer}, {"whole", state.whole}};
+    if (state.update > 0) json["update"] = state.update;
+    return json;
+}
+
+}  // namespace
+
 std::string to_json(const Recipe& recipe) {
-    using Writer = nlohmann::ordered_json;
-    Writer json{{"format", "pipeweaver-recipe/1"}, {"name", recipe.name}};
+    RecipeWriter json{{"format", "pipeweaver-recipe/1"}, {"name", recipe.name}};
     if (!recipe.about.empty()) json["about"] = recipe.about;
     if (!recipe.source.empty()) json["source"] = recipe.source;
     json["attention"] = recipe.execution.fused_attention ? "fused" : "unfused";
     json["tensor_parallel"] = {{"overlap", name_of(recipe.execution.tensor_overlap)},
                                {"sequence_parallel", recipe.execution.sequence_parallel}};
-    json["data_parallel"] = {{"zero", recipe.zero},
-                             {"bucket_bytes", recipe.bucket.count},
-                             {"gathers_ahead", recipe.gathers_ahead},
-                             {"overlap_slowdown", recipe.overlap_slowdown}};
+    json["data_parallel"] = data_parallel_json(recipe);
     const ExpertParallel& experts = recipe.execution.experts;
     json["experts"] = {{"dispatcher", name_of(experts.dispatcher)},
                        {"exposed", experts.exposed},
@@ -280,10 +300,7 @@ std::string to_json(const Recipe& recipe) {
     json["precision"] = {{"default", costdb::name_of(recipe.execution.products)}};
     for (const auto& [module, dtype] : recipe.precision) json["precision"][module] = costdb::name_of(dtype);
     json["gradient_accumulation"] = recipe.fused_accumulation ? "fused" : "separate";
-    json["state_bytes"] = {{"weight", recipe.state.weight},
-                           {"gradient", recipe.state.gradient},
-                           {"optimizer", recipe.state.optimizer},
-                           {"whole", recipe.state.whole}};
+    json["state_bytes"] = state_json(recipe.state);
     json["kept"] = {{"gate", recipe.kept.fused_gate ? "fused" : "separate"},
                     {"linear_norm", recipe.kept.fused_linear_norm ? "fused" : "separate"},
                     {"column_inputs", recipe.kept.gathers_again ? "gathered-again" : "gathered"},
@@ -298,7 +315,7 @@ std::string to_json(const Recipe& recipe) {
                        {"experts", recipe.kernels.experts},
                        {"traffic", recipe.kernels.traffic}};
     if (recipe.beside > Bytes{}) json["beside_bytes"] = recipe.beside.count;
-    json["runs"] = Writer::object();
+    json["runs"] = RecipeWriter::object();
     for (const auto& [device, runs] : recipe.runs) json["runs"][device] = runs;
     json["host"] = {{"launch_ns", recipe.launch.count()},
                     {"action_ns", recipe.action.count()},

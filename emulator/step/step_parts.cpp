@@ -197,10 +197,11 @@ std::optional<MemoryShortage> add_ranks(const StepInput& input, const std::vecto
     for (std::size_t r = 0; r < step.memory.size(); ++r) {
         StaticMemory& memory = step.memory[r];
         for (const Bytes message : largest_message[r]) memory.buffers += input.receive_buffers * message;
-        if (memory.total() > capacity)
+        const Bytes held = std::max(memory.total(), memory.at_update);
+        if (held > capacity)
             return MemoryShortage{.rank = RankId{static_cast<std::uint32_t>(r)},
                                   .held = memory,
-                                  .passes = {},
+                                  .passes = held - memory.total(),
                                   .usable = capacity,
                                   .device = input.setup->cluster.device,
                                   .task = {},

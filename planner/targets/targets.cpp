@@ -61,6 +61,13 @@ Launch fsdp2_launch() {
             .recompute = "fsdp_activation_checkpointing"};
 }
 
+Launch deepspeed_launch() {
+    Launch launch = fsdp2_launch();
+    launch.least_zero = 1;
+    launch.recompute = "gradient_checkpointing";
+    return launch;
+}
+
 }  // namespace
 
 // Table: a target a row.
@@ -116,6 +123,17 @@ const std::vector<Target>& targets() {
                                           .folder = "",
                                           .launch = fsdp2_launch(),
                                           .recipe = "accelerate-fsdp2",
+                                          .searches = false,
+                                          .one_chain = true,
+                                          .equal_microbatches = true,
+                                          .recompute = RecomputeBy::step},
+                                         {.name = "deepspeed",
+                                          .option = "deepspeed",
+                                          .about = "DeepSpeed's ZeRO by ms-swift and LLaMA-Factory: no pipeline, "
+                                                   "nothing on the host",
+                                          .folder = "",
+                                          .launch = deepspeed_launch(),
+                                          .recipe = "deepspeed-zero",
                                           .searches = false,
                                           .one_chain = true,
                                           .equal_microbatches = true,

@@ -239,6 +239,25 @@ TEST_CASE("a task that does not fit on top of its rank's static memory is a shor
     CHECK(built.shortage->text().find(place) != std::string::npos);
 }
 
+TEST_CASE("an update that holds more than is usable is a shortage, what passes give up beside it included") {
+    Small setup;
+    setup.recipe.state.update = 1000;
+    auto input = setup.input();
+    input.capacity = Bytes{std::int64_t{1} << 50};
+    const auto step = require_step(build_step(input));
+    Bytes most;
+    for (const StaticMemory& rank : step.memory) {
+        const std::int64_t trained = rank.optimizer.count / setup.recipe.state.optimizer;
+        CHECK(rank.at_update == rank.weights + rank.gradients + rank.optimizer + Bytes{1000 * trained});
+        CHECK(rank.at_update > rank.total());
+        most = std::max(most, rank.at_update);
+    }
+    input.capacity = most - Bytes{1};
+    const auto built = build_step(input);
+    REQUIRE(built.shortage);
+    CHECK(built.shortage->needed() == most);
+}
+
 TEST_CASE("a layout must use the cluster's GPUs and divide the model") {
     const Small setup;
     CHECK_THROWS_WITH_AS(check({.tp = 2, .pp = 4, .dp = 1}, setup.cluster, setup.model),

@@ -168,6 +168,26 @@ TEST_CASE("plans for FSDP2 hold what a launch of Hugging Face's trainers does") 
     CHECK(planned.zero == launched.zero);
 }
 
+TEST_CASE("plans for DeepSpeed hold what a launch of Hugging Face's trainers does, buckets and the update too") {
+    const std::string full = factory + "--finetuning_type full --optim adamw_torch_fused --deepspeed ";
+    const auto file = [](int zero) {
+        return R"('{"zero_optimization": {"stage": )" + std::to_string(zero) +
+               R"(, "overlap_comm": true, "reduce_bucket_size": 200000000, "sub_group_size": 1000000000000}}')";
+    };
+    const auto planned = emulator::find_recipe("deepspeed-zero");
+    for (const int zero : {1, 2, 3}) {
+        CAPTURE(zero);
+        const auto launched = run(full + file(zero));
+        auto of = emulator::find_recipe(launched.options.workload.recipe);
+        CHECK(launched.besides.buckets == planned.beside + (zero == 3 ? planned.gathered : Bytes{}));
+        CHECK(launched.besides.update == planned.state.update);
+        of.state.update = planned.state.update;
+        CHECK(planned.state == of.state);
+        CHECK(planned.kept == of.kept);
+        CHECK(planned.execution == of.execution);
+    }
+}
+
 TEST_CASE("what the update takes beside states is of stage 3 no more than a group of parameters") {
     const auto besides = [](const std::string& text) {
         return run(factory + "--finetuning_type full " + text).besides;

@@ -12,8 +12,9 @@ namespace pipeweaver::emulator {
 /// What a rank holds all the time.
 struct StaticMemory {
     Bytes weights, gradients, optimizer;
-    Bytes workspace;  ///< gradients of one layer in bf16, kept by Transformer Engine
-    Bytes buffers;    ///< receive buffers
+    Bytes workspace;    ///< gradients of one layer in bf16, kept by Transformer Engine
+    Bytes buffers;      ///< receive buffers
+    Bytes at_update{};  ///< what the optimizer's update holds, where that may be more than all these; else 0
     Bytes total() const { return weights + gradients + optimizer + workspace + buffers; }
     friend bool operator==(const StaticMemory&, const StaticMemory&) = default;
 };

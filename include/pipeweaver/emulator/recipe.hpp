@@ -83,6 +83,8 @@ struct StateBytes {
     /// DistributedDataParallel; where gradients are shared out (zero 2 and 3), in place of their shares, sums of all
     /// microbatches that are reduced after the last.
     std::int64_t whole = 0;
+    /// Of those that a GPU updates, while the optimizer does: gradients in another precision.
+    std::int64_t update = 0;
 
     friend bool operator==(const StateBytes&, const StateBytes&) = default;
 };
@@ -155,6 +157,9 @@ struct Recipe {
     /// Gradients are reduced in buckets of at least this size as soon as the last backward of their layers is through,
     /// beside the backwards that are left. 0: in one piece after the rank's last backward. Pre: 0 if zero >= 2.
     Bytes bucket{};
+
+    /// On each GPU with zero 3, weights that were gathered and are not yet given up (DeepSpeed).
+    Bytes gathered{};
 
     /// Updated weights are gathered beside the first forwards of the next step, which wait for nothing.
     bool gathers_ahead = false;

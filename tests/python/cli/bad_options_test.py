@@ -49,7 +49,7 @@ PLAN_FAULTS = [
     (["--cluster", "h100-sxm:4", "--tp", "1"], 4, "GiB short"),
     (["--dp", "2"], 2, "--tp 8 * --pp 4 * --dp 2 = 64 GPUs, the cluster 'h100-sxm' has 32"),
     (["--target", "megatron", "--zero", "2"], 2, "--zero: is 2, but --target megatron launches 0 to 1 alone; allowed "
-     "with 2 are --target torch-actions, torch-csv, torchtitan, fsdp2, any"),
+     "with 2 are --target torch-actions, torch-csv, torchtitan, fsdp2, deepspeed, any"),
     (["--cp", "0"], 2, "--cp: is '0', must be auto or a whole number from 1 to 1024"),
     (["--cp", "3"], 2, "--tp 8 * --cp 3 * --pp 4 = 96 GPUs do not divide the cluster's 32"),
     (["--cp", "2", "--dp", "1"], 2, "--tp 8 * --cp 2 * --pp 4 * --dp 1 = 64 GPUs, the cluster 'h100-sxm' has 32"),

@@ -1,4 +1,5 @@
-"""`plan --target fsdp2`: what is written launches the rung, and `check` reads it with the plan's memory."""
+"""`plan --target fsdp2` and `deepspeed`: what is written launches the rung, and `check` reads it with the
+plan's memory."""
 
 import json
 
@@ -16,12 +17,12 @@ def samples(images, count=150):
 @pytest.fixture
 def planned(pipeweaver, tmp_path):
     """A plan's folder, its launched rung and how to check it."""
-    def run(job, *words, cluster="h200-sxm:8"):
+    def run(job, *words, target="fsdp2", cluster="h200-sxm:8"):
         model, images = job
         batch, plan = tmp_path / "batch.jsonl", tmp_path / "plan"
         batch.write_text(samples(images))
         asked = ["--model", model, "--cluster", cluster, "--batch", batch]
-        done = pipeweaver.run("plan", *asked, "--target", "fsdp2", "--quiet", "--out", plan, *words)
+        done = pipeweaver.run("plan", *asked, "--target", target, "--quiet", "--out", plan, *words)
         assert done.returncode == 0, done.stderr
         launch = json.loads((plan / "launch.json").read_text())
         own = plan / "launch-assignment.json"
@@ -36,27 +37,36 @@ def checked(pipeweaver, script, line, *words):
     return json.loads(done.stdout)
 
 
-def launches(plan):
+def launches(plan, target="fsdp2"):
     """The lines that the files are for."""
-    files = plan / "fsdp2"
-    return [f"accelerate launch --config_file {files}/accelerate.yaml src/train.py {files}/llama_factory.yaml "
-            "model_name_or_path=M template=T dataset=D output_dir=O",
-            f"source {files}/swift.sh\nNPROC_PER_NODE=8 swift sft --model M --dataset d.jsonl "
-            f'--fsdp {files}/fsdp.json "${{PIPEWEAVER_FLAGS[@]}}"']
+    files = plan / target
+    swift = f"source {files}/swift.sh\nNPROC_PER_NODE=8 swift sft --model M --dataset d.jsonl"
+    yours = "model_name_or_path=M template=T dataset=D output_dir=O"
+    if target == "deepspeed":
+        return [f"FORCE_TORCHRUN=1 llamafactory-cli train {files}/llama_factory.yaml deepspeed={files}/deepspeed.json "
+                + yours, f'{swift} --deepspeed {files}/deepspeed.json "${{PIPEWEAVER_FLAGS[@]}}"']
+    return [f"accelerate launch --config_file {files}/accelerate.yaml src/train.py {files}/llama_factory.yaml {yours}",
+            f'{swift} --fsdp {files}/fsdp.json "${{PIPEWEAVER_FLAGS[@]}}"']
 
 
 @pytest.mark.parametrize("job", [TEXT, IMAGES])
-@pytest.mark.parametrize("words, zero", [([], None), (["--zero", "2"], None),
-                                         (["--zero", "3", "--cluster", "h100-sxm:8"], 3),
-                                         (["--microbatch-tokens", "4096"], None)])
-def test_what_is_written_is_read_with_the_memory_of_the_plan(pipeweaver, planned, tmp_path, job, words, zero):
-    cluster = words[-1] if "--cluster" in words else "h200-sxm:8"
-    words = words[:2] if "--cluster" in words else words
-    plan, launch, asked = planned(job, *words, cluster=cluster)
+@pytest.mark.parametrize("target, words, cluster", [
+    ("fsdp2", [], "h200-sxm:8"),
+    ("fsdp2", ["--zero", "2"], "h200-sxm:8"),
+    ("fsdp2", ["--zero", "3"], "h100-sxm:8"),
+    ("fsdp2", ["--microbatch-tokens", "4096"], "h100-sxm:16"),
+    ("deepspeed", [], "h200-sxm:8"),
+    ("deepspeed", ["--zero", "1"], "h200-sxm:8"),
+    ("deepspeed", ["--zero", "2"], "h200-sxm:8"),
+    ("deepspeed", ["--zero", "3"], "h100-sxm:8"),
+    ("deepspeed", ["--microbatch-tokens", "4096"], "h100-sxm:16"),
+])
+def test_what_is_written_is_read_with_the_memory_of_the_plan(pipeweaver, planned, tmp_path, job, target, words,
+                                                             cluster):
+    plan, launch, asked = planned(job, *words, target=target, cluster=cluster)
     layout = launch["layout"]
-    assert [layout[key] for key in ("tp", "cp", "pp", "ep")] == [1, 1, 1, 1] and layout["zero"] in (2, 3)
-    assert zero is None or layout["zero"] == zero
-    for line in launches(plan):
+    assert [layout[key] for key in ("tp", "cp", "pp", "ep")] == [1, 1, 1, 1]
+    for line in launches(plan, target):
         answer = checked(pipeweaver, tmp_path / "launch.sh", line, *asked)
         assert answer["verdict"] in ("fits", "close") and not answer["open"], answer
         assert [one["peak_bytes"] for one in answer["memory"]["ranks"]] == launch["peak_bytes"]
