@@ -1,0 +1,137 @@
+"""docs/schema: a JSON Schema for each file that is written or read; what commands write is valid, and has no other key.
+
+Where a writer has a new key: tools/widen_schema.py docs/schema/NAME.json FILE adds it."""
+
+import copy
+import gzip
+import json
+import re
+import shlex
+
+import pytest
+from absent import needed
+from checkout import ROOT
+
+jsonschema = needed("jsonschema")
+yaml = needed("yaml")
+
+SCHEMAS = {path.stem: json.loads(path.read_text()) for path in sorted((ROOT / "docs/schema").glob("*.json"))}
+LAUNCH = "--tp 4 --pp 4 --dataset vlm-mix --microbatches 4 --threads 2"
+ARGUMENTS = ("--seq-length 8192 --max-position-embeddings 8192 --micro-batch-size 1 --global-batch-size 64 "
+             "--tensor-model-parallel-size 4 --pipeline-model-parallel-size 4 --sequence-parallel")
+
+
+def strict(schema):
+    """The schema, that takes no key that it does not name."""
+    schema = copy.deepcopy(schema)
+
+    def close(one):
+        if "properties" in one:
+            one.setdefault("additionalProperties", False)
+        for inner in [*one.get("properties", {}).values(), one.get("items"), one.get("additionalProperties")]:
+            if isinstance(inner, dict):
+                close(inner)
+
+    close(schema)
+    return schema
+
+
+def read(path):
+    data = path.read_bytes()
+    return json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
+
+
+def complaints(name, document):
+    """What is wrong with it, and where."""
+    found = jsonschema.Draft202012Validator(strict(SCHEMAS[name])).iter_errors(document)
+    return [f"{name}: {one.json_path}: {one.message[:300]}" for one in found]
+
+
+def of_plan(folder):
+    """(schema, file) of what a plan's folder has."""
+    names = {"plan.json": "plan", "partition.json": "partition", "assignment.json": "assignment",
+             "launch.json": "launch", "launch-assignment.json": "assignment", "torch/schedule.json": "torch",
+             "torch/padding.json": "padding", "replica-*/actions.json": "actions",
+             "replica-*/actions/*.json.gz": "rank-actions", "replica-*/problem.json.gz": "problem",
+             "replica-*/solution.json": "solution"}
+    return [(name, path) for pattern, name in names.items() for path in sorted(folder.glob(pattern))]
+
+
+def said_of(folder):
+    return [complaint for name, path in of_plan(folder) for complaint in complaints(name, read(path))]
+
+
+def test_a_plan_is_valid(planned):
+    assert {name for name, _ in of_plan(planned)} >= {"plan", "partition", "assignment", "actions", "problem",
+                                                      "solution"}
+    assert said_of(planned) == []
+
+
+@pytest.mark.parametrize("options", [
+    "--model dip-vlm-s --cluster h100-sxm:32 --dp 2 --actions by-rank --target torch-csv " + LAUNCH,
+    "--model qwen2.5-vl-7b --cluster h100-sxm:16 --target megatron --tokens 1B " + LAUNCH,
+    "--model llama3-8b --cluster h100-sxm:8 --layout auto --dataset constant-4096 --global-batch 8 --target torchtitan",
+], ids=lambda options: options.split()[1])
+def test_plans_for_targets_are_valid(pipeweaver, tmp_path, options):
+    pipeweaver("plan", *options.split(), "--max-rounds", "1", "--quiet", "--out", tmp_path / "plan")
+    assert said_of(tmp_path / "plan") == []
+
+
+@pytest.mark.parametrize("options", [
+    "--model dip-vlm-s --cluster h100-sxm:16 --recompute by-rank --tokens 10B --price 2 " + LAUNCH,
+    f"--model dip-vlm-s --cluster h100-sxm:16 --what-if {ROOT}/examples/what-if.yaml " + LAUNCH,
+    "--model llama3-8b --cluster mi300x:8 --tp 2 --pp 2 --dp 2 --dataset constant-4096 --microbatches 4",
+], ids=["by-rank", "what-if", "modelled"])
+def test_emulations_are_valid(pipeweaver, tmp_path, options):
+    pipeweaver("emulate", *options.split(), "--out", tmp_path)
+    assert complaints("emulation", read(tmp_path / "emulation.json")) == []
+
+
+@pytest.mark.parametrize("options, verdict", [
+    (f"--cluster h100-sxm:64 {ROOT}/examples/launch.sh", "fits"),
+    (f"--cluster h100-sxm:64 --model qwen2.5-vl-32b --dataset vlm-mix --megatron-args '{ARGUMENTS}'", None),
+    ("--cluster h100-sxm:64 --model qwen2.5-vl-32b --rules-only --megatron-args "
+     f"'{ARGUMENTS} --decoder-first-pipeline-num-layers 9 --num-virtual-stages-per-pipeline-rank 2'",
+     "does-not-construct"),
+], ids=["fits", "several modules", "rules"])
+def test_checks_are_valid(pipeweaver, options, verdict):
+    answer = json.loads(pipeweaver.run("check", *shlex.split(options), "--json").stdout)
+    assert verdict in (answer["verdict"], None) and complaints("check", answer) == []
+
+
+@pytest.mark.parametrize("name, kind", [
+    ("dip-vlm-m", "model"), ("dip-t2v-s", "model"), ("flux.1-dev", "model"), ("qwen3-vl-8b", "model"),
+    ("h200-sxm", "cluster"), ("gb200-nvl72", "cluster"), ("dgx-8", "network"), ("torch-fsdp2", "recipe"),
+    ("megatron-core", "recipe"),
+])
+def test_what_is_shown_is_valid(pipeweaver, name, kind):
+    assert complaints(kind, json.loads(pipeweaver("show", name))) == []
+
+
+def test_examples_are_valid():
+    read_ones = 0
+    for path in [*(ROOT / "examples").glob("*.json"), *(ROOT / "examples").glob("*.yaml")]:
+        document = yaml.safe_load(path.read_text())
+        said = document.get("format", "") if isinstance(document, dict) else ""
+        name = re.fullmatch(r"pipeweaver-([\w-]+)/1", said)
+        if name and name[1] in SCHEMAS:
+            read_ones += 1
+            assert complaints(name[1], document) == [], path.name
+    assert read_ones >= 3
+
+
+@pytest.mark.parametrize("name, change", [
+    ("anchor", {"memory_gib": 0}), ("anchor", {"steps": 1}), ("anchor", {"memory_kind": "peak"}),
+])
+def test_what_is_refused_is_not_valid(name, change):
+    good = {"format": "pipeweaver-anchor/1", "step_time_s": 1.5,
+            "launch": {"model": "llama3-8b", "cluster": "h100-sxm:8", "tp": 1, "pp": 2, "recompute": "none"}}
+    assert complaints(name, good) == [] and complaints(name, {**good, **change}) != []
+
+
+def test_every_schema_is_one_and_says_its_format():
+    for name, schema in SCHEMAS.items():
+        jsonschema.Draft202012Validator.check_schema(schema)
+        assert schema["title"] in (f"pipeweaver-{name}/1", name)
+    page = (ROOT / "docs/formats.md").read_text()
+    assert [name for name, schema in SCHEMAS.items() if schema["title"] not in page] == []
