@@ -31,9 +31,11 @@ PassShape shape_of(const Module& module, const Microbatch& microbatch, const std
     PassShape shape;
     for (const std::size_t i : items) {
         const auto& item = microbatch.items[i];
-        shape.lengths.push_back(item.size.patches);
         const bool conditioned = item.size.target && item.sample_tokens > 0;
-        if (reads_context(network)) shape.context.push_back(conditioned ? item.sample_tokens : network.text_tokens);
+        for (std::int64_t span = 0; span < item.size.spans; ++span) {
+            shape.lengths.push_back((item.size.patches + span) / item.size.spans);
+            if (reads_context(network)) shape.context.push_back(conditioned ? item.sample_tokens : network.text_tokens);
+        }
     }
     return shape;
 }

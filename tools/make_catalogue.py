@@ -275,6 +275,13 @@ CAUSAL_VAE = {"width": 256, "height": 448, "spatial": 16, "frames_in": 4, "frame
               "fps": 16, "max_seconds": 16}
 VIDEO_SIZE = "clips are scaled to the width and height under video: the source says none"
 QWEN_25_IMAGE = {"patch": 14, "merge": 2, "min_tokens": 256, "max_tokens": 1280}
+QWEN_25_VIDEO = {"patch": 14, "merge": 2, "frames": 2, "fps": 2, "min_frames": 4, "max_frames": 768,
+                 "min_pixels": 128 * 28 * 28, "max_pixels": 768 * 28 * 28, "pixels_of": "frame"}
+QWEN_3_VIDEO = {**QWEN_25_VIDEO, "patch": 16, "min_pixels": 4096, "max_pixels": 25165824, "pixels_of": "clip"}
+QWEN_25_VIDEOS = ("videos are read as Qwen's tools have it: 2 frames a second, 4 to 768 of a clip, 100352 to 602112 "
+                  "pixels of each (video; a training may set others)")
+QWEN_3_VIDEOS = ("videos are read as Qwen3-VL's released files have it: 2 frames a second, 4 to 768 of a clip, 4096 to "
+                 "25165824 pixels of all of them together (video; a training may set others)")
 LARGE = 131072  # positions of a microbatch where patches, not text tokens, are packed
 PADDED = "the vision encoder's 25 heads are padded to 32, as Megatron-LM does for 8 tensor-parallel GPUs"
 ONE_TILE = "every image is one tile: the tiling of large images is not represented"
@@ -335,8 +342,9 @@ FAMILIES = {"qwen2.5-vl-7b": "qwen2_5_vl", "qwen2.5-vl-32b": "qwen2_5_vl", "qwen
 def vision_language(e, vit, llm, image, edge, assumed, trainable=True, **more):
     edge = {"from": "vit", "to": "llm", "token_reduction": image["merge"] ** 2, "projector": edge}
     family = {"family": FAMILIES[e["name"]]} if e["name"] in FAMILIES else {}
+    reads = ["image", "video"] if "video" in more else ["image"]
     return {"name": e["name"], **family,
-            "modules": [module("vit", vit, "items", ["image"], trainable), module("llm", llm, "microbatch", ["text"])],
+            "modules": [module("vit", vit, "items", reads, trainable), module("llm", llm, "microbatch", ["text"])],
             "edges": [edge], "image": image, **more, **origin(e), "assumed": assumed}
 
 
@@ -393,14 +401,14 @@ def joined(e, network):
         # The facts on the 72B name the encoder of the 7B and say beside it that its feed-forward is wider.
         llm, vit = network(roles["backbone"]), network("qwen2.5-vl-vit" + ("" if name.endswith("7b") else "-3456"))
         return vision_language(e, vit, llm, QWEN_25_IMAGE, projector(5120, llm["hidden"], 5120),
-                               ["videos are not read"])
+                               [QWEN_25_VIDEOS], video=QWEN_25_VIDEO)
     if name in ("qwen3.6-35b-a3b", "qwen3.5-27b"):
         llm = network(roles["backbone"])
         return vision_language(e, network(roles["encoder"]), llm, {**QWEN_25_IMAGE, "patch": 16},
                                projector(4608, llm["hidden"], 4608),
-                               ["videos are not read",
+                               [QWEN_3_VIDEOS,
                                 "image.min_tokens and image.max_tokens are what the model card recommends",
-                                "the layer that predicts a second token is not trained"])
+                                "the layer that predicts a second token is not trained"], video=QWEN_3_VIDEO)
     if name.startswith("internvl"):
         llm = network(roles["backbone"])
         return vision_language(e, network(roles["encoder"]), llm, {"patch": 14, "merge": 2, "fixed_pixels": 448},

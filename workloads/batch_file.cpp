@@ -32,10 +32,11 @@ Item given_item(const Json& json, Modality modality) {
     if (modality == Modality::image)
         json.only_keys({"tokens", "patches", "role"});
     else
-        json.only_keys({"tokens", "patches", "seconds", "role"});
+        json.only_keys({"tokens", "patches", "seconds", "spans", "role"});
     Item item{modality, json.at("tokens").integer(0, most_tokens), json.at("patches").integer(0, most_tokens),
               number_or(json, "seconds", 0, least_seconds, most_seconds), is_target(json)};
     if (item.tokens == 0 && item.patches == 0) json.fail("has neither tokens nor patches");
+    item.spans = integer_or(json, "spans", 1, 1, std::max<std::int64_t>(1, item.patches));
     return item;
 }
 
@@ -134,6 +135,7 @@ void check_ids(const std::string& name, const std::vector<Sample>& samples) {
 nlohmann::ordered_json item_json(const Item& item) {
     nlohmann::ordered_json json{{"tokens", item.tokens}, {"patches", item.patches}};
     if (item.seconds > 0) json["seconds"] = item.seconds;
+    if (item.spans > 1) json["spans"] = item.spans;
     if (item.target) json["role"] = "target";
     return json;
 }

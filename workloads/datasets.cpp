@@ -355,6 +355,16 @@ std::string clip_sizes(std::string_view dataset, const VideoRule& rule) {
                        dataset);
 }
 
+std::string sampled_clips(std::string_view dataset, const VideoRule& rule) {
+    const std::string sizes = dataset.empty()
+                                  ? std::string()
+                                  : fmt::format("; they are taken as {} x {} pixels, since {} has no sizes of them",
+                                                rule.width, rule.height, dataset);
+    return fmt::format(
+        "clips given by seconds or frames are read at {:.6g} frames a second, {} to {} of each (video of the model){}",
+        rule.sampled->fps, rule.sampled->min_frames, rule.sampled->max_frames, sizes);
+}
+
 // Whether the data set only counts images that the model reads in their own size.
 bool counts_images(std::string_view name, const Model& model) {
     if (model.image.fixed_pixels > 0 || says_sizes(name)) return false;
@@ -375,7 +385,9 @@ std::vector<std::string> assumed_sizes(std::string_view dataset, const std::vect
     if (any(Modality::image) && counts_images(dataset, model))
         assumed.push_back(fmt::format("images of {} have {} x {} pixels: it gives their number alone", dataset,
                                       assumed_side, assumed_side));
-    if (any(Modality::video))
+    if (any(Modality::video) && model.video.sampled)
+        assumed.push_back(sampled_clips(dataset, model.video));
+    else if (any(Modality::video))
         assumed.push_back(
             fmt::format("clips given by seconds or frames {} and read at {:.6g} frames a second, or all of theirs if "
                         "these are fewer, the first {:.6g} s of each (video of the model)",

@@ -1,6 +1,7 @@
 #include "workloads/items.hpp"
 
 #include "pipeweaver/base/assert.hpp"
+#include "workloads/clips/sampled_clips.hpp"
 #include "workloads/model_parts.hpp"
 
 #include <fmt/format.h>
@@ -183,10 +184,22 @@ Item ItemRules::image(std::int64_t width, std::int64_t height, bool target) cons
     return item;
 }
 
+Item ItemRules::sampled_video(const Way& way, const VideoRule& rule, Clip clip, bool target) {
+    if (clip.width == 0) clip.width = rule.width;
+    if (clip.height == 0) clip.height = rule.height;
+    const ClipGrid grid = sampled(*rule.sampled, clip);
+    const std::int64_t merged = rule.sampled->merge * rule.sampled->merge;
+    Item item = sized(way, Modality::video, target, grid.tokens(), grid.tokens() * merged);
+    item.seconds = clip.seconds;
+    if (item.patches > 0) item.spans = grid.groups;
+    return item;
+}
+
 Item ItemRules::video(const Clip& clip, bool target) const {
     PIPEWEAVER_ASSERT(takes(Modality::video, target));
     const Way& found = *way(Modality::video, target);
     const VideoRule& rule = model_->video;
+    if (rule.sampled) return sampled_video(found, rule, clip, target);
     const double read = std::min(rule.fps, clip.fps.value_or(rule.fps));
     const Grid grid = rule.keeps_sizes() ? own_grid(rule, clip) : usual_grid(rule);
     const std::int64_t patches = patches_of(grid, latent_frames(rule, std::min(clip.seconds, rule.max_seconds), read));

@@ -27,7 +27,7 @@ public:
     bool takes(Modality modality, bool target) const { return way(modality, target).has_value(); }
 
     /// Whether a clip of a file must have its width and height: the model's rule has none that it would be scaled to.
-    bool needs_clip_sizes() const { return model_->video.keeps_sizes(); }
+    bool needs_clip_sizes() const { return model_->video.keeps_sizes() || model_->video.sampled; }
 
     /// Whether text is part of the backbone's sequence.
     bool takes_text() const { return takes_text_; }
@@ -55,6 +55,7 @@ private:
         std::int64_t repeats = 1;    // times a head passes a position
     };
 
+    static Item sampled_video(const Way& way, const VideoRule& rule, Clip clip, bool target);
     const std::optional<Way>& way(Modality modality, bool target) const;
     static std::optional<Way> find_way(const Model& model, Modality modality, bool target);
     static Item sized(const Way& way, Modality modality, bool target, std::int64_t tokens, std::int64_t patches);

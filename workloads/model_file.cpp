@@ -185,7 +185,31 @@ ImageRule parse_image(const Json& json) {
     return rule;
 }
 
+constexpr std::int64_t most_clip_pixels = 1'000'000'000'000;
+constexpr std::int64_t most_frames_read = 1'000'000;
+
+SampledClips parse_sampled(const Json& json) {
+    json.only_keys(
+        {"patch", "merge", "frames", "fps", "min_frames", "max_frames", "min_pixels", "max_pixels", "pixels_of"});
+    SampledClips rule;
+    rule.patch = json.at("patch").integer(1, most_pixels);
+    rule.merge = json.at("merge").integer(1, 1'000);
+    rule.frames = json.at("frames").integer(1, 1'000);
+    rule.fps = json.at("fps").number(0.001, 1'000);
+    rule.min_frames = json.at("min_frames").integer(1, most_frames_read);
+    rule.max_frames = json.at("max_frames").integer(std::max(rule.min_frames, rule.frames), most_frames_read);
+    rule.min_pixels = json.at("min_pixels").integer(1, most_clip_pixels);
+    rule.max_pixels = json.at("max_pixels").integer(rule.min_pixels, most_clip_pixels);
+    rule.whole_clip = json.at("pixels_of").one_of({"frame", "clip"}) == "clip";
+    return rule;
+}
+
 VideoRule parse_video(const Json& json) {
+    if (json.find("patch")) {
+        VideoRule rule;
+        rule.sampled = parse_sampled(json);
+        return rule;
+    }
     json.only_keys(
         {"width", "height", "spatial", "frames_in", "frames_out", "first_frame_alone", "fps", "max_seconds"});
     VideoRule rule;

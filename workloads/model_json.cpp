@@ -55,7 +55,20 @@ Object image_json(const ImageRule& rule) {
     return json;
 }
 
+Object sampled_json(const SampledClips& rule) {
+    return {{"patch", rule.patch},
+            {"merge", rule.merge},
+            {"frames", rule.frames},
+            {"fps", rule.fps},
+            {"min_frames", rule.min_frames},
+            {"max_frames", rule.max_frames},
+            {"min_pixels", rule.min_pixels},
+            {"max_pixels", rule.max_pixels},
+            {"pixels_of", rule.whole_clip ? "clip" : "frame"}};
+}
+
 Object video_json(const VideoRule& rule) {
+    if (rule.sampled) return sampled_json(*rule.sampled);
     Object json = Object::object();
     if (!rule.keeps_sizes()) json = {{"width", rule.width}, {"height", rule.height}};
     json["spatial"] = rule.spatial;

@@ -65,7 +65,7 @@ std::vector<double> work_behind_encoders(const Works& works, const Model& model)
 // Before all, ids last: samples that are alike but for these may stand for each other.
 bool comes_before(const Sample& a, const Sample& b) {
     const auto of_item = [](const Item& item) {
-        return std::tuple(item.modality, item.tokens, item.patches, item.seconds, item.target);
+        return std::tuple(item.modality, item.tokens, item.patches, item.seconds, item.target, item.spans);
     };
     const auto fewer = [&](const Item& x, const Item& y) { return of_item(x) < of_item(y); };
     if (a.items != b.items)

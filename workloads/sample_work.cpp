@@ -27,7 +27,9 @@ SampleWork::SampleWork(const Model& model) : model_(model) {
 double SampleWork::of(const Sample& sample, std::size_t m) const {
     double work = by_microbatch(m) ? of_length(m, sample.tokens()) : 0;
     for (const Item& item : sample.items)
-        if (takes(model_.modules[m], item)) work += of_length(m, item.patches);
+        if (takes(model_.modules[m], item))
+            for (std::int64_t span = 0; span < item.spans; ++span)
+                work += of_length(m, (item.patches + span) / item.spans);
     return work;
 }
 

@@ -98,7 +98,8 @@ TEST_CASE("processor_config.json has its processors inside") {
                              R"("video_processor":{"patch_size":14,"fps":2},"processor_class":"P"})";
     const Model model = beside("qwen2.5-vl-7b", {{"processor_config.json", text}});
     CHECK((model.image.min_tokens == 4 && model.image.max_tokens == 1280));
-    CHECK(assumes(model, "videos are not read, nor what their processor's file says of frames"));
+    CHECK(assumes(model,
+                  "what no file says of videos is as Qwen's tools have it: 2 frames a second, 4 to 768 of a clip"));
     const std::string other = R"({"max_pixels":784000})";
     const auto line = refusal("qwen2.5-vl-7b", {{"processor_config.json", text}, {"preprocessor_config.json", other}});
     CHECK(line.ends_with(
@@ -146,4 +147,23 @@ TEST_CASE("files beside a configuration of another name are not its own") {
     write_files({{folder.path() / "mine.json", kept_configuration("qwen2.5-vl-7b")},
                  {folder.path() / "preprocessor_config.json", R"({"patch_size":16})"}});
     CHECK(read_hf_model(folder.path() / "mine.json").image.max_tokens == 1280);
+}
+
+TEST_CASE("limits of a video processor's file are those of clips, and what it lacks is said") {
+    const std::string file = "video_preprocessor_config.json";
+    const Model all = beside("qwen3-vl-8b", {{file, R"({"size":{"longest_edge":1048576,"shortest_edge":8192},"fps":1,)"
+                                                    R"("min_frames":2,"max_frames":64,"patch_size":16})"}});
+    REQUIRE(all.video.sampled.has_value());
+    CHECK(*all.video.sampled == SampledClips{.patch = 16,
+                                             .fps = 1,
+                                             .min_frames = 2,
+                                             .max_frames = 64,
+                                             .min_pixels = 8192,
+                                             .max_pixels = 1'048'576,
+                                             .whole_clip = true});
+    CHECK(!assumes(all, "videos"));
+    const Model none = beside("qwen3-vl-8b", {});
+    CHECK(none.video.sampled->max_pixels == 25'165'824);
+    CHECK(assumes(none, "what no file says of videos is as Qwen3-VL's released files have it"));
+    CHECK(assumes(beside("glm-4.1v-9b", {}), "videos are not read"));
 }

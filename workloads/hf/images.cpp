@@ -16,16 +16,6 @@ void say(const Towers& towers, const std::string& line) { assume(*towers.root.re
 // Of Qwen2-VL's model card, and of its processor's class the most.
 constexpr std::int64_t least_of_card = 256, most_of_card = 1280;
 
-std::optional<Json> least_pixels(const Part& part) {
-    const auto said = given(part, key::min_pixels);
-    return said ? said : inside(part, key::processor_size, key::shortest_edge);
-}
-
-std::optional<Json> largest_pixels(const Part& part) {
-    const auto said = given(part, key::max_pixels);
-    return said ? said : inside(part, key::processor_size, key::longest_edge);
-}
-
 // What is assumed where a limit is not said.
 std::string without_limits(const Towers& towers, bool least, bool largest) {
     const std::string_view rules = least && largest ? "image.min_tokens and image.max_tokens are"

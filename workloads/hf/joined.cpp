@@ -6,6 +6,7 @@
 #include "workloads/hf/keys.hpp"
 #include "workloads/hf/projectors.hpp"
 #include "workloads/hf/towers.hpp"
+#include "workloads/hf/videos.hpp"
 
 #include <fmt/format.h>
 
@@ -27,42 +28,48 @@ constexpr std::array joined_rows{
               .vision_type = "qwen2_vl",
               .merge = merge_spatial,
               .projector = project_merged,
-              .images = images_native},
+              .images = images_native,
+              .videos = videos_by_frame},
     JoinedRow{.type = "qwen2_5_vl",
               .start_from = "qwen2.5-vl-7b",
               .text_type = "qwen2_5_vl_text",
               .vision_type = "qwen2_5_vl",
               .merge = merge_spatial,
               .projector = project_merged,
-              .images = images_native},
+              .images = images_native,
+              .videos = videos_by_frame},
     JoinedRow{.type = "qwen3_vl",
               .start_from = "qwen2.5-vl-7b",
               .text_type = "qwen3_vl_text",
               .vision_type = "qwen3_vl",
               .merge = merge_spatial,
               .projector = project_merged,
-              .images = images_native},
+              .images = images_native,
+              .videos = videos_by_clip},
     JoinedRow{.type = "qwen3_vl_moe",
               .start_from = "qwen3.6-35b-a3b",
               .text_type = "qwen3_vl_moe_text",
               .vision_type = "qwen3_vl",
               .merge = merge_spatial,
               .projector = project_merged,
-              .images = images_native},
+              .images = images_native,
+              .videos = videos_by_clip},
     JoinedRow{.type = "qwen3_5",
               .start_from = "qwen3.5-27b",
               .text_type = "qwen3_5_text",
               .vision_type = "qwen3_5",
               .merge = merge_spatial,
               .projector = project_merged,
-              .images = images_native},
+              .images = images_native,
+              .videos = videos_by_clip},
     JoinedRow{.type = "qwen3_5_moe",
               .start_from = "qwen3.6-35b-a3b",
               .text_type = "qwen3_5_moe_text",
               .vision_type = "qwen3_5",
               .merge = merge_spatial,
               .projector = project_merged,
-              .images = images_native},
+              .images = images_native,
+              .videos = videos_by_clip},
     JoinedRow{.type = "qwen2_5_omni",
               .start_from = "qwen2.5-vl-7b",
               .text_type = "qwen2_5_omni_text",
@@ -303,6 +310,11 @@ void join_vision(Towers& towers, const JoinedRow& row, Model& model) {
     }
     model.modules.push_back(module_of("vit", towers.vit, PassUnit::items, Modality::image));
     model.edges.push_back(edge);
+    if (row.videos) {
+        row.videos(towers, model);
+        model.modules.back().modalities.push_back(Modality::video);
+        return;
+    }
     assume(*towers.root.reading, towers.processors.videos.empty()
                                      ? "videos are not read"
                                      : "videos are not read, nor what their processor's file says of frames");

@@ -16,6 +16,7 @@ struct JoinedRow {
     std::int64_t (*merge)(const Towers&) = nullptr;
     ModelEdge (*projector)(const Towers&) = nullptr;  ///< its widths
     void (*images)(const Towers&, Model&) = nullptr;  ///< how images become tokens
+    void (*videos)(const Towers&, Model&) = nullptr;  ///< and videos; none: they are not read
 };
 
 [[nodiscard]] const JoinedRow* find_joined(std::string_view type);

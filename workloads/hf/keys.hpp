@@ -90,6 +90,9 @@ inline constexpr Key max_pixels{"max_pixels"};
 inline constexpr Key processor_size{"size"};
 inline constexpr Key shortest_edge{"shortest_edge"};
 inline constexpr Key longest_edge{"longest_edge"};
+inline constexpr Key frame_rate{"fps"};
+inline constexpr Key min_frames{"min_frames"};
+inline constexpr Key max_frames{"max_frames"};
 inline constexpr Key crop_size{"crop_size"};
 inline constexpr Key center_crop{"do_center_crop"};
 inline constexpr Key processor_merge{"merge_size", "spatial_merge_size", "merge_kernel_size", "pooling_kernel_size"};
@@ -219,6 +222,9 @@ inline constexpr std::array all{layers,
                                 processor_size,
                                 shortest_edge,
                                 longest_edge,
+                                frame_rate,
+                                min_frames,
+                                max_frames,
                                 crop_size,
                                 center_crop,
                                 processor_merge,

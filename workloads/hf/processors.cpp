@@ -87,6 +87,16 @@ std::optional<Json> inside(const Part& part, const Key& object, const Key& key) 
     return given({*member, part.reading, object.usual}, key);
 }
 
+std::optional<Json> least_pixels(const Part& part) {
+    const auto said = given(part, key::min_pixels);
+    return said ? said : inside(part, key::processor_size, key::shortest_edge);
+}
+
+std::optional<Json> largest_pixels(const Part& part) {
+    const auto said = given(part, key::max_pixels);
+    return said ? said : inside(part, key::processor_size, key::longest_edge);
+}
+
 std::optional<Said> said_by(const std::vector<Part>& processors,
                             const std::function<std::optional<Json>(const Part&)>& find, std::int64_t largest) {
     std::optional<Said> said;

@@ -1,7 +1,8 @@
 // The files of image processors that lie beside a config.json: what they say of how images become tokens.
 //
-// Read     preprocessor_config.json, and processor_config.json with its object image_processor. Of the file for videos
-//          and the object video_processor only patches are compared: videos are not read.
+// Read     preprocessor_config.json, and processor_config.json with its object image_processor. The file for videos
+//          and the object video_processor are read for models whose videos are (hf/videos.hpp), of others only patches
+//          are compared.
 // Lenient  about all else, as with configurations.
 // Source   image_processing_*.py of huggingface/transformers; image_processing_kimi_vl.py of moonshotai/Kimi-VL.
 #pragma once
@@ -31,6 +32,10 @@ struct Processors {
 
 /// A member of an object inside, size.longest_edge.
 [[nodiscard]] std::optional<Json> inside(const Part& part, const Key& object, const Key& key);
+
+/// What a processor says of the least and the most pixels: min_pixels, else size.shortest_edge, and the like.
+[[nodiscard]] std::optional<Json> least_pixels(const Part& part);
+[[nodiscard]] std::optional<Json> largest_pixels(const Part& part);
 
 /// Where a processor says a quantity, and the quantity.
 struct Said {

@@ -19,16 +19,17 @@ struct Item {
     Modality modality = Modality::image;
     std::int64_t tokens = 0;  ///< in the backbone's sequence (0 for a target that a diffusion transformer makes)
     std::int64_t patches =
-        0;                 ///< positions in its encoder, generator or head (0: the backbone reads its tokens itself)
-    double seconds = 0;    ///< clips and audio
-    bool target = false;   ///< generated, not read
-    std::int64_t own = 0;  ///< positions (tokens, where it has none) at its own size; 0: as it is, or not known
-    bool rounded = false;  ///< a clip that keeps its size, but for sides that are no whole latent patches
+        0;                   ///< positions in its encoder, generator or head (0: the backbone reads its tokens itself)
+    double seconds = 0;      ///< clips and audio
+    bool target = false;     ///< generated, not read
+    std::int64_t own = 0;    ///< positions (tokens, where it has none) at its own size; 0: as it is, or not known
+    bool rounded = false;    ///< a clip that keeps its size, but for sides that are no whole latent patches
+    std::int64_t spans = 1;  ///< parts of about equal patches that its encoder reads each for itself: groups of frames
 
     /// What a step takes of them is the same.
     friend bool operator==(const Item& a, const Item& b) {
         return a.modality == b.modality && a.tokens == b.tokens && a.patches == b.patches && a.seconds == b.seconds &&
-               a.target == b.target;
+               a.target == b.target && a.spans == b.spans;
     }
 };
 

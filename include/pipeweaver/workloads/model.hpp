@@ -219,6 +219,19 @@ struct ImageRule {
     friend bool operator==(const ImageRule&, const ImageRule&) = default;
 };
 
+/// How processors of vision-language models read clips: some of their frames, each clip at a size of its own.
+struct SampledClips {
+    std::int64_t patch = 14;  ///< pixels of a patch's side
+    std::int64_t merge = 2;   ///< patches of a side that make one token
+    std::int64_t frames = 2;  ///< that share a patch
+    double fps = 2;           ///< frames read of a second
+    std::int64_t min_frames = 4, max_frames = 768;
+    std::int64_t min_pixels = 1, max_pixels = 1;  ///< clips are scaled between these
+    bool whole_clip = false;                      ///< they are of all its frames together, else of each
+
+    friend bool operator==(const SampledClips&, const SampledClips&) = default;
+};
+
 struct VideoRule {
     std::int64_t width = 256;   ///< clips are scaled to width x height (design: 256 x 448, assumed); both 0: each clip
     std::int64_t height = 448;  ///< keeps its own, rounded to whole latent patches
@@ -227,7 +240,8 @@ struct VideoRule {
     std::int64_t frames_out = 3;
     bool first_frame_alone = false;  ///< causal VAEs: the first frame makes a latent frame of its own
     double fps = 16;
-    double max_seconds = 16;  ///< longer clips are cut
+    double max_seconds = 16;                ///< longer clips are cut
+    std::optional<SampledClips> sampled{};  ///< then all else here says only what clips of unknown size have
 
     bool keeps_sizes() const { return width == 0; }  ///< each clip its own
 
