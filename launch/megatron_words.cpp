@@ -105,7 +105,8 @@ void add_dispatcher(std::vector<LaunchSetting>& all, const Launch& launch) {
 void add_numbers(std::vector<LaunchSetting>& all, const Launch& launch) {
     if (launch.bf16) all.push_back(on("--bf16", "model.bf16", "values of 16 bits, as they are priced"));
     if (launch.fused_loss) {
-        all.push_back(on("--cross-entropy-loss-fusion", "model.cross_entropy_loss_fusion", "logits are kept in 16 bits"));
+        all.push_back(
+            on("--cross-entropy-loss-fusion", "model.cross_entropy_loss_fusion", "logits are kept in 16 bits"));
         all.push_back({{"--cross-entropy-fusion-impl", "te"},
                        "model.cross_entropy_fusion_impl",
                        "te",

@@ -1,6 +1,7 @@
 // The encoder whole on the first stage, the generator whole on the last, the backbone cut over all of them.
 #include "partition/cut.hpp"
 #include "partition/one_chain.hpp"
+#include "pipeweaver/workloads/built_model.hpp"
 
 #include <fmt/format.h>
 

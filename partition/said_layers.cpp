@@ -3,6 +3,7 @@
 #include "partition/one_chain.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/options.hpp"
+#include "pipeweaver/workloads/built_model.hpp"
 
 #include <fmt/ranges.h>
 

@@ -1,6 +1,7 @@
 #include "pipeweaver/partition/tune.hpp"
 
 #include "partition/one_chain.hpp"
+#include "pipeweaver/workloads/built_model.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -13,6 +13,7 @@
 #include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/planner/workload_options.hpp"
 #include "pipeweaver/workloads/batch.hpp"
+#include "pipeweaver/workloads/built_model.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
 
 #include <optional>

@@ -15,6 +15,7 @@
 #include "pipeweaver/planner/training_cost.hpp"
 #include "pipeweaver/planner/tuning.hpp"
 #include "pipeweaver/schedule/gap.hpp"
+#include "pipeweaver/workloads/built_model.hpp"
 
 #include <fmt/ranges.h>
 

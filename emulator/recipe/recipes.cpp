@@ -16,7 +16,7 @@ constexpr std::array shipped{
     R"({"format": "pipeweaver-recipe/1", "name": "megatron-core",
         "about": "Megatron-Core: bf16, distributed optimizer; tensor-parallel traffic hidden by launch order alone",
         "source":
-          "Megatron-LM core/tensor_parallel/layers.py, core/distributed, core/ssm; optimizer traffic: SimuMax's system files",
+          "Megatron-LM core/tensor_parallel/layers.py, core/distributed, core/ssm; traffic of the optimizer: SimuMax",
         "kept": {"linear_norm": "separate"},
         "runs": {"b200": 21}})",
     R"({"format": "pipeweaver-recipe/1", "name": "megatron-core-overlap",

@@ -1,5 +1,6 @@
 #include "pipeweaver/emulator/stages.hpp"
 
+#include "pipeweaver/workloads/built_model.hpp"
 #include "pipeweaver/workloads/module_roles.hpp"
 
 namespace pipeweaver::emulator {

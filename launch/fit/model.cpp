@@ -4,6 +4,7 @@
 #include "pipeweaver/base/options.hpp"
 #include "pipeweaver/frameworks/built_encoders.hpp"
 #include "pipeweaver/planner/workload_options.hpp"
+#include "pipeweaver/workloads/built_model.hpp"
 
 #include <algorithm>
 #include <array>

@@ -9,6 +9,7 @@
 #include "pipeweaver/partition/said_layers.hpp"
 #include "pipeweaver/planner/emulate.hpp"
 #include "pipeweaver/planner/targets.hpp"
+#include "pipeweaver/workloads/built_model.hpp"
 
 #include <fmt/ranges.h>
 

@@ -2,6 +2,7 @@
 
 #include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/planner/tuning.hpp"
+#include "pipeweaver/workloads/built_model.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

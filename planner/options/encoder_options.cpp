@@ -3,6 +3,7 @@
 #include "pipeweaver/frameworks/built_encoders.hpp"
 #include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/planner/workload_options.hpp"
+#include "pipeweaver/workloads/built_model.hpp"
 
 namespace pipeweaver::planner {
 

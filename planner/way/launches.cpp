@@ -1,6 +1,7 @@
 // Which target launches a way.
 #include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/planner/way.hpp"
+#include "pipeweaver/workloads/built_model.hpp"
 
 #include <algorithm>
 

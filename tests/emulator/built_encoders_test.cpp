@@ -4,6 +4,7 @@
 #include "pipeweaver/emulator/module_layout.hpp"
 #include "pipeweaver/emulator/shares.hpp"
 #include "pipeweaver/emulator/step.hpp"
+#include "pipeweaver/workloads/built_model.hpp"
 #include "tests/support/small_workload.hpp"
 
 #include <doctest/doctest.h>

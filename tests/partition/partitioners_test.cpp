@@ -2,6 +2,7 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/partition/partitioner_names.hpp"
+#include "pipeweaver/workloads/built_model.hpp"
 #include "tests/support/small_workload.hpp"
 
 #include <doctest/doctest.h>

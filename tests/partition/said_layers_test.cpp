@@ -4,6 +4,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/partition/tune.hpp"
+#include "pipeweaver/workloads/built_model.hpp"
 #include "tests/support/small_workload.hpp"
 
 #include <doctest/doctest.h>

@@ -64,9 +64,9 @@ struct Entry {
     std::string_view recipe_framework{};  ///< whose rules are nearest to what runs the recipes that are known
     std::vector<std::pair<std::string_view, std::string_view>> recipe_words{};  ///< what is called otherwise in it
     std::vector<std::pair<std::string_view, std::string_view>> flags{};  ///< of the program, and the settings they say
-    std::string_view builds{};  ///< whose encoders it has, of built_encoders(); empty: not known
+    std::string_view builds{};                 ///< whose encoders it has, of built_encoders(); empty: not known
     bool turns_off_sequence_parallel = false;  ///< without tensor parallelism, where others refuse it
-    bool named_by_program = false;  ///< the program is what `names` calls, and sets what it does not say
+    bool named_by_program = false;             ///< the program is what `names` calls, and sets what it does not say
 };
 
 [[nodiscard]] std::span<const Entry> entries();

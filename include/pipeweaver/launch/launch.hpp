@@ -61,8 +61,9 @@ struct Launch {
     std::vector<std::string> letters{};  ///< of the language model's layers, see hybrid_letters(); none: it has none
     std::string deals{};  ///< "model.vision_dp_when_cp=true": with it images are dealt; empty: they are not
     bool fused_attention = true;
-    bool bf16 = true;        ///< weights have 16 bits
-    bool fused_loss = true;  ///< the cross-entropy is one kernel (Transformer Engine's), which keeps its logits in 16 bits
+    bool bf16 = true;  ///< weights have 16 bits
+    bool fused_loss =
+        true;  ///< the cross-entropy is one kernel (Transformer Engine's), which keeps its logits in 16 bits
 
     bool has_pipeline = true;
     std::string policy{};                           ///< 1f1b, interleaved, gpipe

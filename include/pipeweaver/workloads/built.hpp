@@ -10,12 +10,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <string_view>
 
 namespace pipeweaver::workloads {
-
-struct Model;
 
 /// What the tensor parallel GPUs of a rank have of a module.
 enum class OnTensorRanks : std::uint8_t {
@@ -68,21 +65,7 @@ struct Built {
 /// Whether the row is of that family.
 [[nodiscard]] bool is_of(const Built& row, std::string_view family);
 
-/// `model` with its encoders as the row says: those in front of the backbone that take items. Of a row without a source
-/// they stay as the job's.
-void build_as(Model& model, const Built& row);
-
 /// The row with its images dealt over context parallel groups. Pre: it has a switch for it.
 [[nodiscard]] Built dealing(const Built& row);
-
-/// What of a module's blocks runs again beside what is said.
-[[nodiscard]] EncoderRecompute recompute_of(const Model& model, std::size_t module);
-
-/// Layers of the backbone that its first stage must have, of a model with encoders; 0: none.
-[[nodiscard]] std::int64_t first_layers(const Model& model);
-
-/// "vit: whole on each GPU of its rank, which all do the same (megatron-bridge)"; empty: the model has no encoders, or
-/// nobody asked how they are built.
-[[nodiscard]] std::string how_built(const Model& model);
 
 }  // namespace pipeweaver::workloads

@@ -1,0 +1,26 @@
+// A model whose encoders are built as a framework does.
+#pragma once
+
+#include "pipeweaver/workloads/model.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace pipeweaver::workloads {
+
+/// `model` with its encoders as the row says: those in front of the backbone that take items. Of a row without a source
+/// they stay as the job's.
+void build_as(Model& model, const Built& row);
+
+/// What of a module's blocks runs again beside what is said.
+[[nodiscard]] EncoderRecompute recompute_of(const Model& model, std::size_t module);
+
+/// Layers of the backbone that its first stage must have, of a model with encoders; 0: none.
+[[nodiscard]] std::int64_t first_layers(const Model& model);
+
+/// "vit: whole on each GPU of its rank, which all do the same (megatron-bridge)"; empty: the model has no encoders, or
+/// nobody asked how they are built.
+[[nodiscard]] std::string how_built(const Model& model);
+
+}  // namespace pipeweaver::workloads
