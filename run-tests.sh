@@ -202,7 +202,7 @@ install_torch() {
 install_python_packages() {
   python_there || return
   local wanted=(requirements requirements-package requirements-oracle requirements-openapi) name
-  [ $core = yes ] || wanted+=(requirements-browser requirements-ray)
+  [ $core = yes ] || wanted+=(requirements-browser requirements-ray requirements-site)
   for name in "${wanted[@]}"; do pip_install --requirement "tests/python/$name.txt" || return; done
   [ $core = yes ] || install_torch
 }

@@ -9,8 +9,8 @@ lines are taken in; a block below `$` without such lines is the whole answer.
 
 Commands that need PyTorch, a server, Slurm or a measurement are not run, and a block that is like nothing printed is
 left as it is: each is said. Figures in prose that no longer stand in a page's blocks are said, too (figures.py of
-tests/python/support). --check writes nothing; the exit status is 1 where something differs. --keep: the folder in which
-the pages' folders stay, in place of a temporary one.
+tests/python/support). --check writes nothing. The exit status is 1 where a command failed, and with --check where
+something differs. --keep: the folder in which the pages' folders stay, in place of a temporary one.
 """
 
 import argparse
@@ -118,6 +118,7 @@ class Page:
     def __init__(self, path, binary, folder):
         self.path, self.binary, self.folder = path, binary, folder
         self.text, self.printed, self.said = path.read_text(), None, []
+        self.failed, self.lacks = 0, False  # commands that failed; whether one in front of them was not run
         (folder / "examples").symlink_to(ROOT / "examples")
         paths = [binary.parent, pathlib.Path(sys.executable).parent, os.environ["PATH"]]
         self.environment = {**os.environ, "PATH": ":".join(map(str, paths)), "PYTHONPATH": str(ROOT / "python")}
@@ -132,12 +133,14 @@ class Page:
 
     def _run(self, match, command):
         if ELSEWHERE.search(command):
+            self.lacks = True
             return self._say(match, "not run")
         done = subprocess.run(["bash", "-e", "-c", command], cwd=self.folder, env=self.environment, text=True,
                               stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS)
         status = done.returncode
         if status and not (status in (4, 5) and command.startswith("pipeweaver check")):
             last = (done.stderr.strip().splitlines() or [""])[-1]
+            self.failed += not self.lacks and "_core is not built" not in last
             return self._say(match, f"not drawn, exit status {status}: {last}")
         told = [] if status else [line for line in done.stderr.splitlines() if not line.endswith((" left", " % done"))]
         return done.stdout.splitlines() + told
@@ -170,7 +173,7 @@ def pages(named):
 
 
 def draw(path, options, folder):
-    """Whether the page differed."""
+    """Whether the page differed, and how many of its commands failed."""
     folder.mkdir(parents=True)
     page = Page(path, options.binary.resolve(), folder)
     new = page.drawn()
@@ -182,7 +185,7 @@ def draw(path, options, folder):
         print(f"{name}: prose: {complaint}", flush=True)
     if new != page.text and not options.check:
         path.write_text(new)
-    return new != page.text
+    return new != page.text, page.failed
 
 
 def parse():
@@ -198,10 +201,10 @@ def main():
     options = parse()
     with tempfile.TemporaryDirectory(prefix="draw-docs-") as temporary:
         home = options.keep or pathlib.Path(temporary)
-        differing = [path for path in pages(options.pages)
-                     if draw(path, options, home / path.relative_to(ROOT).with_suffix(""))]
-    print(f"{len(differing)} pages differ" if options.check else f"{len(differing)} pages drawn anew")
-    return 1 if differing and options.check else 0
+        drawn = [draw(path, options, home / path.relative_to(ROOT).with_suffix("")) for path in pages(options.pages)]
+    differing, failed = sum(differs for differs, _ in drawn), sum(failed for _, failed in drawn)
+    print(f"{differing} pages {'differ' if options.check else 'drawn anew'}, {failed} commands failed")
+    return 1 if failed or (differing and options.check) else 0
 
 
 if __name__ == "__main__":
