@@ -3,6 +3,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/workloads/counts.hpp"
+#include "workloads/fields.hpp"
 #include "workloads/hf/decoders.hpp"
 #include "workloads/hf/diffusers.hpp"
 #include "workloads/hf/joined.hpp"
@@ -76,6 +77,15 @@ std::string parameters_of(const Model& model) {
     return fmt::format("{} parameters: {}, projectors {}", billions(all + projectors), parts, billions(projectors));
 }
 
+// max_position_embeddings of the language model's part, or of the file; 0 where neither says it.
+std::int64_t said_positions(const Json& json) {
+    for (const std::string_view part : {"thinker_config", "text_config", "llm_config", "language_config"})
+        if (const auto inside = json.find(part); inside && inside->is_object())
+            if (const std::int64_t positions = said_positions(*inside); positions > 0) return positions;
+    const auto said = json.find("max_position_embeddings");
+    return said && !said->is_null() ? said->integer(1, most_tokens) : 0;
+}
+
 // "; images by preprocessor_config.json".
 std::string files_of(const std::vector<JsonDocument>& processors) {
     std::string names;
@@ -103,6 +113,7 @@ Model parse_hf_model(const JsonDocument& document, const std::string& name,
     Model model = convert(root, hf::processors_of(processors, reading));
     model.name = name;
     model.assumed = reading.assumed;
+    model.most_positions = said_positions(json);
     const auto type = given(root, model_type);
     if (type && model.modules.size() > 1) model.family = type->text();
     model.source = fmt::format("Hugging Face configuration of type {}; {}",

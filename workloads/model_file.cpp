@@ -255,6 +255,7 @@ void parse_rules(const Json& json, Model& model) {
     model.microbatch_tokens = integer_or(json, "microbatch_tokens", model.microbatch_tokens, 1, most_tokens);
     model.most_items = integer_or(json, "most_items", 0, 1, most_tokens);
     model.most_video_seconds = number_or(json, "most_video_seconds", 0, 0.001, 1e9);
+    model.most_positions = integer_or(json, "most_positions", 0, 1, most_tokens);
     if (const auto layout = json.find("layout")) {
         layout->only_keys({"tp", "pp", "dp"});
         model.tp = layout->at("tp").integer(1, largest_degree);
@@ -325,7 +326,7 @@ void check_agreement(const Json& json, const Model& model) {
 
 Model parse_model_object(const Json& json) {
     json.only_keys({"format", "name", "family", "modules", "edges", "image", "video", "audio", "microbatch_tokens",
-                    "most_items", "most_video_seconds", "layout", "confidence", "source", "assumed"});
+                    "most_items", "most_video_seconds", "most_positions", "layout", "confidence", "source", "assumed"});
     Model model;
     model.name = json.at("name").text();
     if (model.name.empty()) json.at("name").fail("is empty");

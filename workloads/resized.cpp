@@ -1,7 +1,10 @@
-// How many of a batch's items a model's rules give other sizes than their own, in words.
+// How many of a batch's items a model's rules give other sizes than their own, and how many samples are too long for it,
+// in words.
 #include "pipeweaver/workloads/batch.hpp"
 
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace pipeweaver::workloads {
 
@@ -58,6 +61,20 @@ void say(const Count& count, const Words& words, std::vector<std::string>& lines
         words.keys, words.way_out));
 }
 
+// Samples that are longer than the model was made for; "" where there are none, or that is not known.
+std::string beyond_positions(const std::vector<Sample>& samples, const Model& model) {
+    std::int64_t longer = 0, longest = 0;
+    for (const Sample& sample : samples) {
+        longest = std::max(longest, sample.tokens());
+        longer += sample.tokens() > model.most_positions ? 1 : 0;
+    }
+    if (model.most_positions == 0 || longer == 0) return {};
+    return fmt::format(
+        "{} of {} samples are longer than the {} positions of the model (max_position_embeddings), the longest has {}: "
+        "most trainings cut or drop them",
+        longer, samples.size(), model.most_positions, longest);
+}
+
 }  // namespace
 
 std::vector<std::string> resized(const std::vector<Sample>& samples, const Model& model) {
@@ -77,6 +94,7 @@ std::vector<std::string> resized(const std::vector<Sample>& samples, const Model
             fmt::format("{} of {} clips have a side that is no multiple of {} pixels, and are rounded to "
                         "whole latent patches (video.spatial of the model file)",
                         clips.rounded, clips.all, model.video.spatial));
+    if (const auto longer = beyond_positions(samples, model); !longer.empty()) lines.push_back(longer);
     return lines;
 }
 

@@ -181,3 +181,17 @@ TEST_CASE("public configurations plan without editing") {
         for (const auto& baseline : plan.baselines.all) CHECK(plan.makespan <= baseline.makespan);
     }
 }
+
+TEST_CASE("samples that are longer than max_position_embeddings are counted in a line") {
+    const Model m = parsed(small_llama, "{", R"({"max_position_embeddings":4096,)");
+    CHECK(m.most_positions == 4096);
+    CHECK(parse_model(JsonDocument("again.json", to_json(m))) == m);
+    const auto said = [&](std::int64_t length) {
+        return assumed_sizes("", {{"a", 4096, 4096, {}}, {"b", length, 0, {}}}, m);
+    };
+    CHECK(said(4096).empty());
+    CHECK(said(4097) == std::vector<std::string>{"1 of 2 samples are longer than the 4096 positions of the model "
+                                                 "(max_position_embeddings), the longest has 4097: most trainings cut "
+                                                 "or drop them"});
+    CHECK(parsed(small_llama).most_positions == 0);
+}

@@ -112,7 +112,8 @@ struct DrawnSample {
 
 /// A sentence for each modality of whose items more than a twentieth have other sizes than their own: how many, by
 /// which rule of the model, what that takes or saves, and how to change it. Of items whose own size a file or data set
-/// says. A sentence, too, where more than a twentieth of the clips keep their sizes but for rounding.
+/// says. A sentence, too, where more than a twentieth of the clips keep their sizes but for rounding, and where samples
+/// are longer than the model's most_positions.
 [[nodiscard]] std::vector<std::string> resized(const std::vector<Sample>& samples, const Model& model);
 
 /// A slice of a microbatch's items in the order of its samples.

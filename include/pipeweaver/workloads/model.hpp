@@ -284,6 +284,7 @@ struct Model {
     std::int64_t microbatch_tokens = 8192;
     std::int64_t most_items = 0;          ///< items of a microbatch; 0: no limit
     double most_video_seconds = 0;        ///< clips of a microbatch together; 0: no limit
+    std::int64_t most_positions = 0;      ///< of a sample in the backbone, as it was made for; 0: not known
     std::int64_t tp = 0, pp = 0, dp = 0;  ///< the published layout; 0: none
     std::string confidence;
     std::string source;
