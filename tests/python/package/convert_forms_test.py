@@ -59,6 +59,9 @@ ROWS = [
      {"text_tokens": 8}),
     ("query-response", {"query": "what is it", "response": "a dog", "images": ["a.png"]},
      {"text_tokens": 5, "images": [{"width": 7, "height": 9}]}),
+    ("preference", {"prompt": "what is it", "chosen": "a dog", "rejected": "a cat"}, {"text_tokens": 5}),
+    ("preference", {"prompt": "what is it", "chosen": CHAT, "rejected": CHAT}, {"text_tokens": 5}),
+    ("openai", {"messages": CHAT, "chosen": CHAT, "rejected": CHAT}, {"text_tokens": 5}),
     ("captions", {"file_name": "a.png", "text": "a dog"}, {"text_tokens": 2, "images": [{"width": 7, "height": 9}]}),
 ]
 
@@ -166,3 +169,18 @@ def test_a_hundred_thousand_entries_take_less_than_a_minute(tmp_path, form, entr
     before = time.process_time()
     samples, _ = read(tmp_path / "own.jsonl")
     assert len(samples) == 100_000 and time.process_time() - before < 60
+
+
+def test_a_table_is_read_by_the_keys_of_its_columns(tmp_path):
+    arrow, parquet = needed("pyarrow"), needed("pyarrow.parquet")
+    (tmp_path / "a.png").write_bytes(files.png(7, 9))
+    parquet.write_table(arrow.table({
+        "messages": [CHAT, CHAT], "images": [["a.png"], None], "more": ["not counted"] * 2}), tmp_path / "a.parquet")
+    parquet.write_table(arrow.table({"instruction": ["a b"], "output": ["c"]}), tmp_path / "b.parquet")
+    samples, assumed = read(tmp_path / "a.parquet")
+    assert samples == [{"text_tokens": 5, "images": [{"width": 7, "height": 9}]}, {"text_tokens": 5}]
+    assert "entries of the form openai, swift, by their keys (--form names one)" in assumed
+    assert read(tmp_path / "b.parquet")[0] == [{"text_tokens": 3}]
+    (tmp_path / "a.png").unlink()
+    with pytest.raises(pipeweaver.FileError, match=r"a.parquet: row 0: .*a.png: No such file"):
+        read(tmp_path / "a.parquet")

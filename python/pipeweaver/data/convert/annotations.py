@@ -16,10 +16,13 @@ from typing import Any, BinaryIO
 from ...errors import FileError, InputError
 from .data_sets import DataSet, standard
 from .entries import Unreadable, entries_of
-from .forms import REJECTED, Form, form_of, is_of
-from .items import Named, named_in, size_of
+from .forms import FORMS, ITEMS, REJECTED, Form, form_of, is_of, texts_of
+from .items import SIZES, Named, named_in, size_of
 from .reader import MEDIA, NOT_READ, Broken, Reader, Sample
+from .texts import KEYS
 
+# All that is looked at in an entry.
+KEYS_OF_ENTRIES = frozenset([*ITEMS, *KEYS, *SIZES, *REJECTED, *(key for form in FORMS for key in form.keys())])
 _address = re.compile(r"(?!file:)\w+://")
 
 
@@ -55,17 +58,22 @@ class Annotations:
             self.reader.breaks(f"{place}: is no object")
         if self.of:
             entry = standard(entry, self.of)
+        name = entry.get("id", entry.get("file_name"))
+        sample = Sample(before + str(number if name is None or name == "" else name))
+        self.fill(sample, entry, place, "'{}' of " + source)
+        return sample
+
+    def fill(self, sample: Sample, entry: Mapping[str, Any], place: str, where: str) -> None:
+        """Adds the entry's tokens and items; `where` its texts are, with a place for their key. Raises Broken,
+        InputError, FileError."""
         form = self.form or form_of(entry)
         if not is_of(form, entry):
             wanted = " and ".join(f"'{key}'" for key in form.needs)
             self.reader.breaks(f"{place}: lacks {wanted}, which entries of the form {form.name} have")
         self.reader.met.forms.add(form.name)
         self.reader.met.rejected += any(entry.get(key) for key in REJECTED)
-        name = entry.get("id", entry.get("file_name"))
-        sample = Sample(before + str(number if name is None or name == "" else name))
-        sample.text = self.reader.tokens_by(entry, form.texts, "'{}' of " + source)
+        sample.text = self.reader.tokens_by(entry, texts_of(form, entry), where)
         self._add_items(sample, entry, place)
-        return sample
 
     def _add_items(self, sample: Sample, entry: Mapping[str, Any], place: str) -> None:
         items = list(named_in(entry))

@@ -15,6 +15,7 @@ _places = ("path", "url", "file_name", "data", "image", "video", "audio")
 _nested = ("messages", "conversations", "content")
 _frames = ("frames", "num_frames", "n_frames", "nframes")
 _seconds = ("seconds", "duration")
+SIZES = ("width", "height", "width_list", "height_list", "fps", *_frames, *_seconds)
 _most_frames = 100_000_000
 _most_rate = 10_000
 _most_seconds = 1e6

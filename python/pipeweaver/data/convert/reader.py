@@ -73,7 +73,7 @@ class Reader:
     def __init__(self, count: Count, keys: Sequence[str], target: bool, skip_broken: bool) -> None:
         self.met = Met()
         self._count = count
-        self._keys = keys or KEYS
+        self.keys = keys or KEYS
         self._keys_said = bool(keys)
         self._target = target
         self._skip_broken = skip_broken
@@ -157,8 +157,8 @@ class Reader:
 
     def tokens_in(self, document: Mapping[str, Any], where: str) -> int | None:
         """Of the keys' texts: all of those that are named, else the first of those in use that there is."""
-        first = key_in(document, self._keys)
-        keys = [key for key in self._keys if document.get(key)] if self._keys_said else [first] if first else []
+        first = key_in(document, self.keys)
+        keys = [key for key in self.keys if document.get(key)] if self._keys_said else [first] if first else []
         for key in keys:
             self.met.text_from.add(where.format(key))
         return sum(self.tokens_of(document[key]) for key in keys) if keys else None

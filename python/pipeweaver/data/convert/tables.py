@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from ...errors import FileError, InputError
+from .annotations import KEYS_OF_ENTRIES, Annotations
 from .reader import Broken, Reader, Sample
 
 _rows_at_once = 256  # of a Parquet file: its images are in memory
@@ -47,7 +48,7 @@ def _rows(pyarrow: Any, source: Path, files: list[Path], reader: Reader) -> Iter
         name, number = file.relative_to(root).with_suffix("").as_posix(), 0
         try:
             for batch in _batches(pyarrow, file):
-                columns = _Columns(pyarrow, batch.schema, file)
+                columns = _Columns(pyarrow, batch.schema, file, reader.keys)
                 for row in range(batch.num_rows):
                     sample = Sample(f"{name}/{number}")
                     number += 1
@@ -81,13 +82,14 @@ def _batches(pyarrow: Any, file: Path) -> Iterator[Any]:
 
 
 class _Columns:
-    """Which columns of a table are items, and which are texts."""
+    """Which columns of a table hold the bytes of items, and which are keys as annotations have them."""
 
-    def __init__(self, pyarrow: Any, schema: Any, file: Path) -> None:
+    def __init__(self, pyarrow: Any, schema: Any, file: Path, keys: Sequence[str]) -> None:
         self._pyarrow = pyarrow
         self._folder = file.parent
         self._media = [field.name for field in schema if self._is_media(field.type)]
-        self._texts = [field.name for field in schema if not self._has_bytes(field.type)]
+        known = KEYS_OF_ENTRIES | set(keys)
+        self._others = [field.name for field in schema if field.name in known and not self._has_bytes(field.type)]
 
     def _is_media(self, kind: Any) -> bool:
         """{bytes, path}, as features of images, clips and audio are kept, alone or in a list."""
@@ -103,8 +105,9 @@ class _Columns:
     def fill(self, sample: Sample, batch: Any, row: int, place: str, reader: Reader) -> None:
         for name in self._media:
             self._add(sample, batch.column(name)[row], f"{place}, column '{name}'", reader)
-        texts = _Row(batch, row, self._texts)
-        sample.text = reader.tokens_in(texts, "column '{}'")
+        entry = {name: batch.column(name)[row].as_py() for name in self._others}
+        present = {name: value for name, value in entry.items() if value is not None}
+        Annotations(reader, None, self._folder).fill(sample, present, place, "column '{}'")
 
     def _add(self, sample: Sample, cell: Any, place: str, reader: Reader) -> None:
         if not cell.is_valid:
@@ -124,18 +127,3 @@ class _Columns:
                     reader.add_media(sample, f"{place}: {part}", file)
             except OSError as error:
                 raise FileError(f"{place}: {part}: {error.strerror}") from None
-
-
-class _Row(dict[str, Any]):
-    """Cells of one row, made Python's when they are asked for."""
-
-    def __init__(self, batch: Any, row: int, names: list[str]) -> None:
-        super().__init__()
-        self._batch, self._row, self._names = batch, row, frozenset(names)
-
-    def __missing__(self, name: str) -> Any:
-        self[name] = self._batch.column(name)[self._row].as_py() if name in self._names else None
-        return self[name]
-
-    def get(self, name: str, default: Any = None) -> Any:
-        return self[name]
