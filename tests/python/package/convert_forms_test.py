@@ -184,3 +184,29 @@ def test_a_table_is_read_by_the_keys_of_its_columns(tmp_path):
     (tmp_path / "a.png").unlink()
     with pytest.raises(pipeweaver.FileError, match=r"a.parquet: row 0: .*a.png: No such file"):
         read(tmp_path / "a.parquet")
+
+
+def test_a_metadata_set_of_energon_blends_its_sets_by_their_weights(tmp_path):
+    for name, samples in (("a", 20), ("b", 20)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "0.tar").write_bytes(files.tar({f"{i:02}.txt": name for i in range(samples)}))
+    source = tmp_path / "mix.yaml"
+    blend = {"train": {"blend": [{"weight": 3, "path": "a"}, {"weight": 1, "path": "b"}]}, "val": {"path": "b"},
+             "test": {"join": {}}, "gone": {"path": "c"}}
+    source.write_text(json.dumps({"__module__": "megatron.energon", "__class__": "MetadatasetV2", "splits": blend}))
+    done = convert(source, tmp_path / "batch.jsonl")
+    sets = [line["id"][0] for line in done.samples]
+    assert sets.count("0") == 20 and sets.count("1") == 6 and sets[:8].count("0") == 6
+    assert "the data sets of mix.yaml are blended by their weights until one of them ends" in done.assumed
+    assert len(convert(source, tmp_path / "batch.jsonl", split="val").samples) == 20
+    for split, error, wrong in (("test", pipeweaver.InputError, "splits.test: has join; allowed are path and blend"),
+                                ("gone", pipeweaver.FileError, "splits.gone: .*/c: there is no such data set"),
+                                ("dev", pipeweaver.InputError, "--split: is 'dev', .* has train, val, test, gone")):
+        with pytest.raises(error, match=wrong):
+            convert(source, tmp_path / "batch.jsonl", split=split)
+
+
+def test_a_folder_of_shards_with_a_list_of_metadata_is_read_by_its_shards(tmp_path):
+    (tmp_path / "metadata.jsonl").write_text('{"text":"a"}')
+    (tmp_path / "0.tar").write_bytes(files.tar({"1.txt": "a b"}))
+    assert [line["id"] for line in convert(tmp_path, tmp_path / "batch").samples] == ["0/1"]

@@ -117,6 +117,8 @@ def _assumed(lines: list[dict[str, Any]], met: Met, how: str, exact: bool) -> li
         sentences.append(f"entries of the form {', '.join(sorted(met.forms))}, by their keys (--form names one)")
     if met.sized:
         sentences.append(f"sizes of {met.sized} items are those of the annotations; their files are not opened")
+    for name in sorted(met.blended):
+        sentences.append(f"the data sets of {name} are blended by their weights until one of them ends")
     if met.rejected:
         sentences.append(f"{met.rejected} samples have a rejected answer, of which nothing is counted: a pair is two "
                          "sequences")

@@ -38,6 +38,7 @@ class Met:
     not_read: Counter[str] = field(default_factory=Counter)  # samples left out, by endings of media
     forms: set[str] = field(default_factory=set)  # of annotations
     sized: int = 0  # items whose sizes are those of annotations
+    blended: set[str] = field(default_factory=set)  # metadata sets of several data sets
     rejected: int = 0  # samples with a second answer, which is not counted
 
 

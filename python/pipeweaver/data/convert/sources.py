@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import io
-import json
 import os
-import re
 import tarfile
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-from ...errors import FileError, InputError, NotBuiltError
+from ...errors import FileError, InputError
 from .annotations import Annotations, of_data_sets
 from .data_sets import data_sets_of, lists_data_sets
+from .energon import blended, is_metadata_set, sets_of_split, shards_of_split
 from .entries import document_of, is_json
 from .forms import form_named
 from .reader import Broken, Reader, Sample
@@ -41,6 +40,8 @@ def samples_of(source: Path, reader: Reader, asked: Asked) -> Iterator[Sample]:
     split = asked.split
     if not source.exists():
         raise FileError(f"{source}: there is no such file or folder")
+    if is_metadata_set(source):
+        return _of_metadata_set(source, reader, asked)
     if source.is_file():
         files = [source]
     else:
@@ -48,13 +49,14 @@ def samples_of(source: Path, reader: Reader, asked: Asked) -> Iterator[Sample]:
                  if not name.startswith(".")]
     shards = [file for file in files if file.name.endswith(_shards)]
     tables = [file for file in files if file.name.endswith(_tables)]
-    if (annotated := _annotated(source, reader, asked)) is not None:
+    plain = not shards and not tables
+    if (annotated := _annotated(source, reader, asked, plain)) is not None:
         return annotated
     for option, value in (("media", asked.media), ("form", asked.form), ("sets", asked.sets)):
         if value:
             raise InputError(f"--{option}: goes with a .json or .jsonl of annotations, {source} is none")
     if shards:
-        return _of_shards(source, _of_split(source, shards, split), reader)
+        return _of_shards(source, shards_of_split(source, shards, split), reader)
     if tables:
         return table_samples(source, tables, reader, split)
     if source.is_file():
@@ -63,15 +65,16 @@ def samples_of(source: Path, reader: Reader, asked: Asked) -> Iterator[Sample]:
     return _of_folder(source, files, reader)
 
 
-def _annotated(source: Path, reader: Reader, asked: Asked) -> Iterator[Sample] | None:
-    """None where the source is no file of annotations, and has none that describes it."""
+def _annotated(source: Path, reader: Reader, asked: Asked, plain: bool) -> Iterator[Sample] | None:
+    """None where the source is no file of annotations, and has none that describes it; `plain`: it has no shards and
+    tables, which are read before a metadata.jsonl."""
     form = form_named(asked.form) if asked.form else None
     if source.is_dir():
         listed = source / "dataset_info.json"
         if listed.is_file() and lists_data_sets(document_of(listed)):
-            return _annotated(listed, reader, asked)
+            return _annotated(listed, reader, asked, plain)
         inside = source / "metadata.jsonl"
-        return Annotations(reader, form, asked.media or source).samples(inside) if inside.is_file() else None
+        return Annotations(reader, form, asked.media or source).samples(inside) if plain and inside.is_file() else None
     if not is_json(source):
         return None
     document = document_of(source)
@@ -80,6 +83,21 @@ def _annotated(source: Path, reader: Reader, asked: Asked) -> Iterator[Sample] |
     if asked.sets:
         raise InputError(f"--sets: goes with a file that lists data sets, {source} is none")
     return Annotations(reader, form, asked.media or source.parent).samples(source)
+
+
+def _of_metadata_set(source: Path, reader: Reader, asked: Asked) -> Iterator[Sample]:
+    """Samples of its data sets in turn, by their weights, until one of them has no more."""
+    sets = sets_of_split(source, asked.split)
+    if len(sets) > 1:
+        reader.met.blended.add(source.name)
+
+    def named(number: int, path: Path, split: str) -> Iterator[Sample]:
+        name = f"{number}-{path.name}/" if len(sets) > 1 else ""
+        for sample in samples_of(path, reader, replace(asked, split=split)):
+            yield sample.named(name + sample.name)
+
+    parts = [named(number, one.path, one.split) for number, one in enumerate(sets)]
+    return blended(parts, [one.weight for one in sets])
 
 
 def _whole(sample: Sample, reader: Reader) -> bool:
@@ -150,46 +168,6 @@ def _of_shard(tar: tarfile.TarFile, shard: Path, name: str, reader: Reader) -> I
 def _member(tar: tarfile.TarFile, member: tarfile.TarInfo) -> AbstractContextManager[BinaryIO]:
     file = tar.extractfile(member)
     return file if file is not None else io.BytesIO()  # type: ignore[return-value]
-
-
-def _of_split(source: Path, shards: list[Path], split: str) -> list[Path]:
-    """Of an Energon data set the shards of one split; else all."""
-    document = source / ".nv-meta" / "split.yaml"
-    if not document.is_file():
-        return shards
-    given = json.loads(_read_yaml(document))
-    parts = given.get("split_parts", {}) if isinstance(given, dict) else {}
-    if split not in parts:
-        raise InputError(f"--split: is '{split}', {document} has {', '.join(parts) or 'none'}")
-    excluded = {name for one in given.get("exclude") or [] for name in _expanded(str(one))}
-    wanted = [name for one in parts[split] or [] for name in _expanded(str(one)) if name not in excluded]
-    missing = next((name for name in wanted if not (source / name).is_file()), None)
-    if missing is not None:
-        raise InputError(f"{document}: names {missing}, which is not there")
-    if not wanted:
-        raise InputError(f"{document}: split '{split}' has no shards")
-    return [source / name for name in wanted]
-
-
-def _read_yaml(document: Path) -> str:
-    """The document as JSON."""
-    try:
-        from ... import _core
-    except NotBuiltError:
-        raise InputError(
-            f"{document}: YAML is read by the compiled part, which `pip install .` in the checkout builds; allowed "
-            "without it is a folder of shards without .nv-meta") from None
-    return _core.read_document(str(document))
-
-
-def _expanded(name: str) -> Iterator[str]:
-    """shard_{000..010}.tar"""
-    found = re.search(r"\{(\d+)\.\.(\d+)\}", name)
-    if not found:
-        yield name
-        return
-    for number in range(int(found[1]), int(found[2]) + 1):
-        yield from _expanded(name[: found.start()] + str(number).zfill(len(found[1])) + name[found.end() :])
 
 
 def _first_line(error: Exception) -> str:
