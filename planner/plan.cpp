@@ -224,7 +224,7 @@ MadePlan try_plan(const Job& job, const Batch& batch, const Executor& execute, c
     PartitionChoice choice = partition_for(job, batch, wanted, numbers.size(), execute, time);
     Beside opponents =
         known ? std::move(*known)
-              : beside(job, batch, wanted, by_load, execute, time.fraction(part_for_opponents(job, threads)));
+              : beside(job, batch, wanted, by_load, execute, time_for_opponents(job, batch, threads, time));
     const Assignment assignment = exchange(job, batch, choice.partition, by_load, execute);
 
     const double for_targets = part_for_targets(job, wanted, threads, numbers.size());

@@ -1,6 +1,7 @@
 #include "pipeweaver/planner/job.hpp"
 
 #include "pipeweaver/planner/targets.hpp"
+#include "pipeweaver/planner/time.hpp"
 #include "pipeweaver/planner/tuning.hpp"
 #include "pipeweaver/workloads/built_model.hpp"
 
@@ -25,8 +26,10 @@ std::string not_taken(const Batch& batch) {
 
 bool searches_order(const Job& job) { return target(job.target).searches || !job.also.empty(); }
 
-double part_for_opponents(const Job& job, std::size_t threads) {
-    return searches_order(job) ? beside_replicas(fractions.opponents, job, threads) : fractions.launched;
+Time time_for_opponents(const Job& job, const Batch& batch, std::size_t threads, const Time& time) {
+    if (searches_order(job)) return time.fraction(beside_replicas(fractions.opponents, job, threads));
+    const auto on_ranks = static_cast<std::int64_t>(batch.microbatches.size()) * job.setup->layout.pp;
+    return time.fraction(fractions.launched, on_ranks * launching_a_microbatch);
 }
 
 double beside_replicas(double part, const Job& job, std::size_t threads) {

@@ -56,10 +56,10 @@ TEST_CASE("a delta net whose norm and gate are two kernels keeps what is between
     network.linear = workloads::LinearAttention{.key_heads = 4, .value_heads = 8, .key_dim = 128, .value_dim = 128};
     network.layer_pattern = "LF";
     const auto separate = parsed(R"(,"kept":{"linear_norm":"separate"})");
-    CHECK(kept_besides(network, 0, m, tp, separate) == Bytes{2 * m * 8 * 128 / tp});
-    CHECK(kept_besides(network, 1, m, tp, separate) == Bytes{});
-    CHECK(kept_besides(network, 0, m, tp, parsed("")) == Bytes{});
-    CHECK(kept_besides(gated(), 0, m, tp, separate) == Bytes{});
+    CHECK(kept_besides(network, 0, m, Layout{.tp = tp}, separate) == Bytes{2 * m * 8 * 128 / tp});
+    CHECK(kept_besides(network, 1, m, Layout{.tp = tp}, separate) == Bytes{});
+    CHECK(kept_besides(network, 0, m, Layout{.tp = tp}, parsed("")) == Bytes{});
+    CHECK(kept_besides(gated(), 0, m, Layout{.tp = tp}, separate) == Bytes{});
     CHECK(parse_recipe(JsonDocument("r.json", to_json(separate))) == separate);
 }
 

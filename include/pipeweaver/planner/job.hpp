@@ -23,6 +23,8 @@
 
 namespace pipeweaver::planner {
 
+class Time;
+
 /// Which backwards may run as an input gradient, that others wait for, and a weight gradient, that may come later.
 enum class Split : std::uint8_t {
     automatic,  ///< those that make the step shorter
@@ -106,8 +108,8 @@ struct Job {
 /// however little there is.
 [[nodiscard]] double beside_replicas(double part, const Job& job, std::size_t threads);
 
-/// The part of a plan's time, at most, for what its users could launch by themselves.
-[[nodiscard]] double part_for_opponents(const Job& job, std::size_t threads);
+/// The time, at most, for what a plan's users could launch by themselves.
+[[nodiscard]] Time time_for_opponents(const Job& job, const Batch& batch, std::size_t threads, const Time& time);
 
 /// Whether a plan of the job has a schedule for a target that has one of its own: where an order is searched for the
 /// job's target, for all of them.
