@@ -103,10 +103,9 @@ private:
     void take_layout(Rung& rung, const Way& way) const {
         const Setup& setup = *way.setup;
         rung.needs = fmt::format("launch with {}, zero {}", name_of(setup.layout), setup.recipe.zero);
-        rung.reshards = true;
-        if (!way.has_pipeline) return;
-        rung.needs += ", " + needs_of_flags(job_, way);
-        if (way.setup != job_.setup) rung.search = degrees_of(setup);
+        rung.reshards = !runs_.launch.replicas_alone;  // else every GPU reads the whole checkpoint
+        if (way.has_pipeline || !rung.reshards) rung.needs += ", " + needs_of_flags(job_, way);
+        if (way.has_pipeline && way.setup != job_.setup) rung.search = degrees_of(setup);
     }
 
     // Whose order is the rung's: the target's, or that of the first that was asked for beside it.

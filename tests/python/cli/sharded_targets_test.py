@@ -99,3 +99,12 @@ def test_what_it_does_not_launch_is_refused(pipeweaver, tmp_path, words, said):
     done = pipeweaver.run("plan", "--model", "qwen2.5-7b", "--cluster", "h100-sxm:8", "--dataset", "constant-4096",
                           "--target", "fsdp2", "--out", tmp_path / "plan", *words)
     assert done.returncode == 2 and said in done.stderr
+
+
+def test_another_stage_of_zero_takes_no_other_checkpoint(pipeweaver, planned):
+    plan, launch, _ = planned(TEXT, target="deepspeed")
+    ladder = {rung["rung"]: rung for rung in json.loads((plan / "plan.json").read_text())["ladder"]}
+    assert launch["rung"] == "layout" and launch["layout"]["zero"] < 3
+    said = f"launch with tp 1 x pp 1 x dp 8, zero {launch['layout']['zero']}, recompute {launch['recompute']} "
+    assert ladder["layout"]["needs"] == said + "(gradient_checkpointing)"
+    assert "reshard the checkpoint" not in (plan / "report.html").read_text()
