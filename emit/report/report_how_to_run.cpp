@@ -85,8 +85,9 @@ std::string launching(const Job& job, const Plan& plan) {
     const Rung* rung = plan.ladder.launched();
     std::string html;
     if (rung == nullptr || files_of_rung(job, plan.ladder, *rung).size() == rung->files.size()) return html;
+    const launch::Launch launched = launch::launch_of(*rung);
     for (const emit::Target& row : emit::targets()) {
-        if (!row.is_launched() || row.of != job.target) continue;
+        if (!row.is_launched() || row.of != job.target || row.check_launch(launched)) continue;
         const auto lines = row.how_to_run({.folder = row.folder});
         html += folded(fmt::format("{} launches rung {}", row.title, rung->name),
                        fmt::format("<pre># {}</pre>\n", escape(fmt::format("{}", fmt::join(lines, "\n")))), false);

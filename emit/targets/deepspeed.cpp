@@ -68,8 +68,16 @@ std::optional<std::string> why_no_deepspeed(const Launch& of) {
 
 std::vector<FileToWrite> deepspeed_files(const Launch& of, const fs::path& out) {
     return {{out / "deepspeed.json", deepspeed_json(of)},
-            {out / "llama_factory.yaml", llama_factory_yaml(of, head_of_factory(of), has_checkpoints(of))},
             {out / "swift.sh", swift_flags(of, head_of_swift(of), has_checkpoints(of))}};
+}
+
+std::optional<std::string> why_no_llama_factory(const Launch& of) {
+    const auto why = why_not_apart(of);
+    return why ? std::optional("llama-factory: " + *why) : std::nullopt;
+}
+
+std::vector<FileToWrite> llama_factory_files(const Launch& of, const fs::path& out) {
+    return {{out / "llama_factory.yaml", llama_factory_yaml(of, head_of_factory(of), has_checkpoints(of))}};
 }
 
 }  // namespace pipeweaver::emit

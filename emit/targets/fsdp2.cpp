@@ -65,7 +65,7 @@ std::string swift_head(const Launch& of) {
 }  // namespace
 
 std::optional<std::string> why_no_fsdp2(const Launch& of) {
-    auto why = why_not_sharded(of);
+    auto why = why_not_apart(of);
     if (!why && of.degrees.zero < 2)
         why = fmt::format("gradients are shared out at least, which zero {} does not", of.degrees.zero);
     return why ? std::optional("fsdp2: " + *why) : std::nullopt;

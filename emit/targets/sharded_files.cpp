@@ -17,9 +17,11 @@ namespace {
 
 std::optional<std::string> unsaid_layout(const Launch& of) {
     const auto& degrees = of.degrees;
-    for (const auto& [name, degree] : {std::pair("tp", degrees.tp), std::pair("cp", degrees.cp),
-                                       std::pair("pp", degrees.pp), std::pair("ep", degrees.ep)})
+    for (const auto& [name, degree] :
+         {std::pair("tp", degrees.tp), std::pair("pp", degrees.pp), std::pair("ep", degrees.ep)})
         if (degree != 1) return fmt::format("every GPU trains the whole model, here {} is {}", name, degree);
+    if (degrees.cp > 1 && (degrees.ring || !of.split.encoders.empty()))
+        return "GPUs share samples of text alone, by exchanging heads";
     return std::nullopt;
 }
 
@@ -64,6 +66,12 @@ std::optional<std::string> why_not_sharded(const Launch& of) {
     return std::nullopt;
 }
 
+std::optional<std::string> why_not_apart(const Launch& of) {
+    if (auto why = why_not_sharded(of)) return why;
+    if (of.degrees.cp == 1) return std::nullopt;
+    return fmt::format("every GPU has samples of its own, here {} share one", of.degrees.cp);
+}
+
 std::string llama_factory_yaml(const Launch& of, const std::string& head, bool checkpoints) {
     std::vector<SettingLine> all{{"stage", "sft"}, {"do_train", "true"}, {"finetuning_type", "full"}};
     if (!of.split.encoders.empty())
@@ -89,6 +97,8 @@ std::string swift_flags(const Launch& of, const std::string& head, bool checkpoi
     add_settings(all, batch_settings(of, "max_length"));
     add_settings(all, trainer_settings());
     all.push_back({"gradient_checkpointing", checkpoints ? "true" : "false"});
+    if (of.degrees.cp > 1)
+        all.push_back({"sequence_parallel_size", std::to_string(of.degrees.cp), "GPUs that share a sample"});
     std::string text = head + "PIPEWEAVER_FLAGS=(\n";
     for (const SettingLine& one : all) {
         if (!one.about.empty()) text += "  " + comment(one.about);

@@ -14,6 +14,9 @@ namespace pipeweaver::emit {
 /// Why trainers that are made of Hugging Face's do not run the launch, whoever shares out states; none: they do.
 [[nodiscard]] std::optional<std::string> why_not_sharded(const launch::Launch& launch);
 
+/// Why they do not where each GPU has samples of its own; none: they do.
+[[nodiscard]] std::optional<std::string> why_not_apart(const launch::Launch& launch);
+
 /// The configuration of LLaMA-Factory below `head`, with its own checkpoints or none.
 [[nodiscard]] std::string llama_factory_yaml(const launch::Launch& of, const std::string& head, bool checkpoints);
 

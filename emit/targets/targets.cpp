@@ -57,11 +57,15 @@ std::vector<std::string> how_to_run_fsdp2(const WrittenFiles& written) {
 
 std::vector<std::string> how_to_run_deepspeed(const WrittenFiles& written) {
     const auto file = [&](const char* name) { return quoted_for_shell((written.folder / name).string()); };
-    return {fmt::format("FORCE_TORCHRUN=1 llamafactory-cli train {} deepspeed={} model_name_or_path=...",
-                        file("llama_factory.yaml"), file("deepspeed.json")),
-            fmt::format("or source {}; then", file("swift.sh")),
+    return {fmt::format("source {}; then", file("swift.sh")),
             fmt::format("  swift sft --model ... --dataset ... --deepspeed {} \"${{PIPEWEAVER_FLAGS[@]}}\"",
                         file("deepspeed.json"))};
+}
+
+std::vector<std::string> how_to_run_llama_factory(const WrittenFiles& written) {
+    const auto file = [&](const char* name) { return quoted_for_shell((written.folder / name).string()); };
+    return {fmt::format("FORCE_TORCHRUN=1 llamafactory-cli train {} deepspeed={} model_name_or_path=...",
+                        file("llama_factory.yaml"), file("deepspeed.json"))};
 }
 
 std::optional<std::string> why_no_lists(const ToEmit& from) {
@@ -173,14 +177,23 @@ const std::vector<Target>& targets() {
          .write_launch = fsdp2_files,
          .how_to_run = how_to_run_fsdp2},
         {.name = "deepspeed",
-         .about = "deepspeed.json with llama_factory.yaml and swift.sh: DeepSpeed by LLaMA-Factory and ms-swift",
+         .about = "deepspeed.json and swift.sh: DeepSpeed by ms-swift",
          .of = "deepspeed",
-         .files = {"deepspeed.json", "llama_factory.yaml", "swift.sh"},
+         .files = {"deepspeed.json", "swift.sh"},
          .title = "DeepSpeed",
          .folder = "deepspeed",
          .check_launch = why_no_deepspeed,
          .write_launch = deepspeed_files,
-         .how_to_run = how_to_run_deepspeed}};
+         .how_to_run = how_to_run_deepspeed},
+        {.name = "llama-factory",
+         .about = "llama_factory.yaml: LLaMA-Factory, which takes deepspeed.json",
+         .of = "deepspeed",
+         .files = {"llama_factory.yaml"},
+         .title = "LLaMA-Factory",
+         .folder = "deepspeed",
+         .check_launch = why_no_llama_factory,
+         .write_launch = llama_factory_files,
+         .how_to_run = how_to_run_llama_factory}};
     return all;
 }
 

@@ -112,12 +112,13 @@ void require_launched_zero(const PlanOptions& asked) {
          *zero, of.option, of.launch.least_zero, of.launch.most_zero, *zero, fmt::join(others, ", "));
 }
 
-// Of a target whose GPUs all train the whole model no degree is left to choose.
+// Of a target whose GPUs all train the whole model no degree is left to choose but that of GPUs that share samples.
 void put_degrees_of_replicas(const Target& of, WorkloadOptions& as) {
     if (!of.launch.replicas_alone) return;
     const std::initializer_list<std::pair<std::string_view, Degree*>> all{
         {"tp", &as.tp}, {"cp", &as.cp}, {"pp", &as.pp}, {"ep", &as.ep}};
     for (const auto& [name, degree] : all) {
+        if (degree == &as.cp && of.launch.exchanges_heads) continue;
         if (degree->number.value_or(1) != 1)
             fail(ErrorKind::input, "--{}: is {}, but with --target {} every GPU trains the whole model; allowed is 1",
                  name, *degree->number, of.option);

@@ -64,6 +64,7 @@ Launch fsdp2_launch() {
 Launch deepspeed_launch() {
     Launch launch = fsdp2_launch();
     launch.least_zero = 1;
+    launch.exchanges_heads = true;
     launch.recompute = "gradient_checkpointing";
     return launch;
 }
@@ -149,7 +150,9 @@ const std::vector<Target>& targets() {
 }
 
 bool launches_in(const Target& target, const emulator::Layout& layout) {
-    return !target.launch.replicas_alone || (layout.gpus_of_rank() == 1 && layout.pp == 1 && layout.ep == 1);
+    if (!target.launch.replicas_alone) return true;
+    const bool may_share = target.launch.exchanges_heads && layout.context == emulator::ContextParallel::all_to_all;
+    return layout.tp == 1 && layout.pp == 1 && layout.ep == 1 && (layout.cp == 1 || may_share);
 }
 
 bool runs_policy(const Target& target, std::string_view policy) {

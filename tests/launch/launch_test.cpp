@@ -140,6 +140,12 @@ TEST_CASE("where every GPU trains the whole model no other layout is launched, a
     CHECK(!launches(fsdp2, way({.tp = 2, .dp = 4}, 3)));
     CHECK(!launches(fsdp2, way({.dp = 4, .cp = 2}, 3)));
     CHECK(!launches_in(fsdp2, {.pp = 2, .dp = 4}));
+    CHECK(!launches_in(fsdp2, {.dp = 4, .cp = 2}));
+    const planner::Target& deepspeed = planner::target("deepspeed");
+    CHECK(launches_in(deepspeed, {.dp = 4, .cp = 2}));
+    CHECK(!launches_in(deepspeed, {.dp = 4, .cp = 2, .context = emulator::ContextParallel::ring}));
+    CHECK(!launches(deepspeed, way({.dp = 4, .cp = 2}, 3)));  // the model has an encoder
+    CHECK(launches(deepspeed, way({.dp = 8}, 1)));
     CHECK(launches_in(planner::target("torchtitan"), {.pp = 2, .dp = 4}));
 }
 

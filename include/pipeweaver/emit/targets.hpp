@@ -80,7 +80,7 @@ struct Target {
     std::vector<std::string> (*how_to_run)(const WrittenFiles& written) = nullptr;
 };
 
-/// Gives all targets: torch-csv, torch-actions, chrome-trace, megatron, torchtitan, fsdp2, deepspeed.
+/// Gives all targets: torch-csv, torch-actions, chrome-trace, megatron, torchtitan, fsdp2, deepspeed, llama-factory.
 [[nodiscard]] const std::vector<Target>& targets();
 
 /// Gives what a plan knows of the schedule that the target has of its own. The result refers to all arguments.

@@ -32,6 +32,7 @@ struct Launch {
     bool by_rank = true;
     int least_zero = 0, most_zero = 3;  ///< stages of ZeRO
     bool replicas_alone = false;        ///< every GPU trains the whole model: there are no other layouts
+    bool exchanges_heads = false;       ///< but those in which GPUs share samples of text by exchanging heads (Ulysses)
     bool spreads_encoders =
         true;                   ///< else encoders are whole on the first stage, what follows the backbone on the last
     bool splits_groups = true;  ///< else interleaved microbatches come in whole groups, one for each pipeline rank

@@ -43,8 +43,9 @@ def launches(plan, target="fsdp2"):
     swift = f"source {files}/swift.sh\nNPROC_PER_NODE=8 swift sft --model M --dataset d.jsonl"
     yours = "model_name_or_path=M template=T dataset=D output_dir=O"
     if target == "deepspeed":
-        return [f"FORCE_TORCHRUN=1 llamafactory-cli train {files}/llama_factory.yaml deepspeed={files}/deepspeed.json "
-                + yours, f'{swift} --deepspeed {files}/deepspeed.json "${{PIPEWEAVER_FLAGS[@]}}"']
+        factory = f"llamafactory-cli train {files}/llama_factory.yaml deepspeed={files}/deepspeed.json {yours}"
+        has_factory = (files / "llama_factory.yaml").exists()
+        return [f'{swift} --deepspeed {files}/deepspeed.json "${{PIPEWEAVER_FLAGS[@]}}"', *[factory] * has_factory]
     return [f"accelerate launch --config_file {files}/accelerate.yaml src/train.py {files}/llama_factory.yaml {yours}",
             f'{swift} --fsdp {files}/fsdp.json "${{PIPEWEAVER_FLAGS[@]}}"']
 
@@ -56,8 +57,8 @@ def launches(plan, target="fsdp2"):
     ("fsdp2", ["--zero", "3"], "h100-sxm:8"),
     ("fsdp2", ["--microbatch-tokens", "4096"], "h100-sxm:16"),
     ("deepspeed", [], "h200-sxm:8"),
-    ("deepspeed", ["--zero", "1"], "h200-sxm:8"),
-    ("deepspeed", ["--zero", "2"], "h200-sxm:8"),
+    ("deepspeed", ["--zero", "1", "--cp", "1"], "h200-sxm:8"),
+    ("deepspeed", ["--zero", "2", "--cp", "1"], "h200-sxm:8"),
     ("deepspeed", ["--zero", "3"], "h100-sxm:8"),
     ("deepspeed", ["--microbatch-tokens", "4096"], "h100-sxm:16"),
 ])
@@ -65,12 +66,13 @@ def test_what_is_written_is_read_with_the_memory_of_the_plan(pipeweaver, planned
                                                              cluster):
     plan, launch, asked = planned(job, *words, target=target, cluster=cluster)
     layout = launch["layout"]
-    assert [layout[key] for key in ("tp", "cp", "pp", "ep")] == [1, 1, 1, 1]
+    assert [layout[key] for key in ("tp", "pp", "ep")] == [1, 1, 1]
+    assert layout["cp"] == 1 or (target == "deepspeed" and job == TEXT)
     for line in launches(plan, target):
         answer = checked(pipeweaver, tmp_path / "launch.sh", line, *asked)
         assert answer["verdict"] in ("fits", "close") and not answer["open"], answer
         assert [one["peak_bytes"] for one in answer["memory"]["ranks"]] == launch["peak_bytes"]
-        assert answer["layout"]["zero"] == layout["zero"]
+        assert [answer["layout"][key] for key in ("cp", "zero")] == [layout["cp"], layout["zero"]]
         assert answer["layout"]["microbatches"] == launch["microbatches"][0]
 
 
@@ -102,9 +104,19 @@ def test_what_it_does_not_launch_is_refused(pipeweaver, tmp_path, words, said):
 
 
 def test_another_stage_of_zero_takes_no_other_checkpoint(pipeweaver, planned):
-    plan, launch, _ = planned(TEXT, target="deepspeed")
+    plan, launch, _ = planned(TEXT, "--cp", "1", target="deepspeed")
     ladder = {rung["rung"]: rung for rung in json.loads((plan / "plan.json").read_text())["ladder"]}
     assert launch["rung"] == "layout" and launch["layout"]["zero"] < 3
     said = f"launch with tp 1 x pp 1 x dp 8, zero {launch['layout']['zero']}, recompute {launch['recompute']} "
     assert ladder["layout"]["needs"] == said + "(gradient_checkpointing)"
     assert "reshard the checkpoint" not in (plan / "report.html").read_text()
+
+
+def test_gpus_that_share_samples_of_text_are_launched_by_the_trainer_that_can(pipeweaver, planned, tmp_path):
+    plan, launch, asked = planned(TEXT, "--now", "full", "--cp", "2", "--zero", "3", target="deepspeed",
+                                  cluster="h100-sxm:8")
+    lines = launches(plan, "deepspeed")
+    assert (len(lines) == 1) == (launch["layout"]["cp"] > 1)
+    answer = checked(pipeweaver, tmp_path / "launch.sh", lines[0], *asked)
+    assert answer["layout"]["cp"] == launch["layout"]["cp"]
+    assert answer["memory"]["peak_bytes"] == launch["peak_bytes"][0]
