@@ -15,7 +15,8 @@ import pathlib
 import sys
 
 # Keys whose objects map names (of modules, operators, devices, ranks, chains) to values.
-NAMED = {"parameters", "by_operator", "by_basis", "precision", "runs", "layer_ns_of", "files", "launch", "edits"}
+NAMED = {"parameters", "by_operator", "by_basis", "precision", "runs", "layer_ns_of", "files", "launch", "axes",
+         "prices", "speed"}
 ORDER = ("null", "boolean", "integer", "number", "string", "array", "object")
 
 
