@@ -5,7 +5,7 @@ Blocks of a page that are tagged sh run one after the other in a folder of their
 tag that follows is their answer, and so is what stands in a block below `$ pipeweaver ...`. Lines of an answer that
 differ are replaced by the printed ones that are most like them, in their order. A line of `…` or `...` stands for lines
 that the page leaves out, and stays. Where a block has such lines, one or two lines that are new between two of its
-lines are taken in; a block below `$` without such lines is the whole answer.
+lines are taken in, and the rest of a row that goes on below; a block below `$` without such lines is the whole answer.
 
 Commands that need PyTorch, a server, Slurm or a measurement are not run, and a block that is like nothing printed is
 left as it is: each is said. Figures in prose that no longer stand in a page's blocks are said, too (figures.py of
@@ -30,9 +30,11 @@ import figures  # noqa: E402
 
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ASKED = re.compile(r"\$ (pipeweaver (?:[^\n]*\\\n)*[^\n]*)\n")
-ELSEWHERE = re.compile(r"\b(torchrun|curl|sbatch|srun|mpirun|ray|serve|pip install)\b|pipeweaver\.(profile|selfcheck)")
+ELSEWHERE = re.compile(r"\b(torchrun|curl|sbatch|srun|mpirun|ray|serve|pip install|bench service)\b|pipeweaver\.(profile|selfcheck)")
 COMMANDS = re.compile(r"(?:source|torchrun|pip|cd|export|env|python3?|pipeweaver|\./\S+)(?: |$)")
+HERE = re.compile(r"<<-?\s*'?(\w+)'?\n.*?^\1$", re.MULTILINE | re.DOTALL)
 MARKS = ("…", "...")
+GOES_ON = re.compile(r" {10}\S")  # a line of the row above
 ALIKE = 0.6  # of two lines, from 0 to 1: below it one is not the other of another day
 BESIDE = 0.03  # for a pair of lines that follow one another on both sides: among equals these are meant
 NEW = 2  # lines between two of the page's that are taken in
@@ -99,6 +101,7 @@ def renewed(shown, printed, whole=False):
     lines = sum(line not in MARKS and line.strip() != "" for line in shown)
     if lines == 0 or 2 * sum(place is not None and shown[k].strip() != "" for k, place in enumerate(places)) < lines:
         return None
+    goes_on = marked or any(map(GOES_ON.match, shown))
     new, last = [], None  # the printed line in front, where nothing is left out between
     for line, place in zip(shown, places):
         if line in MARKS or not line.strip():
@@ -108,6 +111,9 @@ def renewed(shown, printed, whole=False):
             if len(between) <= NEW and all(one.strip() for one in between):
                 new += between
             new.append(printed[place])
+            while goes_on and place + 1 not in places and any(map(GOES_ON.match, printed[place + 1:place + 2])):
+                place += 1
+                new.append(printed[place])
         last = place if place is not None else None if line in MARKS or not line.strip() else last
     return new
 
@@ -132,7 +138,7 @@ class Page:
         self.said.append(f"{self.path.relative_to(ROOT)}:{line}: {what}")
 
     def _run(self, match, command):
-        if ELSEWHERE.search(command):
+        if ELSEWHERE.search(HERE.sub("", command)):
             self.lacks = True
             return self._say(match, "not run")
         done = subprocess.run(["bash", "-e", "-c", command], cwd=self.folder, env=self.environment, text=True,

@@ -43,6 +43,13 @@ def test_lines_are_replaced_by_what_they_are_today(shown, new):
     assert draw_docs.renewed(shown, PRINTED) == new
 
 
+def test_a_row_is_taken_with_what_it_goes_on_with():
+    printed = ["now       balanced interleaved,   4.9 s", "          4 chunks", "do        layout: tp 2"]
+    shown = ["now       balanced, 2 chunks   5.1 s", "…"]
+    assert draw_docs.renewed(shown, printed) == [*printed[:2], "…"]
+    assert draw_docs.renewed(shown[:1], printed) == printed[:1]  # without a mark it shows some lines alone
+
+
 def test_a_whole_answer_is_what_is_printed():
     assert draw_docs.renewed(["another"], PRINTED, whole=True) == PRINTED
 
@@ -61,6 +68,16 @@ step 3 s of the model
 $ pipeweaver check \\
     --model b
 fits: 1 GiB left
+```
+
+```sh
+cat > today.sh <<'END'
+torchrun train.py
+END
+pipeweaver emulate --model a
+```
+```
+step 3 s of the model
 ```
 
 ```sh
@@ -103,7 +120,7 @@ def page(tmp_path, monkeypatch):
 def test_a_page_is_drawn_from_the_program(page):
     new, said = page(1)
     assert new == PAGE.replace("step 3 s", "step 4 s").replace("fits: 1 GiB", "fits: 2 GiB")
-    assert said == ["page.md:18: not run"]
+    assert said == ["page.md:28: not run"]
 
 
 def test_a_check_writes_nothing_and_says_what_differs(tmp_path, pipeweaver):
