@@ -1,5 +1,5 @@
-// How many of a batch's items a model's rules give other sizes than their own, and how many samples are too long for it,
-// in words.
+// How many of a batch's items a model's rules give other sizes than their own, in words; how many samples are too
+// long for it.
 #include "pipeweaver/workloads/batch.hpp"
 
 #include <fmt/format.h>

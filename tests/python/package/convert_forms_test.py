@@ -210,3 +210,24 @@ def test_a_folder_of_shards_with_a_list_of_metadata_is_read_by_its_shards(tmp_pa
     (tmp_path / "metadata.jsonl").write_text('{"text":"a"}')
     (tmp_path / "0.tar").write_bytes(files.tar({"1.txt": "a b"}))
     assert [line["id"] for line in convert(tmp_path, tmp_path / "batch").samples] == ["0/1"]
+
+
+@pytest.mark.parametrize("given, line", [
+    ({"annotation": "a.jsonl", "repeat_time": 0}, "one: repeat_time is 0, must be a number above 0 to 1000"),
+    ({"annotation": "no.jsonl"}, "one: .*no.jsonl: there is no such file"),
+    ({"file_name": "a.jsonl", "formatting": ["alpaca"]}, r"one: formatting is '\['alpaca'\]', allowed are alpaca and"),
+    ({"file_name": "a.jsonl", "columns": 7}, "one: columns and tags: must be objects"),
+    ({"file_name": "a.jsonl", "tags": "x"}, "one: columns and tags: must be objects"),
+])
+def test_a_list_of_data_sets_that_cannot_be_read_is_said(tmp_path, given, line):
+    written(tmp_path / "a.jsonl", [{"text": "a"}])
+    (tmp_path / "meta.json").write_text(json.dumps({"one": given}))
+    with pytest.raises(pipeweaver.PipeweaverError, match=line):
+        convert(tmp_path / "meta.json", tmp_path / "batch.jsonl")
+
+
+def test_a_path_that_is_no_file_of_media_leaves_its_sample_out(tmp_path):
+    source = written(tmp_path / "own.jsonl", [{"image": "a.psd", "text": "a"}, {"text": "b"}])
+    with pytest.raises(pipeweaver.InputError, match=r"own.jsonl:1: .*a.psd: .psd is not read, allowed are bmp"):
+        convert(source, tmp_path / "batch.jsonl")
+    assert [line["id"] for line in convert(source, tmp_path / "batch.jsonl", skip_broken=True).samples] == ["1"]

@@ -72,8 +72,8 @@ def test_commands_that_need_it_say_so_in_one_line(checkout, tmp_path):
     tarfile.open(tmp_path / "0.tar", "w").close()
     done = python(checkout, "-m", "pipeweaver.data.convert", str(tmp_path), "--out", "energon.jsonl")
     assert (done.returncode, done.stderr) == (
-        2, f"pipeweaver: {split}: YAML is read by the compiled part, which `pip install .` in the checkout builds, or by "
-        "the package pyyaml; allowed without them is a folder of shards without .nv-meta\n")
+        2, f"pipeweaver: {split}: YAML is read by the compiled part, which `pip install .` in the checkout builds, or "
+        "by the package pyyaml; allowed without them is a folder of shards without .nv-meta\n")
     assert not (checkout / "energon.jsonl").exists()
 
 

@@ -102,7 +102,7 @@ class Annotations:
         ending = part.suffix[1:].lower()
         if ending not in MEDIA | NOT_READ:
             allowed = ", ".join(sorted(MEDIA))
-            raise InputError(f"{place}: {part}: {part.suffix or 'no ending'} is not read, allowed are {allowed}")
+            self.reader.breaks(f"{place}: {part}: {part.suffix or 'no ending'} is not read, allowed are {allowed}")
         if not one.frames:
             self.reader.add(sample, f"{place}: {part}", ending, partial(_opened, part))
             return

@@ -39,7 +39,7 @@ class DataSet:
 def lists_data_sets(document: Any) -> bool:
     """Whether it is such a file."""
     return isinstance(document, dict) and bool(document) and all(
-        isinstance(one, dict) and ("annotation" in one or "file_name" in one or any(key in one for key in _elsewhere))
+        isinstance(one, dict) and any(isinstance(one.get(key), str) for key in ("annotation", "file_name", *_elsewhere))
         for one in document.values())
 
 
@@ -56,22 +56,24 @@ def data_sets_of(source: Path, document: Mapping[str, Any], names: Sequence[str]
 
 def _data_set(source: Path, name: str, given: Mapping[str, Any]) -> DataSet:
     place = f"{source}: {name}"
-    if "annotation" in given:
+    if isinstance(given.get("annotation"), str):
         times = given.get("repeat_time", 1)
-        if not isinstance(times, (int, float)) or not 0 < times <= 1000:
+        if not isinstance(times, (int, float)) or isinstance(times, bool) or not 0 < times <= 1000:
             raise InputError(f"{place}: repeat_time is {times!r}, must be a number above 0 to 1000")
         media = _beside(source, str(given.get("root", "")))
-        return DataSet(name, place, _beside(source, str(given["annotation"])), media, times)
-    if "file_name" not in given:
+        return DataSet(name, place, _beside(source, given["annotation"]), media, times)
+    if not isinstance(given.get("file_name"), str):
         where = next(key for key in _elsewhere if key in given)
         raise InputError(f"{place}: has {where}, and nothing is downloaded; allowed is file_name")
     formatting = given.get("formatting", "alpaca")
-    if formatting not in _usual:
+    if formatting not in ("alpaca", "sharegpt"):
         raise InputError(f"{place}: formatting is '{formatting}', allowed are alpaca and sharegpt")
-    named = {**_usual[formatting], **(given.get("columns") or {})}
-    keys = {named[column]: _ours.get(column, column) for column in _columns if named.get(column)}
-    tags = given.get("tags") or {}
-    return DataSet(name, place, source.parent / str(given["file_name"]), source.parent,
+    columns, tags = given.get("columns") or {}, given.get("tags") or {}
+    if not isinstance(columns, dict) or not isinstance(tags, dict):
+        raise InputError(f"{place}: columns and tags: must be objects")
+    named = {**_usual[formatting], **columns}
+    keys = {str(named[column]): _ours.get(column, column) for column in _columns if named.get(column)}
+    return DataSet(name, place, source.parent / given["file_name"], source.parent,
                    form=form_named("sharegpt" if formatting == "sharegpt" else "alpaca"), keys=keys,
                    content=str(tags.get("content_tag", "value")))
 
