@@ -154,8 +154,10 @@ const std::optional<ItemRules::Way>& ItemRules::way(Modality modality, bool targ
 }
 
 std::string ItemRules::refusal(Modality modality, bool target) const {
-    return fmt::format("the model '{}' has no module that {} {} items", model_->name, target ? "makes" : "reads",
-                       name_of(modality));
+    const bool frames = modality == Modality::video && !target && takes(Modality::image, false);
+    return fmt::format("the model '{}' has no module that {} {} items{}", model_->name, target ? "makes" : "reads",
+                       name_of(modality),
+                       frames ? "; give the frames that your training takes of a clip as images of the sample" : "");
 }
 
 Item ItemRules::sized(const Way& way, Modality modality, bool target, std::int64_t tokens, std::int64_t patches) {

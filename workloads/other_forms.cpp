@@ -46,7 +46,7 @@ std::string_view form_of_name(std::string_view name) {
 }
 
 std::string_view form_of_line(const Json& line) {
-    if (line.is_array()) return "a list";
+    if (line.is_array()) return line.size() > 0 ? "a list" : std::string_view();
     if (!line.is_object() || line.find("text_tokens")) return {};
     const auto* const row =
         std::find_if(by_key.begin(), by_key.end(), [&](const Row& one) { return line.find(one.first).has_value(); });

@@ -87,6 +87,13 @@ TEST_CASE("a clip without its width and height is refused where these decide how
                          doctest::Contains("lacks width or height"), Error);
 }
 
+TEST_CASE("where a model reads images alone, a clip's refusal says that its frames may be given") {
+    CHECK_THROWS_WITH_AS(static_cast<void>(only_item(R"({"seconds":4})", model("internvl3-38b"))),
+                         "b:1: videos[0]: the model 'internvl3-38b' has no module that reads video items; give the "
+                         "frames that your training takes of a clip as images of the sample",
+                         Error);
+}
+
 TEST_CASE("a rule of sampled clips is written and read as it is") {
     const Model m = model("qwen3-vl-8b");
     REQUIRE(m.video.sampled.has_value());
