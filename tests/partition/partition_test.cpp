@@ -283,6 +283,18 @@ TEST_CASE("balanced is cut by time alone where that fits, else so that every ran
     CHECK(setup.cut("balanced").notes.front().find("no cut was found that fits") != std::string::npos);
 }
 
+TEST_CASE("an encoder reads each group of a clip's frames as a sequence of its own") {
+    using namespace workloads;
+    const auto samples =
+        parse_batch("b", R"({"id":"a","text_tokens":9,"videos":[{"frames":81,"fps":16,"width":832,"height":480}]})",
+                    model("qwen2.5-vl-7b"));
+    const auto microbatches = pack(samples, model("qwen2.5-vl-7b"));
+    REQUIRE(microbatches.size() == 1);
+    const auto shape = shape_in(model("qwen2.5-vl-7b").modules[0], microbatches[0], 0, 1);
+    CHECK(shape.lengths == std::vector<std::int64_t>(5, 34 * 60));
+    CHECK(microbatches[0].tokens == 9 + 5 * 17 * 30);
+}
+
 TEST_CASE("three-phase has a chain of the backbone alone, and the encoder's items one by one") {
     auto setup = on_four_ranks();
     const auto cut = setup.cut("three-phase", 2);
