@@ -30,13 +30,15 @@ import figures  # noqa: E402
 
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ASKED = re.compile(r"\$ (pipeweaver (?:[^\n]*\\\n)*[^\n]*)\n")
-ELSEWHERE = re.compile(r"\b(torchrun|curl|sbatch|srun|mpirun|ray|serve|pip install|bench service)\b|pipeweaver\.(profile|selfcheck)")
+ELSEWHERE = re.compile(r"\b(torchrun|curl|sbatch|srun|mpirun|ray|serve|pip install|bench service)\b"
+                       r"|pipeweaver\.(profile|selfcheck)")
 COMMANDS = re.compile(r"(?:source|torchrun|pip|cd|export|env|python3?|pipeweaver|\./\S+)(?: |$)")
 HERE = re.compile(r"<<-?\s*'?(\w+)'?\n.*?^\1$", re.MULTILINE | re.DOTALL)
 MARKS = ("…", "...")
 GOES_ON = re.compile(r" {10}\S")  # a line of the row above
 ALIKE = 0.6  # of two lines, from 0 to 1: below it one is not the other of another day
 BESIDE = 0.03  # for a pair of lines that follow one another on both sides: among equals these are meant
+OTHER_ROW = 0.75  # of how alike the rest is, where rows begin with other words
 NEW = 2  # lines between two of the page's that are taken in
 SECONDS = 900  # that a block may take
 
@@ -58,14 +60,20 @@ def alike(one, other):
     if words.quick_ratio() < ALIKE:
         return begins
     numbers = difflib.SequenceMatcher(None, one.split(), other.split(), autojunk=False)
-    return max(begins, 0.7 * words.ratio() + 0.3 * numbers.ratio())
+    ratio = 0.7 * words.ratio() + 0.3 * numbers.ratio()
+    return max(begins, ratio) if begins or not is_heading(one, other) else OTHER_ROW * ratio
 
 
 def least_alike(one, other):
     """Of lines that begin with these words: the heading of a row, and the row's number, say what it is."""
     if one[0] != other[0] or not one[0].rstrip(":").isalpha():
         return 0.0
-    return ALIKE + (0.1 if one == other else 0.05)
+    return ALIKE + (0.2 if one == other else 0.15)
+
+
+def is_heading(one, other):
+    """Whether both lines begin with a word: they are rows of other things, as those are not the same."""
+    return all(line.split()[0].rstrip(":").isalpha() and not line[0].isspace() for line in (one, other))
 
 
 def matched(shown, printed):

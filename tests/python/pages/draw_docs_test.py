@@ -48,6 +48,14 @@ def test_a_row_is_taken_with_what_it_goes_on_with():
     shown = ["now       balanced, 2 chunks   5.1 s", "…"]
     assert draw_docs.renewed(shown, printed) == [*printed[:2], "…"]
     assert draw_docs.renewed(shown[:1], printed) == printed[:1]  # without a mark it shows some lines alone
+    other = ["now       best known today: a chain   4.9 s", "data      balanced, 2 chunks   4.8 s"]
+    assert draw_docs.renewed(shown[:1], other) == other[:1]  # the row of that name, not the one that reads like it
+
+
+def test_a_verdict_may_change():
+    fits = "fits: rank 0 is the fullest, 50.28 GiB of 71.39"
+    other = "does not fit: rank 1 is the fullest, 90.1 GiB of 71.39"
+    assert draw_docs.renewed([fits], [other, "layers of stages: 20|20"]) == [other]
 
 
 def test_a_whole_answer_is_what_is_printed():
