@@ -56,7 +56,9 @@ def widened(schema, value, key=""):
         for name, one in value.items():
             of[name] = widened(of.get(name, {}), one, name)
         schema["properties"] = of
-        schema["required"] = [name for name in (schema["required"] if known else value) if name in value]
+        required = schema.get("required") if known else list(value)
+        if required is not None:
+            schema["required"] = [name for name in required if name in value]
     return schema
 
 
