@@ -85,8 +85,8 @@ std::vector<std::string> training_lines(const Job& job, const Ladder& ladder) {
         lines.push_back(fmt::format("{} tokens, {}: {}", tokens_text(cost.tokens), rung.name,
                                     training_text(cost, job.setup->cluster)));
     };
-    add(ladder.now());
-    if (&ladder.best() != &ladder.now()) add(ladder.best());
+    if (ladder.has_now()) add(ladder.now());
+    if (!ladder.is_now(ladder.best())) add(ladder.best());
     return lines;
 }
 
@@ -99,11 +99,11 @@ const Rung& rung_called(const Ladder& ladder, std::string_view name) {
 }  // namespace
 
 std::string over_now_text(const Ladder& ladder, const Rung& rung) {
-    return are_comparable(ladder.now(), rung) ? times(ratio(ladder.now().step, rung.step)) : "-";
+    return ladder.is_over_now(rung) ? times(ratio(ladder.now().step, rung.step)) : "-";
 }
 
 std::string named_way(const Ladder& ladder, const Rung& rung) {
-    const bool is_best_known = &rung == &ladder.now() && !ladder.now_is_said;
+    const bool is_best_known = ladder.is_now(rung) && !ladder.now_is_said;
     return is_best_known ? "best known today: " + rung.way : rung.way;
 }
 
@@ -230,7 +230,7 @@ std::string training_of(const Job& job, const Ladder& ladder) {
 // The steps of the advised rung, numbered, and below them what is no step.
 std::string to_do(const Job& job, const Ladder& ladder) {
     const Rung& best = ladder.best();
-    if (&best == &ladder.now()) return wrapped("do", "now: " + keep_text(ladder));
+    if (ladder.is_now(best)) return wrapped("do", "now: " + keep_text(ladder));
     const auto steps = rung_steps(job, ladder, best);
     std::string text = steps.size() == 1 ? wrapped("do", fmt::format("{}: {}", best.name, steps.front()))
                                          : wrapped("do", best.name + ":");
@@ -259,6 +259,7 @@ std::string ladder_text(const Job& job, const Batch& batch, const Plan& plan) {
     for (const std::string& line : job.setup->model.assumed) text += wrapped("assumed", line);
     text += fmt::format("\n{:<9} {:<42} {:>9} {:>8} {:>9}  {}\n", "rung", "way", "step", "over now", "tok/s/GPU",
                         "fullest rank");
+    if (!ladder.has_now()) text += wrapped("now", ladder.why_none);
     for (const Rung& rung : ladder.rungs) text += row(ladder, rung.name, rung, gpus);
     for (const Rung& rung : ladder.beyond) text += row(ladder, "beyond", rung, gpus);
     const Rung& best = ladder.best();

@@ -20,7 +20,8 @@ namespace pipeweaver::emit {
 /// What all tokens of the job take as things are, and on the best rung: a phrase each; none: it was not asked.
 [[nodiscard]] std::vector<std::string> training_lines(const planner::Job& job, const planner::Ladder& ladder);
 
-/// How many times the rung's step is in that of what is run now: "1.306x"; "-" where one of them alone is padded.
+/// How many times the rung's step is in that of what is run now: "1.306x"; "-" where one of them alone is
+/// padded, or nothing runs now.
 [[nodiscard]] std::string over_now_text(const planner::Ladder& ladder, const planner::Rung& rung);
 
 /// The rung's way; of the first, where nobody says what is run, "best known today: " before it.

@@ -219,9 +219,9 @@ Writer opponent_json(const Plan& plan) {
         {"command", opponent->command.empty() ? Writer(nullptr) : Writer(opponent->command)}};
 }
 
-// Null where one of them alone is padded.
+// Null where one of them alone is padded, or nothing runs now.
 Writer over_now_json(const Ladder& ladder, const Rung& rung) {
-    return are_comparable(ladder.now(), rung) ? Writer(ratio(ladder.now().step, rung.step)) : Writer(nullptr);
+    return ladder.is_over_now(rung) ? Writer(ratio(ladder.now().step, rung.step)) : Writer(nullptr);
 }
 
 Writer rung_padding_json(const Padding& padding) {
@@ -246,7 +246,7 @@ Writer rung_json(const Job& job, const Ladder& ladder, const Rung& rung) {
                 {"steps", Writer::array()},
                 {"files", files_of_rung(job, ladder, rung)},
                 {"command", rung.command.empty() ? Writer(nullptr) : Writer(rung.command)}};
-    if (rung.why_nothing.empty() && &rung != &ladder.now()) json["steps"] = rung_steps(job, ladder, rung);
+    if (rung.why_nothing.empty() && !ladder.is_now(rung)) json["steps"] = rung_steps(job, ladder, rung);
     if (!rung.search.empty()) json["search"] = rung.search;
     if (!rung.why_nothing.empty()) json["why_nothing"] = rung.why_nothing;
     if (!rung.remark.empty()) json["remark"] = rung.remark;
@@ -273,6 +273,7 @@ Writer parameters_json(const workloads::Model& model) {
 void add_ladder(Writer& json, const Job& job, const Batch& batch, const Ladder& ladder) {
     json["ladder"] = Writer::array();
     json["beyond"] = Writer::array();
+    if (!ladder.why_none.empty()) json["why_none"] = ladder.why_none;
     if (ladder.rungs.empty()) return;
     for (const Rung& rung : ladder.rungs) json["ladder"].push_back(rung_json(job, ladder, rung));
     for (const Rung& rung : ladder.beyond) json["beyond"].push_back(rung_json(job, ladder, rung));

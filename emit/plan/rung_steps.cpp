@@ -48,7 +48,7 @@ std::string launch_step(const Rung& rung, const SortedFiles& files, bool is_data
 const Rung* in_own_layout(const Ladder& ladder, const Rung& rung) {
     const Rung* last = nullptr;
     for (const Rung& one : ladder.rungs)
-        if (&one != &ladder.now() && one.target == rung.target && one.why_nothing.empty() && !one.reshards) last = &one;
+        if (!ladder.is_now(one) && one.target == rung.target && one.why_nothing.empty() && !one.reshards) last = &one;
     return last;
 }
 
@@ -61,7 +61,7 @@ void add_checkpoint(std::vector<std::string>& steps, const Rung& rung, const emu
 std::vector<std::string> rung_steps(const Job& job, const Ladder& ladder, const Rung& rung) {
     const auto written = files_of_rung(job, ladder, rung);
     std::vector<std::string> steps;
-    if (!rung.launched || &rung == &ladder.now()) {
+    if (!rung.launched || ladder.is_now(rung)) {
         steps.push_back(with_files(rung.needs, written));
         add_checkpoint(steps, rung, job.setup->layout);
         return steps;

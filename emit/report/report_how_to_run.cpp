@@ -22,7 +22,8 @@ std::string command(std::string_view text) { return fmt::format("<pre class=\"co
 
 std::string named(const Ladder& ladder, const Rung& rung) {
     const auto step = fmt::format("{}: step {}", rung.name, human(rung.step));
-    if (&rung == &ladder.now()) return step + (ladder.now_is_said ? ", what runs now" : ", the best known today");
+    if (ladder.is_now(rung)) return step + (ladder.now_is_said ? ", what runs now" : ", the best known today");
+    if (!ladder.has_now()) return step;
     if (!are_comparable(rung, ladder.now())) return step + ", and one of it and now is padded";
     return fmt::format("{}, {} as fast as now", step, over_now_text(ladder, rung));
 }
@@ -30,7 +31,7 @@ std::string named(const Ladder& ladder, const Rung& rung) {
 std::string best_rung(const Job& job, const Ladder& ladder) {
     const Rung& best = ladder.best();
     return fmt::format("<p class=\"do\"><strong>{}</strong><br>{}.</p>\n", escape(named(ladder, best)),
-                       escape(&best == &ladder.now() ? keep_text(ladder) : what_to_do(job, ladder, best)));
+                       escape(ladder.is_now(best) ? keep_text(ladder) : what_to_do(job, ladder, best)));
 }
 
 std::string command_of_rung(const Ladder& ladder, const Rung& rung) {

@@ -40,6 +40,9 @@ std::string ladder_row(const Job& job, const Ladder& ladder, const Rung& rung, s
 std::string ladder(const Job& job, const Batch& batch, const Plan& plan) {
     const Ladder& of = plan.ladder;
     std::string rows;
+    if (!of.has_now())
+        rows += fmt::format("<tr>{}<td class=\"nothing\" colspan=\"6\">{}</td></tr>\n", cell("rung", "now"),
+                            escape(of.why_none));
     for (std::size_t i = 0; i < of.rungs.size(); ++i)
         rows += ladder_row(job, of, of.rungs[i], of.rungs[i].name, i == of.headline);
     for (const Rung& rung : of.beyond)

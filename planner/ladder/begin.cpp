@@ -2,6 +2,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emulator/memory.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
+#include "pipeweaver/workloads/built_model.hpp"
 #include "planner/job/sample.hpp"
 #include "planner/ladder/elsewhere.hpp"
 #include "planner/ladder/rungs.hpp"
@@ -120,9 +121,9 @@ Rung flags_rung(const Request& own, const Rung& before, std::vector<std::string>
                 const Time& time) {
     Opponents here = launched_here(choose_opponents(own.job, own.batch, execute, time), own.job);
     tune_best(here, own, left_out, execute, time);
-    std::string why_none;
+    WhyNone why_none;
     auto best = fastest_of("flags", here, own, execute, time, why_none);
-    if (!best) return nothing("flags", before, std::move(why_none));
+    if (!best) return nothing("flags", before, std::move(why_none.text));
     Rung rung = std::move(best->rung);
     const bool is_whole = best->is_whole && !lacks(left_out, doing::tuned_cuts);
     if (rung.step >= before.step)
@@ -130,6 +131,62 @@ Rung flags_rung(const Request& own, const Rung& before, std::vector<std::string>
     rung.needs = needs_of_flags(own.job, best->way);
     rung.files = before.files;
     return rung;
+}
+
+// Whether what the target launches is all that the job's plan can be.
+bool is_launched_only(const Job& job) { return !searches_order(job) && !job.fixed && job.partition.empty(); }
+
+// The place of the packing that most plans have, unless another is said to be run.
+std::size_t place_elsewhere(const std::vector<Request>& packings, const NowWanted& wanted) {
+    if (wanted.packing) return place_of_now(packings, wanted);
+    const auto even = std::find_if(packings.begin(), packings.end(),
+                                   [](const Request& one) { return one.job.packing == workloads::Packing::balanced; });
+    return even == packings.end() ? 0 : static_cast<std::size_t>(even - packings.begin());
+}
+
+std::string sentence_of(const WhyNone& why, const Job& job) {
+    if (why.of.empty()) return why.text;
+    const bool of_memory =
+        std::any_of(why.of.begin(), why.of.end(), [](const auto& one) { return one.short_by > Bytes{}; });
+    return fmt::format("nothing that {} launches {} in {}; nearest is {}", target(job.target).option,
+                       of_memory ? "fits" : "runs", name_of(job.setup->layout), why.text);
+}
+
+// Each of what was refused may stand beside rows of another layout.
+void say_why_none(LadderStart& start, WhyNone why, const Job& job) {
+    start.why_none = sentence_of(why, job);
+    for (NotApplicable& one : why.of) one.partition = fmt::format("{}: {}", name_of(job.setup->layout), one.partition);
+    start.opponents.not_applicable = std::move(why.of);
+}
+
+// What of encoders may be otherwise elsewhere.
+std::string priced_so(const workloads::Model& model) {
+    const std::string built = model.built && !model.built->source.empty() ? workloads::how_built(model) : "";
+    return built.empty() ? "" : fmt::format("; priced with {} (--encoders names another launcher)", built);
+}
+
+// Where nothing that the target launches fits in the user's own layout: what it launches in another.
+void move_elsewhere(LadderStart& start, const std::vector<Request>& packings, const NowWanted& wanted,
+                    const Executor& execute, const Time& time) {
+    Request request = packings[place_elsewhere(packings, wanted)];
+    Opponents all;
+    if (request.job.layout_choice)
+        all = launched_here(choose_opponents(request.job, request.batch, execute, time), request.job);
+    request.job.layout_choice.reset();  // it was chosen for searched orders
+    Elsewhere other = launched_elsewhere(request.job, request.batch, wanted.cp, execute, time);
+    start.layouts = other.layouts;
+    if (!other.is_whole) start.left_out.emplace_back(doing::other_layouts);
+    std::move(other.ways.begin(), other.ways.end(), std::back_inserter(all.ways));
+    WhyNone none_there;
+    auto best = fastest_of("layout", all, request, execute, time, none_there);
+    if (!best)
+        fail(ErrorKind::limit, "{}; {}{}", start.why_none,
+             other.is_whole ? fmt::format("nor does it in the best of {} other layouts of the same GPUs", other.layouts)
+                            : std::string("there was no time for other layouts, leave --budget out"),
+             priced_so(request.job.setup->model));
+    start.request = moved_to(best->way, request);
+    start.layout = std::move(best->rung);
+    start.opponents.ways = {std::move(best->way)};
 }
 
 bool is_shared_by_cost(const Job& job) {
@@ -190,6 +247,20 @@ std::string remark_of(const NowWanted& wanted, const NowWanted& said, const Job&
         name_of(*said.recompute));
 }
 
+void require_recompute(const NowWanted& said, const Way& way) {
+    if (said.recompute && way.recompute != said.recompute)
+        fail(ErrorKind::limit, "--now: with recompute {} the step does not fit; it runs with {}",
+             name_of(*said.recompute), name_of(*way.recompute));
+}
+
+Rung as_now(Rung rung, const Job& job, std::string remark) {
+    rung.needs = "nothing: what is run today";
+    if (job.packing != workloads::Packing::given)
+        rung.way += fmt::format(", packed {}", workloads::name_of(job.packing));
+    rung.remark = std::move(remark);
+    return rung;
+}
+
 }  // namespace
 
 LadderStart begin_ladder(std::vector<Request> packings, const std::vector<Request>& own, const NowWanted& wanted,
@@ -205,24 +276,24 @@ LadderStart begin_ladder(std::vector<Request> packings, const std::vector<Reques
     const Opponents chosen =
         is_said(said) ? ways_said(given, said) : choose_opponents(given.job, given.batch, execute, time);
     const Opponents here = is_said(wanted) ? chosen : launched_here(chosen, given.job);
-    auto now = fastest_of("now", here, given, execute, time, start.why_none);
+    WhyNone why_none;
+    auto now = fastest_of("now", here, given, execute, time, why_none);
     const auto take = [&](std::size_t p) { start.request = std::move(packings[p]); };
-    if (!now && is_said(wanted)) fail(ErrorKind::limit, "--now: {}", start.why_none);
+    if (!now && is_said(wanted)) fail(ErrorKind::limit, "--now: {}", why_none.text);
+    if (!now) say_why_none(start, std::move(why_none), given.job);
     start.now_is_said = is_said(wanted) || wanted.packing;
+    if (!now && is_launched_only(given.job)) {
+        move_elsewhere(start, packings, wanted, told(on_threads, on, doing::other_layouts), time);
+        return start;
+    }
     if (!now) {
         take(packed_now);
         start.opponents =
             own.empty() ? chosen : choose_opponents(start.request.job, start.request.batch, execute, time);
         return start;
     }
-    if (said.recompute && now->way.recompute != said.recompute)
-        fail(ErrorKind::limit, "--now: with recompute {} the step does not fit; it runs with {}",
-             name_of(*said.recompute), name_of(*now->way.recompute));
-    now->rung.needs = "nothing: what is run today";
-    if (given.job.packing != workloads::Packing::given)
-        now->rung.way += fmt::format(", packed {}", workloads::name_of(given.job.packing));
-    now->rung.remark = remark_of(wanted, said, given.job);
-    start.now = now->rung;
+    require_recompute(said, now->way);
+    start.now = now->rung = as_now(std::move(now->rung), given.job, remark_of(wanted, said, given.job));
     Data data(from, given.job.packing, *now, execute);
     const auto better = data.run();
     start.data = better ? data.take() : nothing("data", *start.now, why_no_data(wanted));

@@ -1,6 +1,7 @@
 // What each rung of a plan's ladder takes, from what is run today to the searched schedule.
 #include "pipeweaver/emulator/memory.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
+#include "pipeweaver/planner/launched_way.hpp"
 #include "planner/ladder/rungs.hpp"
 #include "planner/ladder/worth.hpp"
 
@@ -22,6 +23,7 @@ public:
     Ladder run() {
         if (!start_.now) {
             ladder_.why_none = start_.why_none;
+            if (start_.layout) add_only_layout();
             return std::move(ladder_);
         }
         ladder_.now_is_said = start_.now_is_said;
@@ -68,6 +70,16 @@ private:
             return;
         }
         ladder_.rungs.push_back(nothing(name, last(), std::move(why_nothing)));
+    }
+
+    // Where nothing that is launched fits in the user's own layout.
+    void add_only_layout() {
+        ladder_.rungs = {*start_.layout};
+        Rung& rung = ladder_.rungs.front();
+        take_layout(rung, *rung.launched);
+        rung.files = {"assignment.json"};
+        ladder_.left_out = start_.left_out;
+        add_schedule();
     }
 
     // Whether there was time for every schedule that the target's flags say in the plan's layout.

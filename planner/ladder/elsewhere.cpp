@@ -55,4 +55,17 @@ Elsewhere launched_elsewhere(const Job& job, const Batch& batch, const std::opti
     return found;
 }
 
+Request moved_to(const Way& way, const Request& request) {
+    Request moved = request;
+    if (way.setup == request.job.setup) return moved;
+    Job& job = moved.job;
+    if (job.words) job.words = words_in(*way.setup, request.job, request.batch);
+    job.setup = way.setup;
+    job.layout_choice.reset();
+    job.sample = {};
+    moved.batch = request.job.in_layout(request.batch, way.setup->layout);
+    moved.batch.drawn_microbatches = 0;  // the batch was drawn for the replicas of another layout
+    return moved;
+}
+
 }  // namespace pipeweaver::planner

@@ -25,4 +25,7 @@ struct Elsewhere {
 [[nodiscard]] Elsewhere launched_elsewhere(const Job& job, const Batch& batch, const std::optional<std::int64_t>& cp,
                                            const Executor& execute, const Time& time);
 
+/// The request in the layout of a way that was found so: its batch is what partitions of it are cut on.
+[[nodiscard]] Request moved_to(const Way& way, const Request& request);
+
 }  // namespace pipeweaver::planner

@@ -13,6 +13,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
+#include <utility>
 
 namespace pipeweaver::planner {
 
@@ -86,22 +88,31 @@ Rung rung_of(std::string name, const Request& of, const OpponentWay& way, Oppone
     return rung;
 }
 
-std::string why_not_of(const std::vector<NotApplicable>& all) {
-    std::string text;
-    for (const NotApplicable& one : all)
-        text += fmt::format("{}{} {}: {}", text.empty() ? "" : "; ", one.partition, one.policy, one.why);
-    return text;
+// Of those that are launched the one that is least short; where that is not known of any, the first.
+const NotApplicable& nearest_of(const std::vector<NotApplicable>& all) {
+    const auto farther = [](const NotApplicable& one) {
+        return std::tuple(!one.launched, one.short_by == Bytes{}, one.short_by);
+    };
+    return *std::min_element(all.begin(), all.end(),
+                             [&](const NotApplicable& a, const NotApplicable& b) { return farther(a) < farther(b); });
+}
+
+WhyNone why_not_of(std::vector<NotApplicable> all) {
+    const NotApplicable& one = nearest_of(all);
+    const auto chunks = one.chunks_per_rank > 1 ? fmt::format(", {} chunks", one.chunks_per_rank) : std::string();
+    std::string text = fmt::format("{} {}{}: {}", one.partition, one.policy, chunks, one.why);
+    return {std::move(text), std::move(all)};
 }
 
 // The ways of a job that its target launches, of which there are none.
-std::string why_none_of(const Job& job, const Opponents& ways) {
+WhyNone why_none_of(const Job& job, const Opponents& ways) {
     const Target& runs = target(job.target);
     const int zero = job.setup->recipe.zero;
     if (zero > runs.launch.most_zero)
-        return fmt::format("--zero, --recipe: the job has ZeRO {}, but {} launches ZeRO 0 to {} alone", zero,
-                           runs.option, runs.launch.most_zero);
+        return {fmt::format("--zero, --recipe: the job has ZeRO {}, but {} launches ZeRO 0 to {} alone", zero,
+                            runs.option, runs.launch.most_zero)};
     if (!ways.not_applicable.empty()) return why_not_of(ways.not_applicable);
-    return fmt::format("{} launches nothing in {}", runs.option, name_of(job.setup->layout));
+    return {fmt::format("{} launches nothing in {}", runs.option, name_of(job.setup->layout))};
 }
 
 search::Standing standing_of(const Rung& rung) {
@@ -155,7 +166,7 @@ Rung nothing(std::string name, const Rung& before, std::string why) {
 }
 
 std::optional<Fitting> fastest_of(const std::string& name, const Opponents& ways, const Request& request,
-                                  const Executor& execute, const Time& time, std::string& why_none) {
+                                  const Executor& execute, const Time& time, WhyNone& why_none) {
     std::optional<Fitting> best;
     if (ways.ways.empty()) {
         why_none = why_none_of(request.job, ways);
@@ -170,7 +181,8 @@ std::optional<Fitting> fastest_of(const std::string& name, const Opponents& ways
         if (tried && (!best || standing_of(tried->rung) < standing_of(best->rung))) best = std::move(tried);
     }
     if (best) best->is_whole = !lacks_time(rows.not_applicable);
-    if (!best) why_none = rows.all.empty() ? why_not_of(rows.not_applicable) : "no recomputation fits all replicas";
+    if (!best)
+        why_none = rows.all.empty() ? why_not_of(rows.not_applicable) : WhyNone{"no recomputation fits all replicas"};
     return best;
 }
 

@@ -31,9 +31,15 @@ std::optional<Padding> padding_of(const std::vector<partition::Padded>& replicas
 std::optional<Fitting> fitting(const std::string& name, const Request& of, OpponentWay way, const Executor& execute,
                                bool exactly = false);
 
+// Why none of some ways runs.
+struct WhyNone {
+    std::string text;                 // of the one that comes nearest, where it is of each
+    std::vector<NotApplicable> of{};  // each of them; none: it is of all
+};
+
 // The fastest of the ways, of equal ones the least full. None, and why, where none fits.
 std::optional<Fitting> fastest_of(const std::string& name, const Opponents& ways, const Request& request,
-                                  const Executor& execute, const Time& time, std::string& why_none);
+                                  const Executor& execute, const Time& time, WhyNone& why_none);
 
 // A rung that is no faster than the one before it: the same step.
 Rung nothing(std::string name, const Rung& before, std::string why);

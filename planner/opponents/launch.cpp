@@ -31,9 +31,7 @@ Opponents launched_here(const Opponents& all, const Job& job) {
     return some;
 }
 
-std::string command_of(const OpponentWay& way, const Job& job, const Batch& batch) {
-    if (!job.words) return {};
-    const Setup& setup = *way.setup;
+OptionValues words_in(const Setup& setup, const Job& job, const Batch& batch) {
     const Layout& layout = setup.layout;
     OptionValues values = *job.words;
     const bool says_bucket = values.find("bucket") != nullptr;
@@ -57,6 +55,12 @@ std::string command_of(const OpponentWay& way, const Job& job, const Batch& batc
     values.set("zero", std::to_string(setup.recipe.zero));
     if (says_bucket || job.setup->recipe.bucket > Bytes{})
         values.set("bucket", fmt::format("{}B", setup.recipe.bucket.count));
+    return values;
+}
+
+std::string command_of(const OpponentWay& way, const Job& job, const Batch& batch) {
+    if (!job.words) return {};
+    OptionValues values = words_in(*way.setup, job, batch);
     if (way.layers.empty())
         values.set("partition", way.partition.name);
     else

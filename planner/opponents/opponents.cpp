@@ -141,6 +141,7 @@ private:
     void try_first_batch() {
         const auto cuts = same_cuts(result_.ways);
         std::vector<std::string> refused(result_.ways.size());
+        std::vector<Bytes> short_by(result_.ways.size());
         run_jobs(execute_, cuts.size(), [&](std::size_t c) {
             std::string why_not;
             std::optional<BuiltWay> steps;
@@ -152,6 +153,7 @@ private:
                 OpponentWay& way = result_.ways[w];
                 const WayResult ran = steps ? steps->run(way.policy, {}) : WayResult{.why_not = why_not};
                 refused[w] = ran.why_not;
+                short_by[w] = ran.short_by;
                 if (ran.runs()) way.recompute = ran.recompute;
                 way.step = ran.step;
                 way.batches = 1;
@@ -163,7 +165,8 @@ private:
             if (refused[w].empty())
                 running.push_back(std::move(way));
             else
-                result_.not_applicable.push_back({way.name, way.partition.chunks_per_rank, way.policy, refused[w]});
+                result_.not_applicable.push_back({way.name, way.partition.chunks_per_rank, way.policy, refused[w],
+                                                  short_by[w], launches(target(job_.target), way)});
         }
         result_.ways = std::move(running);
         sort();
@@ -290,7 +293,8 @@ Baselines run_opponents(const Opponents& opponents, const Job& job, const Batch&
     for (std::size_t w = 0; w < ways.size(); ++w) {
         OpponentWay way = ways[w];
         if (!ran[w].runs()) {
-            result.not_applicable.push_back({way.name, way.partition.chunks_per_rank, way.policy, ran[w].why_not});
+            result.not_applicable.push_back({way.name, way.partition.chunks_per_rank, way.policy, ran[w].why_not,
+                                             ran[w].short_by, launches(target(job.target), way)});
             continue;
         }
         Baseline baseline{way.name, way.partition.chunks_per_rank, way.policy};

@@ -88,11 +88,13 @@ std::optional<ReplicaRun> StepUnderPolicy::uniform(std::size_t setting) {
     search::PolicyResult result{Schedule{order_.ranks, modes}, {}, {}};
     const Replay replay = replayer_.replay(*result.schedule);
     if (replay.outcome != Outcome::completed) result = {{}, {}, why_it_fails(step_.problem, replay)};
+    if (replay.outcome == Outcome::out_of_memory) result.short_by = replay.short_by;
     return taken(std::move(result));
 }
 
 std::optional<ReplicaRun> StepUnderPolicy::taken(search::PolicyResult result) {
     why_not_ = std::move(result.why_not);
+    short_by_ = result.short_by;
     if (!result.schedule) return std::nullopt;
     PortReplay on_ports = replay_on_ports(step_, *result.schedule);
     auto& peak = on_ports.replay.peak;

@@ -29,6 +29,10 @@ public:
     /// Why the policy does not apply, or the setting that was run last does not fit; empty: it runs.
     const std::string& why_not() const { return why_not_; }
 
+    /// What the setting that was run last is short of, at the task that it came to a stop at; 0: it runs, or what keeps
+    /// it from running is not memory.
+    Bytes short_by() const { return short_by_; }
+
     /// Whether the policy has a fixed order, which every rank can run with a setting of its own.
     bool has_order() const { return has_order_; }
 
@@ -52,6 +56,7 @@ private:
     bool has_order_;
     search::PolicyOrder order_;
     std::string why_not_;
+    Bytes short_by_{};
 };
 
 }  // namespace pipeweaver::planner

@@ -82,9 +82,9 @@ public:
     }
 
     WayResult fastest() const {
-        std::string why_not;
-        const auto best = fastest_setting(why_not);
-        return best ? under(*best) : WayResult{.why_not = std::move(why_not)};
+        WayResult refused;
+        const auto best = fastest_setting(refused);
+        return best ? under(*best) : refused;
     }
 
 private:
@@ -123,11 +123,13 @@ private:
         return worth;
     }
 
-    std::optional<StepRecompute> fastest_setting(std::string& why_not) const {
+    std::optional<StepRecompute> fastest_setting(WayResult& none) const {
+        std::string& why_not = none.why_not;
         const auto settings = worth_running(why_not);
         if (!why_not.empty()) return std::nullopt;
         std::vector<std::vector<Fitted>> fitted(replicas_, std::vector<Fitted>(settings.size()));
         std::vector<std::string> refused(replicas_);
+        std::vector<Bytes> short_by(replicas_);
         why_not = for_each([&](std::size_t r, const Lent& lent) {
             bool fits = false;
             for (std::size_t s = 0; s < settings.size(); ++s) {
@@ -135,9 +137,12 @@ private:
                 if (run) fitted[r][s] = {run->step(), lent.runs.fullness(*run)};
                 fits = fits || run;
             }
-            if (!fits) refused[r] = lent.runs.why_not();
+            if (fits) return;
+            refused[r] = lent.runs.why_not();
+            short_by[r] = lent.runs.short_by();
         });
         why_not = first_of(refused);
+        none.short_by = *std::max_element(short_by.begin(), short_by.end());
         if (!why_not.empty()) return std::nullopt;
         std::vector<Fitted>& all = fitted.front();
         for (std::size_t r = 1; r < replicas_; ++r)
@@ -276,7 +281,9 @@ WayResult BuiltWay::run(std::string_view policy, const std::optional<StepRecompu
                         const HowRun& how) const {
     std::vector<const Step*> steps;
     for (const Step& one : known_) steps.push_back(&one);
-    return run_known(steps, policy, runs_.settings, *runs_.target, runs_.by_rank, recompute, how);
+    WayResult result = run_known(steps, policy, runs_.settings, *runs_.target, runs_.by_rank, recompute, how);
+    if (!result.runs() && known_.back().shortage) result.short_by = known_.back().shortage->short_by();
+    return result;
 }
 
 WayResult run_way(const Way& way, const std::vector<Microbatches>& replicas, const Target& target, bool exactly,

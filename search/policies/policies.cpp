@@ -49,6 +49,8 @@ PolicyResult run_in_order(const schedule::Replayer& replayer, const PolicyOrder&
                           std::vector<std::uint32_t> mode) {
     schedule::Schedule schedule{order.ranks, std::move(mode)};
     auto replay = replayer.replay(schedule);
+    if (replay.outcome == schedule::Outcome::out_of_memory)
+        return {{}, {}, why_it_failed(replayer, replay), replay.short_by};
     if (replay.outcome != schedule::Outcome::completed) return {{}, {}, why_it_failed(replayer, replay)};
     return {std::move(schedule), std::move(replay), {}};
 }

@@ -46,6 +46,20 @@ TEST_CASE("what all tokens take is said as things are, and on the best rung wher
     CHECK(emit::training_lines(job, ladder) == std::vector{lines[0]});
 }
 
+TEST_CASE("where nothing runs now there is no factor over it, and no rung is what runs now") {
+    Job job = testing::small_request().job;
+    job.training_tokens = 1'000'000'000'000;
+    Ladder ladder;
+    ladder.rungs = {rung("layout", std::chrono::milliseconds(1000))};
+    CHECK(emit::over_now_text(ladder, ladder.best()) == "1.000x");
+    ladder.why_none = "nothing fits";
+    CHECK(emit::over_now_text(ladder, ladder.best()) == "-");
+    CHECK_FALSE(emit::named_way(ladder, ladder.best()).starts_with("best known today"));
+    const auto lines = emit::training_lines(job, ladder);
+    REQUIRE(lines.size() == 1);
+    CHECK(lines[0].find(" tokens, layout: ") != std::string::npos);
+}
+
 TEST_CASE("a model's first line has the parameters of each module") {
     workloads::Model model = testing::small_request().job.setup->model;
     const auto text = emit::parameters_text(model);

@@ -233,9 +233,63 @@ TEST_CASE("where a target launches nothing of the job the reason is the job's ow
         setup.layout = {.tp = 2, .pp = 1, .dp = 4};
         setup.headroom.parts_per_million = 999'999;
     });
+    CHECK_THROWS_WITH_AS(static_cast<void>(begin_ladder({flat}, {}, {}, in_order, {})),
+                         doctest::Contains("--tp auto --pp auto --dp auto"), Error);
+    flat.job.target = "free";  // searches an order
     const auto start = begin_ladder({flat}, {}, {}, in_order, {});
-    CHECK(start.why_none.starts_with("no-pipeline tp 2 1f1b: "));
-    CHECK(start.why_none.find("tp 1") == std::string::npos);
+    CHECK(start.why_none.starts_with(
+        "nothing that torch-actions launches fits in tp 2 x pp 1 x dp 4; nearest is no-pipeline tp 2 1f1b: "));
+    CHECK(start.why_none.find("tp 1 ") == std::string::npos);
+    CHECK_FALSE(start.layout);
+}
+
+TEST_CASE("where nothing that flags launch fits in the user's layout, the ladder is what they launch in another") {
+    auto all = packings(1, "megatron");
+    for (Request& one : all)
+        testing::change_setup(one, [](emulator::Setup& setup) { setup.layout = {.tp = 1, .pp = 1, .dp = 8}; });
+    EmulationRequest same;
+    same.job = all.front().job;
+    same.job.partition = "megatron";
+    same.job.sharing = partition::Sharing::in_turn;
+    same.batch = all.front().batch;
+    same.recompute = {.everywhere = emulator::Recompute::full};  // holds least
+    Bytes least{};
+    for (const auto& replica : emulate(same, in_order).replicas)
+        for (const auto& rank : replica.memory) least = std::max(least, rank.peak);
+    const double device =
+        static_cast<double>(emulator::capacity_of(*same.job.setup).count) / (1 - same.job.setup->headroom.fraction());
+    for (Request& one : all)
+        testing::change_setup(one, [&](emulator::Setup& setup) {
+            const double kept = 1e6 * (1 - 0.9 * static_cast<double>(least.count) / device);
+            setup.headroom.parts_per_million = static_cast<decltype(setup.headroom.parts_per_million)>(kept);
+        });
+
+    const auto start = begin_ladder(all, {}, {}, in_order, {});
+    CHECK_FALSE(start.now);
+    REQUIRE(start.layout);
+    CHECK(start.request.job.setup->layout.tp * start.request.job.setup->layout.pp > 1);
+    const std::string none = "nothing that megatron launches fits in tp 1 x pp 1 x dp 8; nearest is no-pipeline tp 1 ";
+    CHECK(start.why_none.starts_with(none));
+    const Plan plan = planned_on(start);
+    CHECK_FALSE(plan.is_searched);
+    CHECK(plan.step == start.layout->step);
+    const Rung& best = plan.ladder.best();
+    CHECK(best.name == "layout");
+    CHECK(best.reshards);
+    CHECK(best.peak <= best.usable);
+    CHECK(plan.ladder.launched() == &best);
+    CHECK(plan.ladder.rungs.back().why_nothing.starts_with("not asked for: --also torch-actions"));
+
+    const Job& job = start.request.job;
+    CHECK(emit::rung_steps(job, plan.ladder, best).back() == "reshard the checkpoint to " + name_of(job.setup->layout));
+    const auto text = emit::plan_text(job, start.request.batch, plan, false);
+    CHECK(text.find("\nnow       nothing that megatron launches fits in ") != std::string::npos);
+    CHECK(text.find("\ndo        layout:") != std::string::npos);
+    const auto json = emit::plan_json(job, start.request.batch, plan);
+    CHECK(json.at("why_none") == start.why_none);
+    CHECK(json.at("ladder").at(0).at("over_now").is_null());
+    CHECK(json.at("headline").at("over_now").is_null());
+    CHECK(json.at("not_applicable").at(0).at("partition").get<std::string>().starts_with("tp 1 x pp 1 x dp 8: "));
 }
 
 TEST_CASE("what is said to be run and cannot be is an error that says why") {

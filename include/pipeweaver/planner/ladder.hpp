@@ -52,13 +52,17 @@ struct LadderStart {
     Opponents opponents{};                ///< chosen for `request`, and what is launched in other layouts
     std::size_t layouts = 0;              ///< that fit; none: there was no time to compare them
     std::vector<std::string> left_out{};  ///< for lack of time
-    std::string why_none{};               ///< not empty: there are no rungs
+    std::string why_none{};               ///< not empty: nothing that the target launches runs the batch as it is
+    /// Then, of a target for which no order is searched: the fastest that it launches in another layout of the same
+    /// GPUs, which is the request's.
+    std::optional<Rung> layout{};
 };
 
 /// Finds what is run now and how its samples are packed best. `packings`: the same samples, as they come and in the
 /// other ways that are allowed; `own`: the same in the user's own layout, which now, data and flags are of, or none
 /// where it is the same. What is said to be run is among the opponents. Throws Error{input} where what is said does
-/// not apply, Error{limit} where it does not fit.
+/// not apply, Error{limit} where it does not fit, or where no order is searched for the job's target and nothing that
+/// it launches fits in any layout.
 [[nodiscard]] LadderStart begin_ladder(std::vector<Request> packings, const std::vector<Request>& own,
                                        const NowWanted& wanted, const Executor& execute, const Time& time,
                                        const OnDoing& on = {});

@@ -76,6 +76,9 @@ struct OpponentResult : WayResult {
 /// What the row is of, with the recomputation that it was judged with on the most loaded replicas.
 [[nodiscard]] OpponentWay way_of(const Baseline& row, const Opponents& all);
 
+/// The job's options, asking for the batch in the setup's layout and ZeRO stage. Pre: the job has words.
+[[nodiscard]] OptionValues words_in(const emulator::Setup& setup, const Job& job, const Batch& batch);
+
 /// The `pipeweaver emulate` command that prints the way's step; empty where there is none: the batch was not named by
 /// options. Pre: it has a recomputation.
 [[nodiscard]] std::string command_of(const OpponentWay& way, const Job& job, const Batch& batch);

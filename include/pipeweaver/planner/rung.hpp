@@ -58,11 +58,12 @@ struct Rung {
 }
 
 struct Ladder {
-    std::vector<Rung> rungs{};            ///< in their order; none: nothing that the target launches runs the batch
+    /// In their order. None, or only from `layout` on: nothing that the target launches runs the batch as it is.
+    std::vector<Rung> rungs{};
     std::vector<Rung> beyond{};           ///< what the target does not launch, where it is faster than all rungs
     bool now_is_said = false;             ///< by --now; else the first rung is the best that is known today
     std::size_t headline = 0;             ///< the rung that is advised: the last that is worth its change (worth.hpp)
-    std::string why_none{};               ///< why there are no rungs
+    std::string why_none{};               ///< not empty: why there is no rung for what is run now
     std::vector<std::string> left_out{};  ///< for lack of time: other layouts, tuned cuts
     bool interrupted = false;             ///< whoever asked for the plan ended it early
 
@@ -73,7 +74,13 @@ struct Ladder {
     /// where there is none.
     const Rung* compared() const;
 
-    const Rung& now() const { return rungs.front(); }
+    const Rung& now() const { return rungs.front(); }  ///< Pre: has_now()
+    bool has_now() const { return why_none.empty(); }  ///< whether the first rung is what is run now
+    bool is_now(const Rung& rung) const { return has_now() && &rung == &rungs.front(); }
+
+    /// Whether the rung's step can be held against that of what is run now.
+    bool is_over_now(const Rung& rung) const { return has_now() && are_comparable(now(), rung); }
+
     const Rung& best() const { return rungs[headline]; }  ///< the advised one
 };
 

@@ -45,6 +45,7 @@ struct WayResult {
     StepRecompute recompute{};
     Duration makespan{}, step{};         ///< of the slowest replica; a step ends with the optimizer
     std::vector<ReplicaRun> replicas{};  ///< in their order
+    Bytes short_by{};                    ///< where it does not fit: what it is short of, at least; 0: not known
 
     bool runs() const { return why_not.empty(); }
 };

@@ -16,6 +16,7 @@ struct PolicyResult {
     std::optional<schedule::Schedule> schedule;
     schedule::Replay replay;  ///< of `schedule`, completed; empty otherwise
     std::string why_not;      ///< empty with a schedule
+    Bytes short_by{};         ///< of a fixed order that does not fit: at the task that it comes to a stop at
 };
 
 struct Policy {

@@ -248,3 +248,29 @@ def test_a_known_model_that_begins_the_name_is_meant(pipeweaver):
     status, line = pipeweaver.fails("emulate", "--model", "qwen2.5-vl-7b-instruct", "--cluster", "h100-sxm:8",
                                     "--dataset", "vlm-mix")
     assert status == 2 and line.endswith("did you mean 'qwen2.5-vl-7b'?")
+
+
+SMALL = ("plan", "--model", "qwen2.5-vl-7b", "--dataset", "vlm-mix", "--microbatches", "2", "--target", "megatron",
+         "--tp", "1", "--pp", "1")
+
+
+def test_where_nothing_fits_in_the_layout_another_is_advised(pipeweaver, tmp_path):
+    folder = tmp_path / "plan"
+    said = pipeweaver(*SMALL, "--cluster", "h100-sxm:8", "--out", folder)
+    assert "no ladder" not in said
+    assert "now       nothing that megatron launches fits in tp 1 x pp 1 x dp 8; nearest is no-pipeline tp 1" in said
+    plan = json.loads((folder / "plan.json").read_text())
+    layout = rungs_of(plan)["layout"]
+    assert plan["headline"]["rung"] == "layout" and plan["headline"]["over_now"] is None
+    assert layout["over_now"] is None and not plan["is_searched"] and plan["step_ns"] == layout["step_ns"]
+    assert any(step.startswith("reshard the checkpoint to ") for step in layout["steps"])
+    assert (folder / "megatron/megatron.sh").exists() and (folder / "launch.json").exists()
+    assert plan["why_none"].startswith("nothing that megatron launches fits in ") and plan["not_applicable"]
+    again = json.loads(pipeweaver(*shlex.split(layout["command"])[1:], "--json"))
+    assert again["step_ns"] == layout["step_ns"]
+
+
+def test_where_nothing_fits_in_any_layout_there_is_no_plan(pipeweaver, tmp_path):
+    status, line = pipeweaver.fails(*SMALL, "--cluster", "h100-sxm:1", "--out", tmp_path / "plan")
+    assert status == 4 and "no layout fits the memory" in line and "comes closest: rank 0 is " in line
+    assert not (tmp_path / "plan").exists()
