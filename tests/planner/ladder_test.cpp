@@ -253,6 +253,7 @@ TEST_CASE("where nothing that flags launch fits in the user's layout, the ladder
     same.job.sharing = partition::Sharing::in_turn;
     same.batch = all.front().batch;
     same.recompute = {.everywhere = emulator::Recompute::full};  // holds least
+    same.any_memory = true;
     Bytes least{};
     for (const auto& replica : emulate(same, in_order).replicas)
         for (const auto& rank : replica.memory) least = std::max(least, rank.peak);
