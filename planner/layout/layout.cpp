@@ -4,6 +4,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/planner/tuning.hpp"
+#include "pipeweaver/workloads/built_model.hpp"
 #include "planner/layout/layout_candidates.hpp"
 #include "planner/layout/layout_trial.hpp"
 
@@ -295,16 +296,29 @@ std::string asked_of(const LayoutRequest& request) {
     return fmt::format("{} on {} GPUs", text, request.setup->cluster.gpus);
 }
 
+// "; with --encoders split, as other launchers can, tp 4 x pp 4 x dp 1 fits on these GPUs"; nothing where no framework
+// builds the encoders in another way.
+std::string split_would_fit(const LayoutRequest& request, const Executor& execute) {
+    const auto& built = request.setup->model.built;
+    if (!built || built->source.empty()) return {};
+    emulator::Setup split = with_layout(*request.setup, {});
+    workloads::build_as(split.model, {});
+    split.model.built.reset();
+    LayoutRequest other = request;
+    other.setup = &split;
+    return "; with --encoders split, as other launchers can, " + what_would_fit(other, execute);
+}
+
 [[noreturn]] void fail_without(Choosing& choosing, const LayoutRequest& request, const LayoutChoice& choice,
                                const Executor& execute) {
     const auto asked = asked_of(request);
     if (!choosing.any()) fail(ErrorKind::input, "{}: the numbers given do not divide the GPUs", asked);
     if (const Considered* near = choosing.closest())
         fail(ErrorKind::limit,
-             "{}: no layout fits the memory; {} comes closest: rank {} is {} short of the {} usable of a {}{}; {}",
+             "{}: no layout fits the memory; {} comes closest: rank {} is {} short of the {} usable of a {}{}; {}{}",
              asked, emulator::name_of(near->is.as.layout), index(near->trial.shortage->rank),
              human(near->trial.shortage->short_by()), human(capacity_of(*request.setup)), request.setup->cluster.device,
-             kept_free(request.setup->headroom), what_would_fit(request, execute));
+             kept_free(request.setup->headroom), what_would_fit(request, execute), split_would_fit(request, execute));
     fail(ErrorKind::input, "{}: no layout is possible: {}", asked, text(choice));
 }
 

@@ -273,4 +273,5 @@ def test_where_nothing_fits_in_the_layout_another_is_advised(pipeweaver, tmp_pat
 def test_where_nothing_fits_in_any_layout_there_is_no_plan(pipeweaver, tmp_path):
     status, line = pipeweaver.fails(*SMALL, "--cluster", "h100-sxm:1", "--out", tmp_path / "plan")
     assert status == 4 and "no layout fits the memory" in line and "comes closest: rank 0 is " in line
+    assert "; with --encoders split, as other launchers can, " in line
     assert not (tmp_path / "plan").exists()
