@@ -22,6 +22,9 @@ constexpr std::string_view loss = "the loss is computed in another way than coun
 constexpr std::string_view states = "another precision or kind of optimizer state than counted";
 constexpr std::string_view graphs = "CUDA graphs hold memory of their own";
 constexpr std::string_view network = "another network than the one that is counted";
+constexpr std::string_view task = "a head of another task in place of the vocabulary's";
+constexpr std::string_view megatron_core =
+    "a setting of Megatron Core, which USE_MCA=1 makes the trainer and is not read";
 
 Rows tuning_rows() {
     return {
@@ -95,6 +98,7 @@ Rows step_rows() {
         {megatron_arguments, "vllm-mode", more, copy, "server"},
         {megatron_arguments, "reward-model", more, copy},
         {megatron_arguments, "reference-free", less, copy},
+        {megatron_arguments, "task-type", either, task, "causal_lm"},
     };
 }
 
@@ -186,6 +190,13 @@ Rows sharded_memory_rows() {
         {sharded_settings, "reward_model", more, copy},
         {sharded_settings, "teacher_model", more, copy},
         {sharded_settings, "use_vllm", more, copy},
+        {sharded_settings, "task_type", either, task, "causal_lm"},  // ms-swift 3602360a base_args/model_args.py
+        // LLaMA-Factory ff6d4d12 hparams/training_args.py: fields of mcore_adapter's arguments alone
+        {sharded_settings, "tensor_model_parallel_size", either, megatron_core},
+        {sharded_settings, "pipeline_model_parallel_size", either, megatron_core},
+        {sharded_settings, "expert_model_parallel_size", either, megatron_core},
+        {sharded_settings, "use_distributed_optimizer", either, megatron_core},
+        {sharded_settings, "recompute_granularity", either, megatron_core},
         {sharded_settings, "torch_compile", either, "compiled kernels"},
         {sharded_settings, "train.torch_compile.enable", either, "compiled kernels"},
         {sharded_settings, "compile.enabled", either, "compiled kernels"},

@@ -38,6 +38,14 @@ std::vector<Open> open_degrees(const ShardedLaunch& l, std::int64_t gpus) {
              "name a cluster of as many GPUs as the launch has", Effect::either}};
 }
 
+// Replicas of PyTorch are processes, and nobody says that there are several.
+std::vector<Open> open_processes(const SaidLaunch& said, const ShardedLaunch& l, std::int64_t gpus) {
+    const bool is_told = !said.says_gpus.empty() || said.variables.contains("NNODES");
+    if (gpus == 1 || is_told || !said.entry->spreads_layers || l.is_deepspeed() || l.is_fsdp()) return {};
+    return {{"NPROC_PER_NODE", "it has no plain number, and without it one process puts the layers on all GPUs it sees",
+             "say in it how many processes there are, or name a cluster of one GPU", Effect::either}};
+}
+
 void add_degrees(const ShardedLaunch& l, Checked& checked) {
     checked.degrees = {{"tp", l.tp},
                        {"cp", l.sequence * l.ring},
@@ -173,6 +181,7 @@ Checked check_sharded(const CheckAsked& asked, const Executor& execute) {
             named.empty() ? "no model is said" : fmt::format("model '{}' is not in the catalogue", named);
         open.push_back({"--model", why, how_to_name_a_model(named), Effect::either});
     }
+    append(open_processes(asked.said, launch, checked.gpus), open);
     if (!open.empty()) {
         decide(Verdict::undecided, std::move(open), checked);
         return checked;

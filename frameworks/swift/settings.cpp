@@ -53,6 +53,7 @@ std::vector<Entry> sharded_swift_entries() {
     entry.model = "model";
     entry.packs = "packing";
     entry.by_variables = {{"MAX_PIXELS", "max_pixels"}};
+    entry.spreads_layers = true;  // swift/cli/main.py use_torchrun, model/utils.py get_default_device_map
     entry.source = sharded_swift_source;
     return {entry};
 }

@@ -16,6 +16,7 @@ constexpr std::string_view veomni_before = "ByteDance-Seed/VeOmni v0.1.0 veomni/
 constexpr std::array rows_of_veomni{
     ShardedRow{"model.model_path", &L::model},
     ShardedRow{"model.config_path", &L::model},
+    ShardedRow{"data.data_type", &L::stage, "", "dpo=dpo|*=sft"},
     ShardedRow{"data.max_seq_len", &L::length, "2048"},
     ShardedRow{"data.mm_configs.image_max_pixels", &L::image_pixels},
     ShardedRow{"train.micro_batch_size", &L::micro_batch, "1"},

@@ -61,21 +61,6 @@ std::optional<SaidCount> said_to(const frameworks::Launcher& launcher, std::stri
     return std::nullopt;
 }
 
-// Of the first launcher whose names are said.
-void put_gpus(const std::vector<Word>& words, SaidLaunch& said) {
-    for (const frameworks::Launcher& launcher : frameworks::launchers()) {
-        const auto all = said_to(launcher, launcher.all, words, said.variables);
-        const auto a_node = said_to(launcher, launcher.a_node, words, said.variables);
-        const auto nodes = said_to(launcher, launcher.nodes, words, said.variables);
-        if ((!all && !a_node) || (launcher.only_both && !nodes)) continue;
-        const SaidCount& first = all ? *all : *a_node;
-        if (!first.number || (nodes && !nodes->number)) return;
-        said.gpus = *first.number * (nodes ? *nodes->number : 1);
-        said.says_gpus = first.text + (nodes ? ", " + nodes->text : std::string());
-        return;
-    }
-}
-
 }  // namespace
 
 std::optional<std::string> flag_value(const std::vector<Word>& words, std::string_view name) {
@@ -92,6 +77,21 @@ void refuse_entry(const std::vector<Word>& words, const std::string& from) {
     const frameworks::Entry* found = entry_started(words);
     if (found != nullptr && !found->refused.empty())
         fail(ErrorKind::input, "{}: launches {}, which is not read: {}", from, found->name, found->refused);
+}
+
+// Of the first launcher whose names are said.
+void put_gpus(const std::vector<Word>& words, SaidLaunch& said) {
+    for (const frameworks::Launcher& launcher : frameworks::launchers()) {
+        const auto all = said_to(launcher, launcher.all, words, said.variables);
+        const auto a_node = said_to(launcher, launcher.a_node, words, said.variables);
+        const auto nodes = said_to(launcher, launcher.nodes, words, said.variables);
+        if ((!all && !a_node) || (launcher.only_both && !nodes)) continue;
+        const SaidCount& first = all ? *all : *a_node;
+        said.says_gpus = first.text + (nodes ? ", " + nodes->text : std::string());
+        if (!first.number || (nodes && !nodes->number)) return;
+        said.gpus = *first.number * (nodes ? *nodes->number : 1);
+        return;
+    }
 }
 
 void put_entry(const std::vector<Word>& words, SaidLaunch& said) {

@@ -16,6 +16,9 @@ namespace pipeweaver::launch {
 /// Throws Error{input} where the words start an entry that is not read, by its name.
 void refuse_entry(const std::vector<Word>& words, const std::string& from);
 
+/// Puts the GPUs that the words, or variables of the launch, start processes on.
+void put_gpus(const std::vector<Word>& words, SaidLaunch& said);
+
 /// Puts the entry that the words start into `said`, what they name, and the GPUs that they are launched on.
 void put_entry(const std::vector<Word>& words, SaidLaunch& said);
 

@@ -1,5 +1,6 @@
 #include "launch/read/sharded_words.hpp"
 
+#include "launch/read/entry.hpp"
 #include "launch/read/sharded_files.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/frameworks/sharded.hpp"
@@ -172,6 +173,7 @@ void put_sharded_words(const std::vector<Word>& words, SaidLaunch& said) {
     program.read(words, begin, words.size());
     for (const auto* const some : {&launcher.settings, &program.settings})
         said.settings.insert(said.settings.end(), some->begin(), some->end());
+    put_gpus(words, said);
     put_named_model(said);
     if (!said.entry->named_by_program || begin == 0) return;
     said.named = fmt::format("the {} {}", said.entry->names, texts[begin - 1]);

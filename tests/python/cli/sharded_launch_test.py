@@ -132,6 +132,7 @@ def test_a_file_that_is_not_at_hand_is_asked_for(pipeweaver, tmp_path):
     ("use_dora: true\nfinetuning_type: lora\n", "--use_dora"),
     ("fp8: true\n", "--fp8"),
     ("optim: some_optimizer\n", "--optim"),
+    ("pipeline_model_parallel_size: 4\n", "--pipeline_model_parallel_size"),  # USE_MCA=1 behind the same file
 ])
 def test_what_is_not_followed_makes_it_undecided(pipeweaver, tmp_path, more, setting):
     text = "".join(line + "\n" for line in FACTORY.splitlines() if line.split(":")[0] not in more)
@@ -165,6 +166,31 @@ def test_samples_that_may_be_shorter_leave_what_does_not_fit_open(pipeweaver, tm
 def test_packing_takes_flash_attention_in_ms_swift(pipeweaver, tmp_path):
     answer = script(pipeweaver, tmp_path, SWIFT + "--packing true --max_length 4096", *ON)
     assert answer["verdict"] == "does-not-construct" and answer["broken"][0]["rule"] == "packing-attention"
+
+
+def test_one_process_of_ms_swift_puts_a_model_on_several_gpus(pipeweaver, tmp_path):
+    launch = "swift sft --model Qwen/Qwen2.5-7B-Instruct --dataset own --max_length 2048 "
+    answer = script(pipeweaver, tmp_path, "CUDA_VISIBLE_DEVICES=0,1 " + launch, "--cluster", "h100-sxm:2")
+    assert answer["verdict"] == "undecided" and opened(answer) == ["NPROC_PER_NODE"]
+    for text, gpus in (("NPROC_PER_NODE=2 " + launch, 2), (launch, 1), (launch + "--deepspeed zero3", 2)):
+        assert script(pipeweaver, tmp_path, text, "--cluster", f"h100-sxm:{gpus}")["verdict"] == "fits"
+    other = script(pipeweaver, tmp_path, "NPROC_PER_NODE=2 " + launch, "--cluster", "h100-sxm:4")
+    assert "says 2 GPUs (NPROC_PER_NODE=2); judged on the 4 of --cluster" in other["conflict"]
+
+
+def test_a_head_of_another_task_is_not_the_vocabularys(pipeweaver, tmp_path):
+    launch = SWIFT + "--max_length 2048 --task_type "
+    answer = script(pipeweaver, tmp_path, launch + "seq_cls --num_labels 1", *ON)
+    assert answer["verdict"] == "undecided" and opened(answer) == ["--task_type"]
+    assert script(pipeweaver, tmp_path, launch + "causal_lm", *ON)["verdict"] == "fits"
+
+
+def test_veomni_keeps_another_model_for_preferences(pipeweaver, tmp_path):
+    text = (FIELD / "veomni_ulysses.yaml").read_text().replace("{train_path: own,", "{train_path: own, data_type: KIND,")
+    words = ["--cluster", "h100-sxm:8", "--model", "qwen3-8b"]
+    answer = script(pipeweaver, tmp_path, text.replace("KIND", "dpo"), *words, name="dpo.yaml")
+    assert answer["verdict"] == "undecided" and opened(answer) == ["--data.data_type"]
+    assert script(pipeweaver, tmp_path, text.replace("KIND", "plaintext"), *words, name="text.yaml")["verdict"] == "fits"
 
 
 def test_a_script_of_ones_own_decides_what_it_does_not_say(pipeweaver, tmp_path):
