@@ -277,6 +277,12 @@ bool lacks_samples(const CheckAsked& asked, const workloads::Model& model) {
     return is_multimodal(model) && asked.dataset.empty() && asked.batch.empty() && !asked.said.named_model.empty();
 }
 
+void decide_without_samples(Checked& checked) {
+    decide(Verdict::undecided,
+           {{"--dataset", "what samples hold beside text decides what fits", "name a data set, or --batch FILE"}},
+           checked);
+}
+
 void add_said_model(const MegatronLaunch& settled, std::optional<workloads::Model>& named, Checked& checked) {
     if (named) return;
     SaidModel said = model_of(settled);
@@ -314,11 +320,7 @@ Checked check_megatron(const CheckAsked& asked, const Executor& execute) {
     if (!asked.fits) return checked;
     add_said_model(all, named, checked);
     if (lacks_samples(asked, *named)) {
-        if (!is_short_with_least(asked, launch, *named, checked, execute))
-            decide(
-                Verdict::undecided,
-                {{"--dataset", "what samples hold beside text decides what fits", "name a data set, or --batch FILE"}},
-                checked);
+        if (!is_short_with_least(asked, launch, *named, checked, execute)) decide_without_samples(checked);
         return checked;
     }
     add_fit(asked, launch, all, *named, checked, execute);
@@ -363,7 +365,11 @@ Checked check_titan(const CheckAsked& asked, const Executor& execute) {
     }
     if (launch.pp > 1) checked.layers = built_layers(launch).layers;
     checked.hazards = hazards_of(launch, hazard_asked(asked, checked, &model));
-    if (asked.fits) add_fit(asked, launch, launch, model, checked, execute);
+    if (!asked.fits) return checked;
+    if (lacks_samples(asked, model))
+        decide_without_samples(checked);
+    else
+        add_fit(asked, launch, launch, model, checked, execute);
     return checked;
 }
 
@@ -394,10 +400,19 @@ Checked undecided_by_unset(const CheckAsked& asked) {
     return checked;
 }
 
-Checked check_said(const CheckAsked& asked, const Executor& execute) {
+Checked check_read(const CheckAsked& asked, const Executor& execute) {
     if (!asked.said.unset.empty()) return undecided_by_unset(asked);
     if (asked.said.dialect == Dialect::sharded_settings) return check_sharded(asked, execute);
     return asked.said.dialect == Dialect::titan_settings ? check_titan(asked, execute) : check_megatron(asked, execute);
+}
+
+// What is refused by a value that a script may not take is not refused.
+Checked check_said(const CheckAsked& asked, const Executor& execute) {
+    Checked checked = check_read(asked, execute);
+    if (checked.verdict != Verdict::does_not_construct && checked.verdict != Verdict::does_not_fit) return checked;
+    std::vector<Open> open = open_of_branches(asked.said, checked.quiet);
+    if (!open.empty()) decide(Verdict::undecided, std::move(open), checked);
+    return checked;
 }
 
 }  // namespace

@@ -38,6 +38,12 @@ std::vector<Open> open_degrees(const ShardedLaunch& l, std::int64_t gpus) {
              "name a cluster of as many GPUs as the launch has", Effect::either}};
 }
 
+std::vector<Open> open_backbone(const workloads::Model& model) {
+    if (model.modules[model.backbone()].architecture.kind == workloads::ModuleKind::language_model) return {};
+    return {{"--model", fmt::format("the backbone of '{}' is no language model, whose memory is counted", model.name),
+             "`pipeweaver emulate` with its layout has the memory of every GPU", Effect::either}};
+}
+
 // Replicas of PyTorch are processes, and nobody says that there are several.
 std::vector<Open> open_processes(const SaidLaunch& said, const ShardedLaunch& l, std::int64_t gpus) {
     const bool is_told = !said.says_gpus.empty() || said.variables.contains("NNODES");
@@ -192,6 +198,8 @@ Checked check_sharded(const CheckAsked& asked, const Executor& execute) {
     add_degrees(launch, checked);
     if (!checked.constructs())
         decide(Verdict::does_not_construct, {}, checked);
+    else if (open = open_backbone(model); !open.empty())
+        decide(Verdict::undecided, std::move(open), checked);
     else if (open = open_degrees(launch, checked.gpus); !open.empty())
         decide(Verdict::undecided, std::move(open), checked);
     else if (asked.fits)

@@ -75,9 +75,12 @@ SaidLaunch read_script(std::string_view text, const std::string& name, std::opti
         said.notes.push_back(fmt::format("{}:{}: '{}' is not at hand: what it sets is not known", name, line, file));
     if (!script.not_sourced.empty()) said.not_at_hand = said.notes[said.notes.size() - script.not_sourced.size()];
     said.notes.insert(said.notes.end(), script.loops.begin(), script.loops.end());
-    for (const auto& [variable, line] : script.used_branches)
+    for (const auto& [variable, line] : script.used_branches) {
         said.notes.push_back(
             fmt::format("{}:{}: {} is set in a branch: what is set last is taken", name, line, variable));
+        const auto value = said.variables.find(variable);
+        if (value != said.variables.end()) said.chosen.insert(*value);
+    }
     return said;
 }
 

@@ -56,6 +56,16 @@ std::string variable_in(const std::string& variable) {
     return variable.substr(begin, variable.find_first_not_of(letters, begin) - begin);
 }
 
+// Whether a name, or a setting that is not passed over, has a variable's value.
+bool is_told_of(const SaidLaunch& said, const std::vector<std::string>& passed_over, const std::string& value) {
+    if (value.empty()) return false;
+    if (said.named.find("'" + value + "'") != std::string::npos || said.named_model == value) return true;
+    return std::any_of(said.settings.begin(), said.settings.end(), [&](const Setting& one) {
+        const bool is_passed = std::find(passed_over.begin(), passed_over.end(), one.name) != passed_over.end();
+        return !is_passed && std::find(one.values.begin(), one.values.end(), value) != one.values.end();
+    });
+}
+
 }  // namespace
 
 std::vector<Open> not_modelled(const SaidLaunch& said, const frameworks::NamedModel& model) {
@@ -96,6 +106,15 @@ std::vector<Open> open_of(const std::vector<Unset>& unset) {
                         fmt::format("{} has '{}', which it sets to no plain text", one.where, one.variable),
                         fmt::format("say it with --set {}=VALUE", name.empty() ? "NAME" : name)});
     }
+    return open;
+}
+
+std::vector<Open> open_of_branches(const SaidLaunch& said, const std::vector<std::string>& passed_over) {
+    std::vector<Open> open;
+    for (const auto& [variable, value] : said.chosen)
+        if (is_told_of(said, passed_over, value))
+            open.push_back({variable, "a branch of the script sets it that may not be taken",
+                            fmt::format("say it with --set {}=VALUE, or what the branch asks for", variable)});
     return open;
 }
 

@@ -60,6 +60,7 @@ struct SaidLaunch {
     std::int64_t gpus = 0;       ///< that its launcher starts processes on; 0: not said in plain numbers
     std::string says_gpus{};     ///< "--nproc_per_node 8, --nnodes 4"
     std::vector<Unset> unset{};  ///< what nobody gave a value, and is left out of the settings
+    Variables chosen{};          ///< variables that the command has by a branch that may not be taken, as it is taken
     std::vector<std::string> missing{};  ///< configuration files of a sharded trainer that are not at hand
 };
 

@@ -71,6 +71,9 @@ struct MemoryError {
 /// What a script leaves to its caller.
 [[nodiscard]] std::vector<Open> open_of(const std::vector<Unset>& unset);
 
+/// Variables that a branch sets which may not be taken, as far as a name or a setting outside `passed_over` has them.
+[[nodiscard]] std::vector<Open> open_of_branches(const SaidLaunch& said, const std::vector<std::string>& passed_over);
+
 /// What `said.named` may set. Pre: it is not empty.
 [[nodiscard]] Open set_elsewhere(const SaidLaunch& said, const std::string& setting, frameworks::Effect effect);
 

@@ -186,11 +186,12 @@ def test_a_head_of_another_task_is_not_the_vocabularys(pipeweaver, tmp_path):
 
 
 def test_veomni_keeps_another_model_for_preferences(pipeweaver, tmp_path):
-    text = (FIELD / "veomni_ulysses.yaml").read_text().replace("{train_path: own,", "{train_path: own, data_type: KIND,")
-    words = ["--cluster", "h100-sxm:8", "--model", "qwen3-8b"]
+    text = (FIELD / "veomni_ulysses.yaml").read_text().replace("train_path: own,", "train_path: own, data_type: KIND,")
+    words = [*ON, "--model", "qwen3-8b"]
     answer = script(pipeweaver, tmp_path, text.replace("KIND", "dpo"), *words, name="dpo.yaml")
     assert answer["verdict"] == "undecided" and opened(answer) == ["--data.data_type"]
-    assert script(pipeweaver, tmp_path, text.replace("KIND", "plaintext"), *words, name="text.yaml")["verdict"] == "fits"
+    answer = script(pipeweaver, tmp_path, text.replace("KIND", "plaintext"), *words, name="text.yaml")
+    assert answer["verdict"] == "fits"
 
 
 def test_a_script_of_ones_own_decides_what_it_does_not_say(pipeweaver, tmp_path):
@@ -214,3 +215,34 @@ def test_another_trainer_behind_the_same_command_is_refused(pipeweaver, tmp_path
     (tmp_path / "launch.sh").write_text("USE_MCA=1 llamafactory-cli train train.yaml\n")
     status, line = pipeweaver.fails("check", *ON, tmp_path / "launch.sh")
     assert status == 2 and "makes another trainer of LLaMA-Factory, which is not read" in line
+
+
+def test_a_diffusion_transformer_is_left_undecided(pipeweaver, tmp_path):
+    text = (FIELD / "veomni_ulysses.yaml").read_text()
+    answer = script(pipeweaver, tmp_path, text, *ON, "--model", "wan2.1-t2v-1.3b", name="wan.yaml")
+    assert answer["verdict"] == "undecided" and opened(answer) == ["--model"]
+    assert "is no language model" in answer["open"][0]["why"]
+
+
+CHOSEN = """case "$1" in
+    small) MODEL=Qwen/Qwen2.5-7B-Instruct ;;
+    large) MODEL=Qwen/Qwen2.5-72B-Instruct ;;
+esac
+"""
+
+
+def test_what_does_not_fit_by_a_branch_alone_is_undecided(pipeweaver, tmp_path):
+    launch = CHOSEN + SWIFT.replace("Qwen/Qwen2.5-7B-Instruct", "$MODEL") + "--tuner_type full --max_length 2048"
+    answer = script(pipeweaver, tmp_path, launch, *ON)
+    assert answer["verdict"] == "undecided" and opened(answer) == ["MODEL"]
+    said = script(pipeweaver, tmp_path, launch, *ON, "--set", "MODEL=Qwen/Qwen2.5-72B-Instruct")
+    assert said["verdict"] == "does-not-fit"
+    other = "if [ -n \"$RUN\" ]; then OUT=runs; fi\n" + SWIFT.replace("7B-Instruct", "72B-Instruct") + \
+        "--tuner_type full --max_length 2048 --output_dir $OUT"
+    assert script(pipeweaver, tmp_path, other, *ON)["verdict"] == "does-not-fit"
+
+
+def test_torchtitans_model_of_several_modules_asks_for_its_samples(pipeweaver, tmp_path):
+    launch = "torchrun --nproc_per_node=8 -m torchtitan.train --module qwen3_5 --config qwen35_9b"
+    answer = script(pipeweaver, tmp_path, launch, *ON)
+    assert answer["verdict"] == "undecided" and opened(answer) == ["--dataset"]
