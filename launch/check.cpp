@@ -186,18 +186,25 @@ bool rests_on_version(const CheckAsked& asked, const MegatronLaunch& launch, Che
     return true;
 }
 
-// Microbatches hold what samples have where nothing fills them, and the launch's data is not at hand.
-std::vector<Open> shorter_samples(const CheckAsked& asked) {
-    if (asked.said.entry == nullptr || asked.said.entry->packs.empty() || !asked.dataset.empty() ||
-        !asked.batch.empty())
-        return {};
-    const auto& settings = asked.said.settings;
-    const bool packs = std::any_of(settings.begin(), settings.end(), [&](const Setting& one) {
-        return one.name == asked.said.entry->packs && (one.values.empty() || one.values.front() == "true");
+// Whether a microbatch is so many samples, however long they are, and nothing fills it: Megatron-Bridge 0.6.0 pads
+// those of multimodal models to the longest (src/megatron/bridge/data/collators/sequence_padding.py).
+bool holds_samples(const SaidLaunch& said, const workloads::Model& model) {
+    if (said.entry == nullptr || said.is_dump) return false;
+    if (said.entry->packs.empty()) return said.dialect == Dialect::bridge_overrides && is_multimodal(model);
+    return std::none_of(said.settings.begin(), said.settings.end(), [&](const Setting& one) {
+        return one.name == said.entry->packs && (one.values.empty() || one.values.front() == "true");
     });
-    if (packs) return {};
-    return {{"--dataset", "samples may be shorter than the longest, which are counted",
-             "name a data set, or --batch FILE", frameworks::Effect::less}};
+}
+
+// Microbatches are counted full of tokens.
+std::vector<Open> shorter_samples(const CheckAsked& asked, const workloads::Model& model, const Fit& fit) {
+    if (!holds_samples(asked.said, model) || !asked.assigned.empty()) return {};
+    if (asked.dataset.empty() && asked.batch.empty())
+        return {{"--dataset", "samples may be shorter than the longest, which are counted",
+                 "name a data set, or --batch FILE", frameworks::Effect::less}};
+    if (fit.fits()) return {};
+    return {{"--assigned", "a microbatch is so many samples, and is counted as full of tokens as it may be",
+             "say in --batch and --assigned which samples share one", frameworks::Effect::less}};
 }
 
 void decide_fit(const CheckAsked& asked, const workloads::Model& model, Checked& checked) {
@@ -205,7 +212,7 @@ void decide_fit(const CheckAsked& asked, const workloads::Model& model, Checked&
     checked.error = memory_error_of(fit.recipe, checked.entry, model, fit.ranks.size() > 1);
     std::vector<Open> open = not_modelled(asked.said, {!asked.model.empty(), model.backbone() > 0});
     append(open_of(fit.doubts), open);
-    append(shorter_samples(asked), open);
+    append(shorter_samples(asked, model, fit), open);
     if (sets_others(asked.said)) append(memory_set_elsewhere(asked.said), open);
     decide(verdict_of(fit, *checked.error, open), turning(fit, *checked.error, open), checked);
 }

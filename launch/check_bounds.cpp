@@ -74,8 +74,8 @@ bool is_short_with_least(const CheckAsked& asked, const MegatronLaunch& as_said,
 
 void decide_samples(const CheckAsked& asked, const MegatronLaunch& as_said, const workloads::Model& model,
                     Checked& checked, const Executor& execute) {
-    const bool is_open =
-        checked.verdict == Verdict::undecided && checked.open.size() == 1 && checked.open[0].setting == "--dataset";
+    const bool is_open = checked.verdict == Verdict::undecided && checked.open.size() == 1 &&
+                         (checked.open[0].setting == "--dataset" || checked.open[0].setting == "--assigned");
     if (is_open && short_with_least(asked, as_said, model, checked, execute))
         decide(Verdict::does_not_fit, {}, checked);
 }

@@ -63,7 +63,7 @@ inline constexpr Duration time_of_task = std::chrono::microseconds(14);
 inline constexpr Duration writing_a_task = std::chrono::microseconds(14);
 inline constexpr Duration zipping_a_task = std::chrono::microseconds(9);
 
-/// What a plan without a search takes for each microbatch on each of its ranks once its schedule is chosen: replicas are
+/// What a plan without a search takes for each microbatch on each rank once its schedule is chosen: replicas are
 /// built, compared and written. Measured: 128 replicas of 64 microbatches on 4 ranks in 6 s on two cores.
 inline constexpr Duration launching_a_microbatch = std::chrono::microseconds(180);
 

@@ -215,6 +215,17 @@ def test_samples_beside_text_are_asked_for(pipeweaver, tmp_path):
     assert answer["verdict"] == "undecided" and opened(answer) == ["--dataset"]
 
 
+def test_a_microbatch_of_few_samples_may_hold_less_than_its_tokens(pipeweaver, tmp_path):
+    text = (FIELD / "bridge_vlm_recipe_sft.sh").read_text()
+    words = ["--cluster", "h100-sxm:8", "--model", "qwen2.5-vl-7b", "--dataset", "vlm-mix"]
+    larger = text.replace("micro_batch_size=1", "micro_batch_size=8")
+    answer = script(pipeweaver, tmp_path, larger, *words)
+    assert answer["verdict"] == "undecided" and opened(answer) == ["--assigned"]
+    assert script(pipeweaver, tmp_path, text, *words)["verdict"] == "close"
+    alone = script(pipeweaver, tmp_path, larger, *words[:3], "qwen2.5-7b")
+    assert "--assigned" not in opened(alone)  # text is padded or packed to the length that the launch says
+
+
 @pytest.mark.parametrize("model, more", [
     ("Qwen/Qwen2.5-72B-Instruct", ""),                          # the length of its samples is not said
     ("Qwen/Qwen2.5-72B-Instruct", "--max_length 4096"),         # samples may be shorter
