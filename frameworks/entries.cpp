@@ -158,9 +158,16 @@ std::vector<Entry> all_entries() {
         "read are launches of Megatron-LM, Megatron-Bridge, ms-swift, torchtitan, LLaMA-Factory, VeOmni, NeMo "
         "AutoModel "
         "and scripts of Hugging Face's Trainer; `pipeweaver emulate` takes its degrees as options";
+    // NVIDIA-NeMo/Megatron-Bridge 067f987d examples/megatron_mimo/llava/megatron_mimo_training_llava.py
+    constexpr std::string_view modules = "each module has degrees and GPUs of its own, by variables of its program";
     std::vector<Entry> all{
-        swift(), multimodal(), titan(), bridge_runner(),
-        refused("verl", {"verl.trainer.main_ppo", "verl.trainer.main_ppo_split", "verl.trainer.sft_trainer"}, degrees)};
+        swift(),
+        multimodal(),
+        titan(),
+        bridge_runner(),
+        refused("verl", {"verl.trainer.main_ppo", "verl.trainer.main_ppo_split", "verl.trainer.sft_trainer"}, degrees),
+        refused("Megatron-Bridge's examples/megatron_mimo",
+                {"megatron_mimo_training_llava.py", "megatron_mimo_training_llava_audio.py"}, modules)};
     for (const std::vector<Entry>& some : {llama_factory_entries(), sharded_swift_entries(), veomni_entries(),
                                            automodel_entries(), hugging_face_entries()})
         all.insert(all.end(), some.begin(), some.end());

@@ -21,6 +21,8 @@ using SaidSharded = frameworks::ShardedLaunch;
 
 // No sample that is trained is shorter, as far as a verdict rests on it.
 constexpr std::int64_t shortest_sample = 128;
+// No sample that is drawn or said is taken for longer.
+constexpr std::int64_t longest_sample = 131'072;
 
 std::vector<Open> missing_files(const ShardedLaunch& launch) {
     std::vector<Open> open;
@@ -91,6 +93,7 @@ public:
         : asked_(asked), launch_(launch), model_(std::move(model)), checked_(checked), execute_(execute) {}
 
     void run() {
+        take_whole_samples();
         const bool knows = knows_samples(asked_, model_) && launch_.length;
         if (!knows) return run_without_samples();
         const FitAsked of = fit_asked(asked_, checked_, model_);
@@ -98,6 +101,9 @@ public:
         std::vector<Open> open = open_of_fit(*checked_.fit);
         if (!is_filled(asked_, launch_) && !checked_.fit->fits() && least().fits)
             open.push_back(shorter_microbatch(launch_));
+        if (takes_whole_ && !checked_.fit->fits())
+            open.push_back({length_setting(), "samples may be cut to a length, and are counted whole",
+                            "say it in the launch", Effect::less});
         decide(verdict_of(*checked_.fit, *checked_.error, open), turning(*checked_.fit, *checked_.error, open),
                checked_);
         if (!checked_.fit->fits())
@@ -105,6 +111,13 @@ public:
     }
 
 private:
+    // Without a length that is said nothing is cut from samples that are.
+    void take_whole_samples() {
+        const bool are_said = !asked_.dataset.empty() || !asked_.batch.empty();
+        takes_whole_ = !launch_.length && are_said && !launch_.packs.value_or(false);
+        if (takes_whole_) launch_.length = longest_sample;
+    }
+
     void put(Fit fit) {
         checked_.fit = std::move(fit);
         checked_.error = memory_error_of(checked_.fit->recipe, checked_.entry, model_, checked_.fit->ranks.size() > 1);
@@ -147,7 +160,8 @@ private:
         }
         std::vector<Open> open;
         if (!launch_.length)
-            open.push_back({length_setting(), "the length of samples is not said", "say it in the launch"});
+            open.push_back({length_setting(), "the length of samples is not said",
+                            "say it in the launch, or the samples with --dataset or --batch FILE"});
         if (!knows_samples(asked_, model_))
             open.push_back(
                 {"--dataset", "what samples hold beside text decides what fits", "name a data set, or --batch FILE"});
@@ -160,10 +174,11 @@ private:
     }
 
     const CheckAsked& asked_;
-    const ShardedLaunch& launch_;
+    ShardedLaunch launch_;
     workloads::Model model_;
     Checked& checked_;
     const Executor& execute_;
+    bool takes_whole_ = false;  // no length is said, and samples are
 };
 
 std::vector<std::string> names_of(const std::vector<Setting>& settings) {

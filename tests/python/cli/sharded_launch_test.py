@@ -150,6 +150,11 @@ SWIFT = "NPROC_PER_NODE=8 swift sft --model Qwen/Qwen2.5-7B-Instruct --dataset o
 def test_a_length_that_is_not_said_is_asked_for_unless_nothing_fits(pipeweaver, tmp_path):
     answer = script(pipeweaver, tmp_path, SWIFT + "--tuner_type full", *ON)
     assert answer["verdict"] == "undecided" and opened(answer) == ["--max_length"]
+    assert "--dataset or --batch" in answer["open"][0]["give"]
+    samples = [*ON, "--dataset", "constant-1024"]
+    whole = script(pipeweaver, tmp_path, SWIFT + "--tuner_type full", *samples)
+    assert whole["verdict"] == "fits"
+    assert peak(whole) == peak(script(pipeweaver, tmp_path, SWIFT + "--tuner_type full --max_length 1024", *samples))
     large = SWIFT.replace("Qwen/Qwen2.5-7B-Instruct", "Qwen2.5-72B") + "--tuner_type full"
     answer = script(pipeweaver, tmp_path, large, *ON, "--model", "qwen2.5-72b")
     assert answer["verdict"] == "does-not-fit"
@@ -246,3 +251,10 @@ def test_torchtitans_model_of_several_modules_asks_for_its_samples(pipeweaver, t
     launch = "torchrun --nproc_per_node=8 -m torchtitan.train --module qwen3_5 --config qwen35_9b"
     answer = script(pipeweaver, tmp_path, launch, *ON)
     assert answer["verdict"] == "undecided" and opened(answer) == ["--dataset"]
+
+
+def test_mimos_examples_are_refused_by_name(pipeweaver, tmp_path):
+    (tmp_path / "launch.sh").write_text("torchrun --nproc_per_node 8 mimo/megatron_mimo_training_llava.py "
+                                        "--micro-batch-size 4 --freeze-llm true false\n")
+    status, line = pipeweaver.fails("check", *ON, tmp_path / "launch.sh")
+    assert status == 2 and "launches Megatron-Bridge's examples/megatron_mimo, which is not read" in line
