@@ -158,7 +158,8 @@ std::string by_default(const Checked& checked) {
 
 std::string undecided_text(const Checked& checked) {
     std::vector<std::string> names;
-    for (const launch::Open& one : checked.open) names.push_back(one.setting);
+    for (const launch::Open& one : checked.open)
+        if (std::find(names.begin(), names.end(), one.setting) == names.end()) names.push_back(one.setting);
     std::string text = fmt::format("undecided: it rests on {}", join_and(names));
     if (checked.fit || !checked.constructs())
         text +=

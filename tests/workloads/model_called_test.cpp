@@ -22,6 +22,7 @@ TEST_CASE("a model is known by the names of its repositories, folders and releas
           Called{"OpenGVLab/InternVL3-78B-Pretrained", "internvl3-78b"},
           Called{"Wan-AI/Wan2.1-T2V-14B-Diffusers", "wan2.1-t2v-14b"},
           Called{"deepseek-ai/DeepSeek-R1-0528", "deepseek-v3"}, Called{"VIT-BIGG-14", "vit-bigG-14"},
+          Called{"deepseek_v3_16b", "deepseek-v2-lite"},
           Called{"output/Qwen3-8B/v0-20250701-101010/checkpoint-100", "qwen3-8b"},
           Called{"/root/.cache/huggingface/hub/models--Qwen--Qwen3-8B/snapshots/b968", "qwen3-8b"},
           Called{"Wan-AI/Wan2.1-I2V-14B-480P-Diffusers/transformer", "wan2.1-i2v-14b"}}) {

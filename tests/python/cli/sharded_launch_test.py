@@ -253,6 +253,15 @@ def test_torchtitans_model_of_several_modules_asks_for_its_samples(pipeweaver, t
     assert answer["verdict"] == "undecided" and opened(answer) == ["--dataset"]
 
 
+def test_a_setting_with_several_reasons_is_named_once_in_the_first_line(pipeweaver, tmp_path):
+    (tmp_path / "launch.sh").write_text(
+        "torchrun --nproc_per_node 8 scripts/training/run_recipe.py --recipe nemotron_3_nano_pretrain_config "
+        "model.seq_length=8192 train.micro_batch_size=1 train.global_batch_size=16 peft.dim=8 "
+        "'peft.target_modules=[linear_qkv,in_proj,out_proj]'\n")
+    text = pipeweaver.run("check", *ON, "--model", "nemotron-3-nano-30b-a3b", tmp_path / "launch.sh").stdout
+    assert text.splitlines()[0].count("peft.target_modules") == 1 and text.count("peft.target_modules") == 3
+
+
 def test_mimos_examples_are_refused_by_name(pipeweaver, tmp_path):
     (tmp_path / "launch.sh").write_text("torchrun --nproc_per_node 8 mimo/megatron_mimo_training_llava.py "
                                         "--micro-batch-size 4 --freeze-llm true false\n")
