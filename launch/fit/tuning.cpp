@@ -27,21 +27,37 @@ constexpr std::array targets{Target{"linear_qkv", &Adapters::qkv},     Target{"q
 
 bool is_all(const std::string& name) { return name == "all-linear" || name == "all"; }
 
-// Where no rank is said, ms-swift's.
+// "q_proj", or "*_proj" and "*.layers.*.q_proj" of NeMo AutoModel 0.5.0 (components/_peft/module_matcher.py), whose
+// last part is a layer's name.
+bool is_target(std::string_view said, std::string_view name) {
+    if (said.find('*') == std::string_view::npos) return said == name;
+    const std::string_view last = said.substr(said.rfind('.') + 1);
+    return last.starts_with('*') ? name.ends_with(last.substr(1)) : name == last;
+}
+
+// Whether it names any matrix.
+bool put_target(const std::string& said, Adapters& adapters) {
+    bool is_any = false;
+    for (const Target& target : targets) {
+        if (!is_target(said, target.name)) continue;
+        adapters.*(target.matrix) = true;
+        is_any = true;
+    }
+    return is_any;
+}
+
+// Where no rank is said, ms-swift's; where no target is known, all.
 Adapters adapters_of(const Tuning& tuning, std::vector<Doubt>& doubts) {
     constexpr std::int64_t usual_rank = 8;
     Adapters adapters{.rank = tuning.rank.value_or(usual_rank), .apart = tuning.apart};
     const auto& said = tuning.targets;
     if (said.empty() || std::any_of(said.begin(), said.end(), is_all)) return adapters;
     adapters.qkv = adapters.output = adapters.up = adapters.down = false;
-    for (const std::string& name : said) {
-        const auto* const found =
-            std::find_if(targets.begin(), targets.end(), [&](const Target& target) { return target.name == name; });
-        if (found != targets.end())
-            adapters.*(found->matrix) = true;
-        else
+    for (const std::string& name : said)
+        if (!put_target(name, adapters))
             doubts.push_back({Effect::more, "adapters of '" + name + "' are not counted", tuning.says_targets});
-    }
+    if (!(adapters.qkv || adapters.output || adapters.up || adapters.down))
+        adapters.qkv = adapters.output = adapters.up = adapters.down = true;
     return adapters;
 }
 

@@ -207,8 +207,9 @@ TEST_CASE("a hybrid pattern has a letter for each part of a layer") {
     CHECK(spell_hybrid_pattern(split(2, {1, 2}), {"*-", "*E", "G-"}).flags.front().value == "*-|*EG-");
     CHECK(parse_hybrid_pattern("M*|E-/MM/MM").stages == std::vector<std::string>{"M*", "E-"});
     CHECK(parse_hybrid_pattern("M*t").why_not.starts_with("--hybrid-layer-pattern: has 't' at 2, allowed are "));
-    CHECK_THROWS_WITH_AS(static_cast<void>(split_of({"*", "-*-"}, {"*-", "*-"}, 2)), doctest::Contains("stage 0"),
+    using Stages = std::vector<std::string>;
+    CHECK_THROWS_WITH_AS(static_cast<void>(split_of(Stages{"*", "-*-"}, {"*-", "*-"}, 2)), doctest::Contains("stage 0"),
                          Error);
-    CHECK_THROWS_WITH_AS(static_cast<void>(split_of({"*-", ""}, {"*-", "*-"}, 2)),
+    CHECK_THROWS_WITH_AS(static_cast<void>(split_of(Stages{"*-", ""}, {"*-", "*-"}, 2)),
                          doctest::Contains("has 1 layers, but the model has 2"), Error);
 }

@@ -262,6 +262,23 @@ def test_a_setting_with_several_reasons_is_named_once_in_the_first_line(pipeweav
     assert text.splitlines()[0].count("peft.target_modules") == 1 and text.count("peft.target_modules") == 3
 
 
+def test_automodel_shares_gradients_and_names_targets_by_patterns(pipeweaver, tmp_path):
+    text = (FIELD / "automodel_packed.yaml").read_text().replace("global_batch_size: 8", "global_batch_size: 16")
+
+    def answer(text):
+        return script(pipeweaver, tmp_path, text, *ON, "--model", "llama3-8b", name="recipe.yaml")
+
+    shared = answer(text.replace("tp_size: 1,", "tp_size: 1, defer_fsdp_grad_sync: false,"))
+    assert peak(shared) < peak(answer(text)) - 10
+    peft = text + "peft: {dim: 8, target_modules: TARGETS}\n"
+    named = answer(peft.replace("TARGETS", "[q_proj, o_proj, up_proj, down_proj]"))
+    assert named["verdict"] == "fits"
+    for pattern in ("'*_proj'", "'*.layers.*_proj'"):
+        assert peak(answer(peft.replace("TARGETS", pattern))) == peak(named)
+    unknown = answer(peft.replace("TARGETS", "[in_proj]"))
+    assert unknown["verdict"] == "undecided" and opened(unknown) == ["--peft.target_modules"]
+
+
 def test_mimos_examples_are_refused_by_name(pipeweaver, tmp_path):
     (tmp_path / "launch.sh").write_text("torchrun --nproc_per_node 8 mimo/megatron_mimo_training_llava.py "
                                         "--micro-batch-size 4 --freeze-llm true false\n")
