@@ -46,6 +46,14 @@ std::vector<Open> open_backbone(const workloads::Model& model) {
              "`pipeweaver emulate` with its layout has the memory of every GPU", Effect::either}};
 }
 
+// FSDP may be accelerate's, whose file the command names.
+std::vector<Open> open_launcher(const SaidLaunch& said, const ShardedLaunch& l) {
+    const bool may_be_accelerates = said.is_alone && !written(l, &SaidSharded::launcher).empty();
+    if (!may_be_accelerates || l.is_deepspeed() || l.is_fsdp()) return {};
+    return {{"accelerate launch --config_file", "a file alone does not say whether its launcher shares out the model",
+             "check the command that launches it", Effect::less}};
+}
+
 // Replicas of PyTorch are processes, and nobody says that there are several.
 std::vector<Open> open_processes(const SaidLaunch& said, const ShardedLaunch& l, std::int64_t gpus) {
     const bool is_told = !said.says_gpus.empty() || said.variables.contains("NNODES");
@@ -101,6 +109,7 @@ public:
         std::vector<Open> open = open_of_fit(*checked_.fit);
         if (!is_filled(asked_, launch_) && !checked_.fit->fits() && least().fits)
             open.push_back(shorter_microbatch(launch_));
+        append(open_launcher(asked_.said, launch_), open);
         if (takes_whole_ && !checked_.fit->fits())
             open.push_back({length_setting(), "samples may be cut to a length, and are counted whole",
                             "say it in the launch", Effect::less});
@@ -156,7 +165,9 @@ private:
             put(std::move(found.fit));
             checked_.assumed.push_back(
                 fmt::format("samples of {} tokens of text: it does not fit with these already", shortest_sample));
-            return decide(Verdict::does_not_fit, {}, checked_);
+            std::vector<Open> launcher = open_launcher(asked_.said, launch_);
+            const Verdict verdict = launcher.empty() ? Verdict::does_not_fit : Verdict::undecided;
+            return decide(verdict, std::move(launcher), checked_);
         }
         std::vector<Open> open;
         if (!launch_.length)

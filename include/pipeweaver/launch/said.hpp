@@ -50,6 +50,7 @@ struct SaidLaunch {
     std::vector<std::string> notes{};                ///< what was taken of several, sentences
     Variables variables{};                           ///< that a script sets
     std::map<std::string, std::string> documents{};  ///< files that it writes, with their text
+    bool is_alone = false;                           ///< a configuration, without the command that launches it
     bool is_dump = false;                            ///< a framework wrote it, with all its names
     std::string not_at_hand{};  ///< of `notes`, the first of a file that the script sources and that is not there
     const frameworks::Entry* entry = nullptr;  ///< what the command starts; null: a program without a row

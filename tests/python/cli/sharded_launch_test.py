@@ -279,6 +279,14 @@ def test_automodel_shares_gradients_and_names_targets_by_patterns(pipeweaver, tm
     assert unknown["verdict"] == "undecided" and opened(unknown) == ["--peft.target_modules"]
 
 
+def test_a_file_alone_does_not_say_who_shards(pipeweaver, tmp_path):
+    text = FACTORY.replace("cutoff_len: 4096", "cutoff_len: 1024")
+    answer = script(pipeweaver, tmp_path, text, *ON, name="train.yaml")
+    assert answer["verdict"] == "undecided" and opened(answer) == ["accelerate launch --config_file"]
+    launched = script(pipeweaver, tmp_path, "llamafactory-cli train train.yaml\n", *ON)
+    assert launched["verdict"] == "does-not-fit"
+
+
 def test_mimos_examples_are_refused_by_name(pipeweaver, tmp_path):
     (tmp_path / "launch.sh").write_text("torchrun --nproc_per_node 8 mimo/megatron_mimo_training_llava.py "
                                         "--micro-batch-size 4 --freeze-llm true false\n")
