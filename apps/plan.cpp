@@ -83,9 +83,8 @@ struct Plan {
         for (const std::string& one : script.notes) console.say(fmt::format("{}: {}", script.file, one));
     }
 
-    void say_replaced() const {
-        if (const auto replaced = replaced_plan(asked.out); !replaced.empty())
-            console.say(fmt::format("{}: {}", asked.out, replaced));
+    void say_replaced(const std::string& replaced) const {
+        if (!replaced.empty()) console.say(fmt::format("{}: {}", asked.out, replaced));
     }
 
     void say_not_taken(const planner::Batch& batch) const {
@@ -131,7 +130,7 @@ struct Plan {
                                            : std::vector<planner::Request>();
         const auto ladder = begin(std::move(packings), own, wanted, time);
         const planner::Request& request = ladder.request;
-        say_replaced();
+        const std::string replaced = replaced_plan(out);
         emit::PlanWriter writer(request.job, request.batch, out);
         if (wanted.opponents) wanted.known_opponents = &ladder.opponents;
         wanted.on_replica_takes =
@@ -141,6 +140,7 @@ struct Plan {
         if (wanted.opponents) plan.ladder = planner::ladder_of(ladder, plan, limits.executor());
         plan.ladder.interrupted = Interrupt::came();
         console.clear();
+        say_replaced(replaced);
         writer.add_rest(plan, limits.executor());
         const auto measured = limits.run(start);
         const auto files = writer.finish(measured);
@@ -176,7 +176,7 @@ struct Plan {
     // What a record says, again.
     void plan_served(const Stopwatch& start) const {
         const auto again = planner::plan_again(served, limits.executor());
-        say_replaced();
+        say_replaced(replaced_plan(asked.out));
         const auto files = emit::write_plan_folder(again.job, again.batch, again.plan, asked.out, limits.run(start),
                                                    limits.executor());
         if (console.json)

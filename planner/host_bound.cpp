@@ -25,12 +25,13 @@ std::optional<HostBound> host_bound(const EmulationRequest& request, const Emula
     emulator::Setup setup = *request.job.setup;
     auto launched = emulator::launched_by_host(setup.recipe);
     if (!launched || !is_launched(setup) || is_timed(setup.recipe)) return std::nullopt;
+    if (!request.schedules.empty()) return std::nullopt;  // with other times they would be of another problem
     setup.recipe = launched->recipe;
     setup.store = std::make_shared<emulator::LayerStore>();
     EmulationRequest changed = request;
     changed.job.setup = std::make_shared<const emulator::Setup>(std::move(setup));
     changed.any_memory = true;
-    if (changed.schedules.empty()) changed.recompute = emulation.recompute;
+    changed.recompute = emulation.recompute;
     const auto made = try_emulate(changed, execute);
     if (!made.emulation) return std::nullopt;
     const auto& ranks = made.emulation->replicas[made.emulation->slowest].time;

@@ -17,7 +17,6 @@ constexpr std::array shipped{
         "about": "Megatron-Core: bf16, distributed optimizer; tensor-parallel traffic hidden by launch order alone",
         "source":
           "Megatron-LM core/tensor_parallel/layers.py, core/distributed, core/ssm; traffic of the optimizer: SimuMax",
-        "kept": {"linear_norm": "separate"},
         "runs": {"b200": 21}})",
     R"({"format": "pipeweaver-recipe/1", "name": "megatron-core-overlap",
         "about": "constant lengths, as MLPerf runs: traffic inside GEMMs, gradients in buckets, weights gathered ahead",
@@ -42,6 +41,7 @@ constexpr std::array shipped{
         "source": "torch.distributed.fsdp.fully_shard; torchtitan",
         "tensor_parallel": {"overlap": "none"},
         "data_parallel": {"zero": 3},
+        "kept": {"linear_norm": "fused"},
         "state_bytes": {"optimizer": 10},
         "kernels": {"products": 1.0, "attention_after_ampere": 2.2, "experts": 0.5, "traffic": 0.72},
         "runs": {"h100_sxm": 10, "h200_sxm": 5, "b200": 10, "a100_sxm": 2}})",

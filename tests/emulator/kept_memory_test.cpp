@@ -55,12 +55,12 @@ TEST_CASE("a delta net whose norm and gate are two kernels keeps what is between
     auto network = gated();
     network.linear = workloads::LinearAttention{.key_heads = 4, .value_heads = 8, .key_dim = 128, .value_dim = 128};
     network.layer_pattern = "LF";
-    const auto separate = parsed(R"(,"kept":{"linear_norm":"separate"})");
+    const auto separate = parsed(""), fused = parsed(R"(,"kept":{"linear_norm":"fused"})");
     CHECK(kept_besides(network, 0, m, Layout{.tp = tp}, separate) == Bytes{2 * m * 8 * 128 / tp});
     CHECK(kept_besides(network, 1, m, Layout{.tp = tp}, separate) == Bytes{});
-    CHECK(kept_besides(network, 0, m, Layout{.tp = tp}, parsed("")) == Bytes{});
+    CHECK(kept_besides(network, 0, m, Layout{.tp = tp}, fused) == Bytes{});
     CHECK(kept_besides(gated(), 0, m, Layout{.tp = tp}, separate) == Bytes{});
-    CHECK(parse_recipe(JsonDocument("r.json", to_json(separate))) == separate);
+    CHECK(parse_recipe(JsonDocument("r.json", to_json(fused))) == fused);
 }
 
 TEST_CASE("logits are as wide as the loss has them, and whole where they are not split") {

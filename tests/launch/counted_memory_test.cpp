@@ -41,7 +41,8 @@ TEST_CASE(
     const auto without = of_model("llama3-8b", on_four_ranks + rotary);
     const auto with = of_model("llama3-8b", on_four_ranks + rotary + "--mtp-num-layers 1");
     REQUIRE(with.fit);
-    const auto& network = workloads::model("llama3-8b").modules[0].architecture;
+    const auto model = workloads::model("llama3-8b");
+    const auto& network = model.modules[0].architecture;
     const std::int64_t h = network.hidden, v = network.vocab, m = 4096;
     const std::int64_t more = layer_parameters(network, 0) + 2 * h * h + v * h;
     CHECK(last_of(with).weights - last_of(without).weights == Bytes{2 * more});
@@ -59,7 +60,8 @@ TEST_CASE("without a pipeline the embedding is there, and multi-token prediction
     const auto without = of_model("llama3-8b", step_of_4096 + rotary + "--use-distributed-optimizer");
     const auto with = of_model("llama3-8b", step_of_4096 + rotary + "--use-distributed-optimizer --mtp-num-layers 1");
     REQUIRE(with.fit);
-    const auto& network = workloads::model("llama3-8b").modules[0].architecture;
+    const auto model = workloads::model("llama3-8b");
+    const auto& network = model.modules[0].architecture;
     const std::int64_t more = layer_parameters(network, 0) + 2 * network.hidden * network.hidden;
     CHECK(last_of(with).weights - last_of(without).weights == Bytes{2 * more});
 }
@@ -85,7 +87,8 @@ TEST_CASE("a block of multi-token prediction of a hybrid is as its last one") {
     const auto without = of_model("qwen3.5-27b-llm", on_four_ranks + rotary);
     const auto with = of_model("qwen3.5-27b-llm", on_four_ranks + rotary + "--mtp-num-layers 1");
     REQUIRE(with.fit);
-    const auto& network = workloads::model("qwen3.5-27b-llm").modules[0].architecture;
+    const auto model = workloads::model("qwen3.5-27b-llm");
+    const auto& network = model.modules[0].architecture;
     const std::int64_t last = layer_parameters(network, network.layers - 1);
     CHECK(block_kind(network, network.layers - 1) == workloads::BlockKind::plain);
     const std::int64_t more = last + 2 * network.hidden * network.hidden + network.vocab * network.hidden;
@@ -103,7 +106,8 @@ TEST_CASE("adapters of routed experts are a pair for each in ms-swift, one for a
         CHECK(checked.fit->doubts.empty());
         return checked.fit->ranks[0].gradients;
     };
-    const auto& network = workloads::model("qwen3-30b-a3b").modules[0].architecture;
+    const auto model = workloads::model("qwen3-30b-a3b");
+    const auto& network = model.modules[0].architecture;
     const std::int64_t pairs = 8 * (2 * network.hidden + 3 * network.moe->expert_ffn), layers = network.layers;
     const std::string arguments = step_of_4096 + rotary +
                                   "--expert-model-parallel-size 8 --moe-token-dispatcher-type alltoall "
@@ -135,7 +139,7 @@ TEST_CASE("of global batches that grow the last counts, and the answer says so")
     CHECK(of_model("llama3-8b", on_four_ranks + rotary + "--rampup-batch-size 15 7 100000").broken.at(0).id == "ramp");
 }
 
-TEST_CASE("Megatron Core keeps the normed outputs of delta nets, a recipe that is asked for says what it keeps") {
+TEST_CASE("a launch of delta nets on Megatron Core keeps what the recipe of plans for it keeps") {
     const std::string launch = on_four_ranks + rotary + "--cross-entropy-loss-fusion --cross-entropy-fusion-impl te";
     launch::CheckAsked asked;
     asked.said = launch::read_words(launch::Dialect::megatron_arguments, launch, "--args");
@@ -145,9 +149,7 @@ TEST_CASE("Megatron Core keeps the normed outputs of delta nets, a recipe that i
     asked.recipe = "megatron-core";
     const auto said = launch::check(asked, in_order);
     REQUIRE(said.fit);
-    const auto& linear = *workloads::model("qwen3.5-27b-llm").modules[0].architecture.linear;
-    // Of one microbatch on the last rank, 12 of whose 16 layers are linear.
-    CHECK(last_of(own).activations - last_of(said).activations == Bytes{12 * 2 * 4096 * linear.values()});
+    CHECK(last_of(own).activations == last_of(said).activations);
 }
 
 TEST_CASE("a global batch that is rounded down to whole microbatches constructs") {

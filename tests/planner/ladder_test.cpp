@@ -147,10 +147,11 @@ TEST_CASE("what is run now is what is said, in turn and as samples come") {
 }
 
 TEST_CASE("a target of fixed shapes pads in pipelines, and what it pads to is said") {
-    const auto step_of = [](const Request& given, const char* target) {
+    const auto step_of = [](const Request& given, const char* name) {
         EmulationRequest same;
         same.job = given.job;
-        same.job.target = target;
+        same.job.target = name;
+        same.target = &target(name);
         same.job.partition = "megatron";
         same.job.sharing = partition::Sharing::in_turn;
         same.batch = given.batch;

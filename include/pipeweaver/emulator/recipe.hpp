@@ -96,11 +96,11 @@ struct KeptBytes {
                              ///< is kept: 2 m F/t
     bool gathers_again = true;  ///< false: under sequence parallelism the gathered inputs of column-parallel products
                                 ///< are kept: 2 m h each
-    bool fused_linear_norm = true;  ///< false: norm and gate of a delta net's output are two kernels, and the normed
-                                    ///< output is kept between them: 2 m V/t
-    bool split_logits = true;       ///< false: all tensor-parallel GPUs hold all logits
-    std::int64_t logit = 2;         ///< of a logit at the loss: bf16, and its copies in fp32
-    std::int64_t masks = 0;         ///< of dropout, of a value after attention and after feed-forward: m h each
+    bool fused_linear_norm = false;  ///< false: norm and gate of a delta net's output are two kernels, and the normed
+                                     ///< output is kept between them: 2 m V/t
+    bool split_logits = true;        ///< false: all tensor-parallel GPUs hold all logits
+    std::int64_t logit = 2;          ///< of a logit at the loss: bf16, and its copies in fp32
+    std::int64_t masks = 0;          ///< of dropout, of a value after attention and after feed-forward: m h each
 
     friend bool operator==(const KeptBytes&, const KeptBytes&) = default;
 };

@@ -73,7 +73,7 @@ def test_torchtitan_is_read_as_its_command_line_is(check, tmp_path):
     names = " ".join(",".join(stage) for stage in stages)
     (tmp_path / "torchtitan.sh").write_text(
         f"PIPEWEAVER_FLAGS=(\n  {PP2}\n  --parallelism.module_fqns_per_model_part {names}\n"
-        "  --training.seq_len 4096\n  activation-checkpoint:full\n)\n")
+        "  --training.seq_len 4096 --training.local_batch_size 8\n  activation-checkpoint:full\n)\n")
     status, answer = check("--rules-only", "--cluster", "h100-sxm:8", "--model", "llama3-8b", script)
     assert (status, answer["stages"], answer["hazards"]) == (0, [20, 12], [])
     text = json.dumps(stages).replace(" ", "")

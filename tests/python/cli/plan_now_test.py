@@ -245,9 +245,12 @@ def test_a_folder_of_samples_is_named_with_what_makes_a_file_of_it(pipeweaver, t
 
 
 def test_a_known_model_that_begins_the_name_is_meant(pipeweaver):
-    status, line = pipeweaver.fails("emulate", "--model", "qwen2.5-vl-7b-instruct", "--cluster", "h100-sxm:8",
-                                    "--dataset", "vlm-mix")
+    on = ("--cluster", "h100-sxm:8", "--dataset", "vlm-mix")
+    status, line = pipeweaver.fails("emulate", "--model", "qwen2.5-vl-7b-mine", *on)
     assert status == 2 and line.endswith("did you mean 'qwen2.5-vl-7b'?")
+    same = [json.loads(pipeweaver("emulate", "--model", name, *on, "--json"))["step_ns"]
+            for name in ("qwen2.5-vl-7b-instruct", "qwen2.5-vl-7b")]
+    assert same[0] == same[1]
 
 
 SMALL = ("plan", "--model", "qwen2.5-vl-7b", "--dataset", "vlm-mix", "--microbatches", "2", "--target", "megatron",
