@@ -222,11 +222,13 @@ Checked check_sharded(const CheckAsked& asked, const Executor& execute) {
     launch = with_model(std::move(launch), model);
     checked.broken = broken_rules(launch, checked.gpus, *checked.framework);
     add_degrees(launch, checked);
-    if (!checked.constructs())
+    if (!checked.constructs()) {
         decide(Verdict::does_not_construct, {}, checked);
-    else if (open = open_backbone(model); !open.empty())
-        decide(Verdict::undecided, std::move(open), checked);
-    else if (open = open_degrees(launch, checked.gpus); !open.empty())
+        return checked;
+    }
+    open = open_backbone(model);
+    if (open.empty()) open = open_degrees(launch, checked.gpus);
+    if (!open.empty())
         decide(Verdict::undecided, std::move(open), checked);
     else if (asked.fits)
         ShardedCheck(asked, launch, model, checked, execute).run();

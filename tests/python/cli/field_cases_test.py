@@ -181,7 +181,8 @@ def test_a_registry_configuration_is_known_by_its_name(pipeweaver, tmp_path):
 
 @pytest.mark.parametrize("value, given", [("$TP", "TP=2"), ("${TP}", "TP=2"), ("$(cat degrees)", None)])
 def test_what_the_script_leaves_to_its_caller_is_undecided_until_it_is_said(pipeweaver, tmp_path, value, given):
-    launch = f"torchrun pretrain_gpt.py --tensor-model-parallel-size {value} --micro-batch-size 1 --seq-length 4096 --bf16\n"
+    launch = (f"torchrun pretrain_gpt.py --tensor-model-parallel-size {value} --micro-batch-size 1 "
+              "--seq-length 4096 --bf16\n")
     on = ["--cluster", "h100-sxm:8", "--model", "llama3-8b", "--rules-only"]
     answer = script(pipeweaver, tmp_path, launch, *on)
     assert answer["verdict"] == "undecided" and opened(answer) == ["--tensor-model-parallel-size"]
