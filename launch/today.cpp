@@ -5,6 +5,7 @@
 #include "pipeweaver/base/json.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emulator/recipe.hpp"
+#include "pipeweaver/frameworks/built_encoders.hpp"
 #include "pipeweaver/launch/fit.hpp"
 #include "pipeweaver/launch/model.hpp"
 #include "pipeweaver/launch/rules.hpp"
@@ -152,6 +153,10 @@ void take_encoders(const SaidLaunch& said, planner::PlanOptions& plan) {
     const workloads::Model model = named_model(workload.model, said);
     if (!model.built || model.built->source.empty()) return;
     workload.encoders = model.built->framework;
+    const std::array by{model.built->framework};
+    const auto* row = frameworks::built_encoder(by, model.family);
+    if (row == nullptr || row->recompute != model.built->recompute)
+        workload.encoder_recompute = workloads::name_of(model.built->recompute);
     if (model.built->lies.context == workloads::OnContextRanks::dealt) workload.deal_images = true;
 }
 

@@ -148,12 +148,15 @@ StepInput step_input(const Setup& setup, const Partition& partition,
 
 Padded pad(const std::vector<Microbatch>& microbatches) {
     Padded padded;
-    std::int64_t sample_tokens = 0;
+    std::int64_t sample_tokens = 0, spans = 1;  // the latter of the item with the most patches
     for (const Microbatch& microbatch : microbatches) {
         padded.tokens = std::max(padded.tokens, microbatch.tokens);
         padded.items = std::max(padded.items, static_cast<std::int64_t>(microbatch.items.size()));
         padded.real_tokens += microbatch.tokens;
         for (const auto& item : microbatch.items) {
+            const bool is_larger = item.size.patches > padded.item_patches;
+            if (is_larger || (item.size.patches == padded.item_patches && item.size.spans < spans))
+                spans = item.size.spans;
             padded.item_patches = std::max(padded.item_patches, item.size.patches);
             padded.real_patches += item.size.patches;
             sample_tokens = std::max(sample_tokens, item.sample_tokens);
@@ -170,6 +173,7 @@ Padded pad(const std::vector<Microbatch>& microbatches) {
             microbatch.items.push_back(largest->items[i]);
         for (auto& item : microbatch.items) {
             item.size.patches = padded.item_patches;
+            item.size.spans = spans;
             item.sample_tokens = sample_tokens;
         }
         padded.padded_tokens += padded.tokens;

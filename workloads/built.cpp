@@ -1,6 +1,19 @@
 #include "pipeweaver/workloads/built.hpp"
 
+#include <algorithm>
+
 namespace pipeweaver::workloads {
+
+std::vector<std::string> encoder_recompute_names() { return {"as-backbone", "never", "always"}; }
+
+std::string name_of(EncoderRecompute how) { return encoder_recompute_names().at(static_cast<std::size_t>(how)); }
+
+std::optional<EncoderRecompute> encoder_recompute_called(std::string_view name) {
+    const auto names = encoder_recompute_names();
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found == names.end()) return std::nullopt;
+    return static_cast<EncoderRecompute>(found - names.begin());
+}
 
 bool is_of(const Built& row, std::string_view family) {
     std::string_view left = row.families;

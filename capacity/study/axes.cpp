@@ -281,8 +281,10 @@ planner::PlanConfiguration configuration_of(const OptionValues& asked) {
 
 planner::PlanConfiguration configuration_of(const Cell& cell) {
     auto configuration = configuration_of(cell.asked);
-    configuration.plan.workload.layout_as = planner::WorkloadOptions::automatic;
-    configuration.plan.workload.target = planner::target_called(configuration.plan.target);
+    planner::WorkloadOptions& workload = configuration.plan.workload;
+    workload.layout_as = planner::WorkloadOptions::automatic;
+    workload.target = planner::target_called(configuration.plan.target);
+    if (workload.recipe.empty()) workload.recipe = planner::target(workload.target).recipe;
     return configuration;
 }
 

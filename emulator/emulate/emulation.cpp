@@ -103,7 +103,10 @@ private:
             before = after;
         }
         if (!refilled) memory.in_flight = 1;
-        memory.peak = std::max(memory.peak, memory.fixed.at_update);
+        if (const Bytes more = memory.fixed.at_update - memory.peak; more > Bytes{}) {
+            memory.transient += more;
+            memory.peak += more;
+        }
         return memory;
     }
 

@@ -31,7 +31,7 @@ void put_degrees(planner::WorkloadOptions& workload, const FitAsked& asked, cons
     workload.anchor_read = asked.anchor;
     if (!model.built || model.built->source.empty()) return;
     workload.encoders = model.built->framework;
-    workload.encoders_again = model.built->recompute;
+    workload.encoder_recompute = workloads::name_of(model.built->recompute);
     workload.deal_images = model.built->lies.context == workloads::OnContextRanks::dealt;
 }
 

@@ -157,7 +157,7 @@ void LayoutCandidates::enumerate() {
             for (const std::int64_t pp : divisors(gpus / tp / cp)) {
                 const Layout layout{
                     .tp = tp, .pp = pp, .dp = gpus / tp / cp / pp, .cp = cp, .context = request_.context};
-                if (launches_in(target(request_.target), layout) && allows(request_.tp, tp) &&
+                if (launches_in(target(request_.target), layout, request_.setup->model) && allows(request_.tp, tp) &&
                     allows(request_.cp, cp) && allows(request_.pp, pp) && allows(request_.dp, layout.dp))
                     add(layout);
             }

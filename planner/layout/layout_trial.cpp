@@ -153,10 +153,13 @@ std::vector<Bytes> least_memory(const Problem& problem, std::size_t microbatches
 // Of the rank that needs most, whether it is short or not.
 MemoryShortage fullest_rank(const StepProblem& step, const std::vector<Bytes>& passes, Bytes usable) {
     std::size_t fullest = 0;
-    const auto needed = [&](std::size_t rank) { return step.memory[rank].total() + passes[rank]; };
+    const auto needed = [&](std::size_t rank) {
+        return std::max(step.memory[rank].total() + passes[rank], step.memory[rank].at_update);
+    };
     for (std::size_t r = 1; r < passes.size(); ++r)
         if (needed(r) > needed(fullest)) fullest = r;
-    return {RankId{static_cast<std::uint32_t>(fullest)}, step.memory[fullest], passes[fullest], usable, {}, {}, {}};
+    const StaticMemory& fixed = step.memory[fullest];
+    return {RankId{static_cast<std::uint32_t>(fullest)}, fixed, needed(fullest) - fixed.total(), usable, {}, {}, {}};
 }
 
 // A policy on a partition, as slow as the slowest replica that was tried.

@@ -29,7 +29,7 @@ Recipe anchored(Recipe recipe, const Anchor& anchor, const std::string& device) 
     require_same(anchor, "device", anchor.device, device);
     require_same(anchor, "recipe", anchor.recipe, recipe.name);
     recipe = with_kernels(std::move(recipe), anchor.found.kernels);
-    recipe.beside = anchor.found.beside;
+    recipe.beside += anchor.found.beside;
     recipe.anchored = anchor.found;
     return recipe;
 }

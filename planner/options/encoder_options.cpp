@@ -21,6 +21,10 @@ void WorkloadOptions::add_encoders(OptionTable& options) {
         "how encoders lie on the GPUs of their stage: as what --target names builds them (default: as-built; "
         "as the language model, where it names no framework), as the language model (split), or as this "
         "framework builds them");
+    options.choice(
+        "encoder-recompute", encoder_recompute, workloads::encoder_recompute_names(),
+        "what of encoders that a framework builds runs again, in place of what it does by default: as much as "
+        "of the language model, nothing, or all");
     options.flag(
         "deal-images", deal_images,
         "encoders whose framework has a switch for it take some whole images on each context parallel group, in "
@@ -43,7 +47,7 @@ void WorkloadOptions::build_encoders(workloads::Model& of) const {
     if (by.empty()) return;
     if (const auto* row = frameworks::built_encoder(by, of.family)) {
         workloads::build_as(of, deal_images && !row->deals.empty() ? dealing(*row) : *row);
-        if (encoders_again) of.built->recompute = *encoders_again;
+        if (const auto again = workloads::encoder_recompute_called(encoder_recompute)) of.built->recompute = *again;
         return;
     }
     if (is_named)

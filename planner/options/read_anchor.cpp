@@ -137,7 +137,16 @@ private:
         table.configure(json);
         for (const auto& [key, degree] : {std::pair{"tp", &options.workload.tp}, std::pair{"pp", &options.workload.pp}})
             if (!degree->number) json.at(key).fail("is 'auto', must be the number that was run");
+        require_fixed(json, options.workload);
         return options.request(1, in_order);
+    }
+
+    static void require_fixed(const Json& json, const WorkloadOptions& workload) {
+        if (const auto any = json.find("layout")) any->fail("chooses a layout; allowed is to leave it out");
+        if (workload.overrides.any_zero) json.at("zero").fail("is 'auto', must be the stage that was run");
+        for (const auto& [key, degree] :
+             {std::pair{"dp", &workload.dp}, std::pair{"cp", &workload.cp}, std::pair{"ep", &workload.ep}})
+            if (degree->automatic) json.at(key).fail("is 'auto', must be the number that was run");
     }
 
     static Duration measured_in(const Json& json) {

@@ -155,6 +155,14 @@ bool launches_in(const Target& target, const emulator::Layout& layout) {
     return layout.tp == 1 && layout.pp == 1 && layout.ep == 1 && (layout.cp == 1 || may_share);
 }
 
+// Of GPUs that share samples each has whole keys, and an encoder would be run by all of them.
+bool launches_in(const Target& target, const emulator::Layout& layout, const workloads::Model& model) {
+    if (!launches_in(target, layout)) return false;
+    if (!target.launch.replicas_alone || layout.cp == 1) return true;
+    const workloads::Architecture& network = model.modules[model.backbone()].architecture;
+    return model.modules.size() == 1 && !network.linear && network.kv_heads % layout.cp == 0;
+}
+
 bool runs_policy(const Target& target, std::string_view policy) {
     const auto& all = target.policies;
     return all.empty() || std::find(all.begin(), all.end(), policy) != all.end();

@@ -31,13 +31,6 @@ bool has_first_layers(const Way& way) {
     return layers >= workloads::first_layers(model);
 }
 
-// Of GPUs that share samples each has whole keys, and an encoder would be run by all of them.
-bool may_exchange_heads(const Way& way) {
-    const workloads::Model& model = way.setup->model;
-    const workloads::Architecture& network = model.modules[model.backbone()].architecture;
-    return model.modules.size() == 1 && !network.linear && network.kv_heads % way.setup->layout.cp == 0;
-}
-
 }  // namespace
 
 bool launches(const Target& target, const Way& way) {
@@ -46,8 +39,7 @@ bool launches(const Target& target, const Way& way) {
     };
     const int zero = way.setup->recipe.zero;
     if (zero < target.launch.least_zero || zero > target.launch.most_zero) return false;
-    if (!launches_in(target, way.setup->layout)) return false;
-    if (target.launch.replicas_alone && way.setup->layout.cp > 1 && !may_exchange_heads(way)) return false;
+    if (!launches_in(target, way.setup->layout, way.setup->model)) return false;
     if (!way.has_pipeline) return true;
     if (!target.launch.spreads_encoders && !(has_whole_encoders(way) && has_first_layers(way))) return false;
     const bool cuts_so = !way.layers.empty() || has(target.launch.partitions, way.partition.name);

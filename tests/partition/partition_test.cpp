@@ -163,6 +163,17 @@ TEST_CASE("padding makes every microbatch as large as the largest, and says how 
     CHECK(padded.padded_patches == 4 * 12 * 256);
 }
 
+TEST_CASE("padded clips are as the largest, in as many groups of frames") {
+    auto setup = on_four_ranks();
+    for (auto& microbatch : setup.microbatches)
+        for (auto& item : microbatch.items) item.size.spans = 2;
+    auto& largest = setup.microbatches[0].items[0].size;
+    largest.patches *= 4;
+    largest.spans = 8;
+    for (const auto& microbatch : pad(setup.microbatches).microbatches)
+        for (const auto& item : microbatch.items) CHECK(item.size == setup.microbatches[0].items[0].size);
+}
+
 TEST_CASE("a generator's items read the tokens of their own sample") {
     using namespace workloads;
     Model model;

@@ -86,6 +86,18 @@ TEST_CASE("what no row covers is priced as split, and a line says so") {
           "it may build it in another way");
 }
 
+TEST_CASE("what of encoders runs again may be said in place of what their framework does") {
+    WorkloadOptions options;
+    options.model = "qwen2.5-vl-7b";
+    options.target = "megatron";
+    CHECK(options.found_model().built->recompute == workloads::EncoderRecompute::never);
+    for (const std::string& name : workloads::encoder_recompute_names()) {
+        options.encoder_recompute = name;
+        CHECK(workloads::name_of(options.found_model().built->recompute) == name);
+    }
+    CHECK_FALSE(workloads::encoder_recompute_called("sometimes"));
+}
+
 TEST_CASE("images are dealt where the framework has a switch for it, and the line says which") {
     WorkloadOptions options;
     options.model = qwen3_vl();

@@ -93,6 +93,9 @@ struct Target {
 /// Whether its users launch jobs in that layout, whatever the way.
 [[nodiscard]] bool launches_in(const Target& target, const emulator::Layout& layout);
 
+/// Whether they launch jobs of that model in it.
+[[nodiscard]] bool launches_in(const Target& target, const emulator::Layout& layout, const workloads::Model& model);
+
 /// Whether it runs the orders of that policy.
 [[nodiscard]] bool runs_policy(const Target& target, std::string_view policy);
 

@@ -69,8 +69,8 @@ struct WorkloadOptions {
                                                     ///< the model has
     std::string encoders;                           ///< in its place: `split`, or one of frameworks::builders()
     bool deal_images = false;                       ///< Built::deals is switched on
-    std::optional<workloads::EncoderRecompute> encoders_again{};  ///< in place of Built::recompute, as a launch says it
-    Time layout_time{};  ///< that the choice of a layout may take; asked between layouts
+    std::string encoder_recompute{};  ///< of workloads::EncoderRecompute, in place of Built::recompute; empty: as built
+    Time layout_time{};               ///< that the choice of a layout may take; asked between layouts
     /// What operators cost, read before; none: `costs` and the embedded tables are read. Of the cluster's device.
     std::shared_ptr<const costdb::CostDatabase> known_costs;
     emulator::Headroom headroom = emulator::usual_headroom;

@@ -10,7 +10,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace pipeweaver::workloads {
 
@@ -61,6 +64,13 @@ struct Built {
 
     friend bool operator==(const Built&, const Built&) = default;
 };
+
+/// "as-backbone", "never", "always", in the order of EncoderRecompute.
+[[nodiscard]] std::vector<std::string> encoder_recompute_names();
+[[nodiscard]] std::string name_of(EncoderRecompute how);
+
+/// None: of another name.
+[[nodiscard]] std::optional<EncoderRecompute> encoder_recompute_called(std::string_view name);
 
 /// Whether the row is of that family.
 [[nodiscard]] bool is_of(const Built& row, std::string_view family);

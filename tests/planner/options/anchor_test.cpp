@@ -91,6 +91,13 @@ TEST_CASE("what the fullest GPU took more is held on every GPU, and what it took
     const auto less = with(peak_held(plain) - 1_GiB, "allocated");
     CHECK(read_anchor(less)->found.beside == Bytes{});
     CHECK(peak_held(emulated_of(on_8 + with_anchor(less))) == peak_held(plain));
+    // What the recipe holds beside the model it holds with an anchor, too.
+    const std::string by_deepspeed = on_8.substr(0, on_8.find(R"("tp":2)")) +
+                                     R"("tp":1,"pp":1,"dataset":"vlm-mix","microbatches":2,"recompute":"full",)"
+                                     R"("recipe":"deepspeed-zero")";
+    const auto own = emulated_of(by_deepspeed);
+    const auto timed = anchor_file(step_said(own.step), by_deepspeed);
+    CHECK(peak_held(emulated_of(by_deepspeed + with_anchor(timed))) == peak_held(own));
     // What the allocator and CUDA take is no tensor's.
     CHECK(read_anchor(with(peak_held(plain) + 3_GiB, "on-device"))->found.beside < 3_GiB);
 }
@@ -116,6 +123,8 @@ TEST_CASE("an anchor is read strictly, with file and key") {
     refused(anchor_file(step, without(R"("tp":2,)")), "launch: the key 'tp' is missing");
     refused(anchor_file(step, without(R"(,"recompute":"full")")), "launch: the key 'recompute' is missing");
     refused(anchor_file(step, on_8 + R"(,"tpp":2)"), "unknown key 'tpp'");
+    refused(anchor_file(step, on_8 + R"(,"dp":"auto")"), "launch.dp: is 'auto', must be the number that was run");
+    refused(anchor_file(step, on_8 + R"(,"zero":"auto")"), "launch.zero: is 'auto', must be the stage that was run");
     refused(anchor_file(step, on_8 + R"(,"anchor":"x.json")"), "launch.anchor: an anchor's launch has no anchor");
 }
 
