@@ -4,6 +4,7 @@ import base64
 import gzip
 import json
 import time
+import tracemalloc
 
 import own_files as files
 import pytest
@@ -88,7 +89,7 @@ def test_each_form_is_known_by_its_keys_and_read_for_sizes(tmp_path, form, entry
     (b'{"text":"a"}\n{"text":"\xff"}', {}, "own.jsonl:2: is no JSON: 'utf-8' codec"),
     ('{"conversations":[],"image":"a","width":0,"height":3}', {}, "own.jsonl:1: width is 0, must be a whole number "
      "from 1 to 100000"),
-    ('{"conversations":[],"image":"a","width":"7","height":3}', {}, "own.jsonl:1: width is '7', must be a whole"),
+    ('{"conversations":[],"image":"a","width":7.5,"height":3}', {}, "own.jsonl:1: width is 7.5, must be a whole"),
     ('{"conversations":[],"image":["a","b"],"width_list":[7],"height_list":[7]}', {},
      "own.jsonl:1: width_list has 1 values for 2 items"),
     ('{"messages":[],"videos":["a.mp4"],"width":7,"height":7,"frames":9,"fps":0}', {},
@@ -231,3 +232,93 @@ def test_a_path_that_is_no_file_of_media_leaves_its_sample_out(tmp_path):
     with pytest.raises(pipeweaver.InputError, match=r"own.jsonl:1: .*a.psd: .psd is not read, allowed are bmp"):
         convert(source, tmp_path / "batch.jsonl")
     assert [line["id"] for line in convert(source, tmp_path / "batch.jsonl", skip_broken=True).samples] == ["1"]
+
+
+@pytest.mark.parametrize("own, named, items", [
+    ("image", {"file_name": "no.png", "caption": "a dog"}, {"images": [{"width": 7, "height": 9}]}),
+    ("images", {"image": "http://far/x.png", "caption": "a dog"}, {"images": [{"width": 7, "height": 9}]}),
+    ("picture", {"image": "no.png", "caption": "a dog"}, {"images": [{"width": 7, "height": 9}]}),
+    ("images", {"messages": [{"role": "user", "content": [
+        {"type": "image", "image": "no.png", "text": None}, {"type": "text", "image": None, "text": "a dog"}]}]},
+     {"images": [{"width": 7, "height": 9}]}),
+    ("image", {"audio": "a.wav", "caption": "a dog"},
+     {"images": [{"width": 7, "height": 9}], "audio": [{"seconds": 2.5}]}),
+])
+def test_paths_beside_the_files_themselves_in_a_table_are_the_same_items(tmp_path, own, named, items):
+    arrow, parquet = needed("pyarrow"), needed("pyarrow.parquet")
+    (tmp_path / "a.wav").write_bytes(files.wav(2.5))
+    cell = {"bytes": files.png(7, 9), "path": "x.png"}
+    table = {own: [[cell] if own == "images" else cell], **{key: [value] for key, value in named.items()}}
+    parquet.write_table(arrow.table(table), tmp_path / "own.parquet")
+    assert read(tmp_path / "own.parquet")[0] == [{"text_tokens": 2, **items}]
+
+
+def test_audio_in_an_entry_is_read_and_never_printed(tmp_path):
+    said = base64.b64encode(files.wav(2.5)).decode()
+
+    def entry(data):
+        return {"messages": [{"role": "user", "content": [
+            {"type": "input_audio", "input_audio": {"data": data, "format": "wav"}}, {"type": "text", "text": "a"}]}]}
+    (tmp_path / "a.wav").write_bytes(files.wav(2.5))
+    for data in (said, "data:;base64," + said, "a.wav"):
+        assert read(written(tmp_path / "own.jsonl", [entry(data)]))[0] == [
+            {"text_tokens": 1, "audio": [{"seconds": 2.5}]}]
+    for broken in (entry("@" * 9000), {"image": said}):
+        with pytest.raises(pipeweaver.InputError) as error:
+            read(written(tmp_path / "own.jsonl", [broken]))
+        assert len(str(error.value)) < 700
+
+
+def test_of_a_list_of_data_sets_no_more_is_read_than_asked(tmp_path):
+    good = [{"text": str(i)} for i in range(6)]
+    for name in "ab":
+        with open(written(tmp_path / f"{name}.jsonl", good), "a") as file:
+            file.write("{broken\n")
+    for times, names in ((1, "012345"), (2, "012345"), (0.5, "012")):
+        (tmp_path / "meta.json").write_text(json.dumps({
+            "a": {"annotation": "a.jsonl", "repeat_time": times}, "b": {"annotation": "b.jsonl"}}))
+        done = convert(tmp_path / "meta.json", tmp_path / "batch.jsonl", samples=len(names))
+        assert [line["id"] for line in done.samples] == [f"a/{name}" for name in names]
+        whole = convert(tmp_path / "meta.json", tmp_path / "batch.jsonl", skip_broken=True)
+        again = [f"a/{name}@2" for name in names] if times == 2 else []
+        assert [line["id"] for line in whole.samples] == [
+            *(f"a/{name}" for name in names), *again, *(f"b/{name}" for name in "012345")]
+
+
+def test_entries_a_line_are_read_no_further_than_asked(tmp_path):
+    written(tmp_path / "own.jsonl", [{"text": "word " * 1000}] * 4000)
+    tracemalloc.start()
+    try:
+        assert len(read(tmp_path / "own.jsonl", samples=2)[0]) == 2
+        assert tracemalloc.get_traced_memory()[1] < 4_000_000
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("said, expected", [
+    ({"image": "a.png", "width": "10", "height": " 12 "}, {"images": [{"width": 10, "height": 12}]}),
+    ({"image": "a.png", "width": "wide", "height": 12}, {"images": [{"width": 7, "height": 9}]}),
+    ({"audio": "a.wav", "duration": "1.0"}, {"audio": [{"seconds": 1.0}]}),
+    ({"audio": "a.wav", "duration": "00:00:01"}, {"audio": [{"seconds": 2.5}]}),
+    ({"audio": "a.wav", "duration": "nan"}, {"audio": [{"seconds": 2.5}]}),
+])
+def test_sizes_may_be_texts_and_those_of_no_number_are_looked_up_in_the_file(tmp_path, said, expected):
+    (tmp_path / "a.png").write_bytes(files.png(7, 9))
+    (tmp_path / "a.wav").write_bytes(files.wav(2.5))
+    assert read(written(tmp_path / "own.jsonl", [{"text": "a", **said}]))[0] == [{"text_tokens": 1, **expected}]
+
+
+def test_an_object_in_place_of_a_list_is_said_and_a_byte_order_mark_is_skipped(tmp_path):
+    source = tmp_path / "own.json"
+    for indent in (None, 1):
+        source.write_text(json.dumps({"data": [{"text": "a"}]}, indent=indent))
+        with pytest.raises(pipeweaver.InputError) as error:
+            read(source)
+        assert str(error.value) == (f"{source}: is no list of objects; allowed are a list of them, or a .jsonl with "
+                                    "one a line")
+    for text in ('[{"text":"a"}]', '\n[{"text":"a"}]', '{"text":"a"}\n{"text":"a"}'):
+        source.write_bytes(b"\xef\xbb\xbf" + text.encode())
+        assert read(source)[0][0] == {"text_tokens": 1}
+    written(tmp_path / "a.jsonl", [{"text": "a"}])
+    source.write_bytes(b"\xef\xbb\xbf" + json.dumps({"one": {"annotation": "a.jsonl"}}).encode())
+    assert read(source)[0] == [{"text_tokens": 1}]

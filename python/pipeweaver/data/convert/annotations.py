@@ -6,7 +6,7 @@ import base64
 import binascii
 import io
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -23,6 +23,7 @@ from .texts import KEYS
 
 # All that is looked at in an entry.
 KEYS_OF_ENTRIES = frozenset([*ITEMS, *KEYS, *SIZES, *REJECTED, *(key for form in FORMS for key in form.keys())])
+_most_shown = 300  # characters of a path: base64 may stand in its place
 _address = re.compile(r"(?!file:)\w+://")
 
 
@@ -64,8 +65,9 @@ class Annotations:
         return sample
 
     def fill(self, sample: Sample, entry: Mapping[str, Any], place: str, where: str) -> None:
-        """Adds the entry's tokens and items; `where` its texts are, with a place for their key. Raises Broken,
-        InputError, FileError."""
+        """Adds the entry's tokens and items, those of kinds alone that the sample has none of yet, as a table's row has
+        the files themselves; `where` its texts are, with a place for their key. Raises Broken, InputError, FileError.
+        """
         form = self.form or form_of(entry)
         if not is_of(form, entry):
             wanted = " and ".join(f"'{key}'" for key in form.needs)
@@ -76,7 +78,7 @@ class Annotations:
         self._add_items(sample, entry, place)
 
     def _add_items(self, sample: Sample, entry: Mapping[str, Any], place: str) -> None:
-        items = list(named_in(entry))
+        items = [one for one in named_in(entry) if not sample.items[one.kind]]
         of = Counter(one.kind for one in items)
         number: Counter[str] = Counter()
         mixed = bool(of["images"] and of["videos"])  # then a size of the entry's is not said of one of them
@@ -102,7 +104,8 @@ class Annotations:
         ending = part.suffix[1:].lower()
         if ending not in MEDIA | NOT_READ:
             allowed = ", ".join(sorted(MEDIA))
-            self.reader.breaks(f"{place}: {part}: {part.suffix or 'no ending'} is not read, allowed are {allowed}")
+            ending = part.suffix or "no ending"
+            self.reader.breaks(f"{place}: {str(part)[:_most_shown]}: {ending} is not read, allowed are {allowed}")
         if not one.frames:
             self.reader.add(sample, f"{place}: {part}", ending, partial(_opened, part))
             return
@@ -139,8 +142,27 @@ def of_data_sets(sets: list[DataSet], reader: Reader, form: Form | None, media: 
         if not one.file.is_file():
             raise FileError(f"{one.place}: {one.file}: there is no such file")
         own = Annotations(reader, form or one.form, media / one.media if media else one.media, one)
-        samples = list(own.samples(one.file, f"{one.name}/"))
-        for time in range(max(1, int(one.times))):
-            kept = samples if one.times >= 1 else samples[: int(len(samples) * one.times)]
-            yield from (sample.named(f"{sample.name}@{time + 1}") if time else sample for sample in kept)
+        samples = own.samples(one.file, f"{one.name}/")
+        yield from _repeated(samples, int(one.times)) if one.times >= 1 else _first_part(samples, one.times)
+
+
+def _repeated(samples: Iterator[Sample], times: int) -> Iterator[Sample]:
+    kept: list[Sample] = []
+    for sample in samples:
+        if times > 1:
+            kept.append(sample)
+        yield sample
+    for time in range(2, times + 1):
+        yield from (sample.named(f"{sample.name}@{time}") for sample in kept)
+
+
+def _first_part(samples: Iterator[Sample], part: float) -> Iterator[Sample]:
+    """Each as soon as enough others are known to follow it. Pre: 0 < part < 1."""
+    kept: deque[Sample] = deque()
+    given = 0
+    for number, sample in enumerate(samples, 1):
+        kept.append(sample)
+        while given < int(number * part):
+            given += 1
+            yield kept.popleft()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import json
 from collections.abc import Iterator
@@ -26,10 +27,11 @@ def entries_of(source: Path) -> Iterator[tuple[str, Any]]:
     says so; raises InputError where a whole file is none, FileError."""
     try:
         with _opened(source) as file:
-            start = file.read(4096).lstrip()
-            file.seek(0)
-            if start.startswith(b"["):
+            if _start_of(file).startswith(b"["):
                 yield from _of_list(source, _loaded(file.read(), str(source)))
+            elif source.name.endswith((".json", ".json.gz")) and document_of(source) is not None:
+                raise InputError(f"{source}: is no list of objects; allowed are a list of them, or a .jsonl with one a "
+                                 "line")
             else:
                 yield from _of_lines(source, file)
     except (OSError, EOFError) as error:
@@ -37,13 +39,18 @@ def entries_of(source: Path) -> Iterator[tuple[str, Any]]:
 
 
 def document_of(source: Path) -> Any:
-    """The one object of a file; None where it holds something else, as entries. Raises FileError."""
+    """The one object of a file; None where it holds something else, as entries, of which no more than the first is
+    read. Raises FileError."""
     try:
         with _opened(source) as file:
-            if not file.read(4096).lstrip().startswith(b"{"):
+            if not _start_of(file).startswith(b"{"):
                 return None
-            file.seek(0)
-            return json.loads(file.read())
+            lines = (line for line in file if line.strip())
+            first = next(lines)
+            more = next(lines, b"")
+            if more and _is_whole(first):
+                return None
+            return json.loads(first + more + file.read())
     except ValueError:
         return None
     except (OSError, EOFError) as error:
@@ -52,6 +59,22 @@ def document_of(source: Path) -> Any:
 
 def _opened(source: Path) -> BinaryIO:
     return gzip.open(source) if source.suffix == ".gz" else open(source, "rb")  # type: ignore[return-value]
+
+
+def _start_of(file: BinaryIO) -> bytes:
+    """Its first bytes that are no blanks; it then stands behind its byte order mark, where it has one."""
+    start = file.read(4096)
+    mark = len(codecs.BOM_UTF8) if start.startswith(codecs.BOM_UTF8) else 0
+    file.seek(mark)
+    return start[mark:].lstrip()
+
+
+def _is_whole(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True
 
 
 def _of_list(source: Path, given: list[Any]) -> Iterator[tuple[str, Any]]:

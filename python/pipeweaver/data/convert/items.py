@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -59,9 +60,11 @@ def _named(value: Any, kind: str, around: Mapping[str, Any], alone: bool) -> Ite
         for one in value:
             yield from _named(one, kind, around, True)
     elif isinstance(value, dict):
-        path = next((value[key] for key in _places if isinstance(value.get(key), str)), "")
+        place = next((key for key in _places if isinstance(value.get(key), str)), "")
+        path = value[place] if place else ""
         if path:
-            yield Named(kind, path, value)
+            inline = place == "data" and not set(".:") & set(path)  # base64 alone, as in input_audio
+            yield Named(kind, f"data:;base64,{path}" if inline else path, value)
 
 
 def _is_picture(path: str) -> bool:
@@ -79,6 +82,17 @@ def size_of(one: Named, number: int, of: int, entry: Mapping[str, Any], place: s
             return None
         size = {"width": width, "height": height}
     return size if one.kind == "images" else said.length(size)
+
+
+def _unquoted(value: Any) -> Any:
+    """The number of a text; None of another text, as "00:01:30", so that the file says its size."""
+    if not isinstance(value, str):
+        return value
+    try:
+        number = float(value)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
 
 
 class _Said:
@@ -105,6 +119,7 @@ class _Said:
 
     def _whole(self, keys: tuple[str, ...], most: int) -> int | None:
         key, value = self._found(keys)
+        value = _unquoted(value)
         if value is None:
             return None
         if isinstance(value, float) and value.is_integer():
@@ -115,6 +130,7 @@ class _Said:
 
     def _number_of(self, keys: tuple[str, ...], most: float) -> float | None:
         key, value = self._found(keys)
+        value = _unquoted(value)
         if value is None:
             return None
         if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0.001 <= value <= most:

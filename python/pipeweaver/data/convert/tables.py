@@ -8,6 +8,7 @@ from typing import Any
 
 from ...errors import FileError, InputError
 from .annotations import KEYS_OF_ENTRIES, Annotations
+from .forms import ITEMS
 from .reader import Broken, Reader, Sample
 
 _rows_at_once = 256  # of a Parquet file: its images are in memory
@@ -88,8 +89,13 @@ class _Columns:
         self._pyarrow = pyarrow
         self._folder = file.parent
         self._media = [field.name for field in schema if self._is_media(field.type)]
-        known = KEYS_OF_ENTRIES | set(keys)
+        known = KEYS_OF_ENTRIES - self._names_of_media() | set(keys)
         self._others = [field.name for field in schema if field.name in known and not self._has_bytes(field.type)]
+
+    def _names_of_media(self) -> set[str]:
+        """Keys of items that are in the table itself: paths under these are of the same items, or their names alone."""
+        held = {ITEMS.get(name) for name in self._media}
+        return {key for key, kind in ITEMS.items() if kind in held or (self._media and key == "file_name")}
 
     def _is_media(self, kind: Any) -> bool:
         """{bytes, path}, as features of images, clips and audio are kept, alone or in a list."""
