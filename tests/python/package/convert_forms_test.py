@@ -202,7 +202,7 @@ def test_a_metadata_set_of_energon_blends_its_sets_by_their_weights(tmp_path):
     assert len(convert(source, tmp_path / "batch.jsonl", split="val").samples) == 20
     for split, error, wrong in (("test", pipeweaver.InputError, "splits.test: has join; allowed are path and blend"),
                                 ("gone", pipeweaver.FileError, "splits.gone: .*/c: there is no such data set"),
-                                ("dev", pipeweaver.InputError, "--split: is 'dev', .* has train, val, test, gone")):
+                                ("dev", pipeweaver.InputError, "--split: is 'dev', .* has gone, test, train, val")):
         with pytest.raises(error, match=wrong):
             convert(source, tmp_path / "batch.jsonl", split=split)
 

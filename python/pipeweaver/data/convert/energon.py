@@ -38,7 +38,7 @@ def sets_of_split(source: Path, split: str) -> list[Part]:
     if not isinstance(splits, dict):
         raise InputError(f"{source}: has no splits, as metadata sets of Energon have")
     if split not in splits:
-        raise InputError(f"--split: is '{split}', {source} has {', '.join(splits) or 'none'}")
+        raise InputError(f"--split: is '{split}', {source} has {', '.join(sorted(splits)) or 'none'}")
     return list(_parts(source, splits[split], split, 1))
 
 
