@@ -44,6 +44,8 @@ Entry bridge_runner() {
     entry.recipes.push_back("{model}_{mode}_config");
     entry.recipe_words = {{"lora", "peft"}, {"dora", "peft"}};
     entry.turns_off_sequence_parallel = true;  // models/transformer_config.py, finalize; since 0.4
+    // scripts/training/recipe_runner.py, sync_finetuning_cp_invariants
+    entry.counts_loss_per_token = true;
     entry.flags = {{"gb", "train.global_batch_size"},
                    {"global_batch_size", "train.global_batch_size"},
                    {"mb", "train.micro_batch_size"},

@@ -150,6 +150,8 @@ MegatronLaunch with_encoders(MegatronLaunch l, const workloads::Model& model, co
     l.most_cp = model.built->most_cp;
     l.asks_loss_per_token = !model.built->loss_per_token;
     l.built_source = model.built->source;
+    if (said.entry->counts_loss_per_token && said.named.find("_pretrain_") == std::string::npos)
+        l.asks_loss_per_token = l.averages_gradients = false;
     return l;
 }
 

@@ -137,6 +137,7 @@ void add_predicted(std::int64_t mtp, workloads::Architecture& a) {
     if (!a.layer_pattern.empty()) {
         const std::string once = a.layer_pattern;
         while (std::ssize(a.layer_pattern) < a.layers) a.layer_pattern += once;
+        a.layer_pattern.resize(static_cast<std::size_t>(a.layers));
         a.layer_pattern.append(static_cast<std::size_t>(mtp), a.layer_pattern.back());
     }
     if (a.moe && is_moe_layer(a, a.layers - 1) && a.moe->every == 1) a.moe->moe_layers += mtp;

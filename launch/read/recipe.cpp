@@ -70,12 +70,13 @@ std::string last_value(const std::vector<Setting>& settings, std::string_view na
     return found == settings.rend() || found->values.empty() ? std::string() : found->values.front();
 }
 
-// The number that was said last; 1: none was.
+// The degree that was said last; 1: none was, or more than 10^6, so that products of three stay in bounds.
 std::int64_t number_said(const std::vector<Setting>& settings, std::string_view name) {
+    constexpr std::int64_t most = 1'000'000;
     const std::string value = last_value(settings, name);
     std::int64_t number = 1;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-    return error == std::errc() && end == value.data() + value.size() && number > 0 ? number : 1;
+    return error == std::errc() && end == value.data() + value.size() && number > 0 && number <= most ? number : 1;
 }
 
 constexpr std::string_view pipeline_ranks = "model.pipeline_model_parallel_size",

@@ -29,11 +29,6 @@ bool names_configuration(const std::string& text) {
     return text.ends_with(".yaml") || text.ends_with(".yml") || text.ends_with(".json");
 }
 
-bool is_redirection(const std::string& text) {
-    const std::size_t at = text.find_first_not_of("0123456789");
-    return at != std::string::npos && (text[at] == '>' || text[at] == '<');
-}
-
 bool is_sharded_flag(const std::string& text) {
     return text.size() > 2 && text.starts_with("--") && std::isalpha(static_cast<unsigned char>(text[2])) != 0;
 }
@@ -51,7 +46,7 @@ public:
     ShardedWords(SaidLaunch& said, std::string prefix) : said_(said), prefix_(std::move(prefix)) {}
 
     void read(const std::vector<Word>& words, std::size_t begin, std::size_t end) {
-        for (std::size_t i = begin; i < end && !is_redirection(words[i].text); ++i) take(words[i]);
+        for (std::size_t i = begin; i < end; ++i) take(words[i]);
     }
 
     std::vector<Setting> settings;
@@ -158,7 +153,8 @@ std::size_t sharded_settings_among(const std::vector<Word>& words) {
     return known == 0 ? 0 : known + 1;
 }
 
-void put_sharded_words(const std::vector<Word>& words, SaidLaunch& said) {
+void put_sharded_words(const std::vector<Word>& all, SaidLaunch& said) {
+    const std::vector<Word> words = without_redirections(all);
     said.entry = sharded_entry_of(words);
     refuse_by_variables(*said.entry, said);
     const auto texts = texts_of_words(words);

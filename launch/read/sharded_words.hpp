@@ -14,7 +14,7 @@ namespace pipeweaver::launch {
 
 /// Puts entry and settings into `said`, those of its variables and of a configuration file in front. Pre: the words
 /// start a sharded trainer. Throws Error{input}, Error{io}.
-void put_sharded_words(const std::vector<Word>& words, SaidLaunch& said);
+void put_sharded_words(const std::vector<Word>& all, SaidLaunch& said);
 
 /// What of a configuration file, flat, is a sharded trainer's; none: it is of another framework.
 [[nodiscard]] std::optional<SaidLaunch> sharded_configuration(const std::filesystem::path& path);

@@ -133,6 +133,20 @@ bool are_arguments(const Word& word) {
     return word.text == unknown && (unknown == "$@" || unknown == "$*" || unknown.starts_with("${@"));
 }
 
+std::vector<Word> without_redirections(const std::vector<Word>& words) {
+    std::vector<Word> left;
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        const std::string& text = words[i].text;
+        const std::size_t at = text.find_first_not_of("0123456789");
+        const bool is_one = at != std::string::npos && (text[at] == '>' || (text[at] == '<' && !words[i].quoted));
+        if (!is_one)
+            left.push_back(words[i]);
+        else if (text.ends_with('>') || text.ends_with('<'))
+            ++i;  // the file is the next word
+    }
+    return left;
+}
+
 const frameworks::Entry* entry_started(const std::vector<Word>& words) {
     std::vector<std::string> texts;
     texts.reserve(words.size());
@@ -149,7 +163,7 @@ void put_settings(Dialect dialect, const std::vector<Word>& words, SaidLaunch& s
     if (dialect == Dialect::bridge_overrides) return put_overrides(words, said);
     std::vector<Setting>& settings = said.settings;
     bool open = false;  // values of the last flag may follow
-    for (const Word& word : words) {
+    for (const Word& word : without_redirections(words)) {
         const std::string where = where_of(word, said.from);
         if (auto kind = kind_of(dialect, word, where)) {
             settings.push_back(std::move(*kind));

@@ -43,6 +43,9 @@ struct Guess {
 /// Whether a word is all of the caller's own arguments, "$@" or "${@:2}": taken as none.
 [[nodiscard]] bool are_arguments(const Word& word);
 
+/// The words without redirections, "2>&1" or "> log", and the files that these name.
+[[nodiscard]] std::vector<Word> without_redirections(const std::vector<Word>& words);
+
 /// Whether a dialect's table has the name.
 [[nodiscard]] bool is_known(Dialect dialect, const std::string& name);
 

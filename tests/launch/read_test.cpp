@@ -265,3 +265,16 @@ TEST_CASE("parts of variables and the script's own folder are as bash has them")
     CHECK(layers("D=$(cd \"$(dirname \"${BASH_SOURCE[0]}\")\" && pwd)\n[ \"$D\" = . ] && N=8") == 8);
     CHECK(layers("N=$(basename 8.sh .sh)") == 8);
 }
+
+TEST_CASE("redirections and the files that they name are no values, and a flag behind them counts") {
+    CHECK(script("python t.py --num-layers 8 --recompute-modules moe layernorm 2>&1 | tee log\n").recompute_modules ==
+          std::vector<std::string>{"moe", "layernorm"});
+    CHECK(script("python t.py --num-layers 8 >log\n").layers == 8);
+    CHECK(script("python t.py --num-layers 8 > log --tensor-model-parallel-size 4\n").tp == 4);
+}
+
+TEST_CASE("numbers out of bounds and lists without items end nothing") {
+    CHECK(script("IFS=()\nread -r A B <<< \"8 4\"\npython t.py --num-layers $A\n").layers == 8);
+    const std::string rows = "N=$(seq -9223372036854775000 9223372036854775000)\n";
+    CHECK(launch::read_script(rows + "python t.py --num-layers $N\n", "a.sh").unset.size() == 1);
+}

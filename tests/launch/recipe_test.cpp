@@ -4,6 +4,7 @@
 #include "launch/rules/layout_text.hpp"
 #include "pipeweaver/frameworks/memory_setting.hpp"
 #include "pipeweaver/launch/megatron.hpp"
+#include "pipeweaver/launch/model.hpp"
 #include "pipeweaver/launch/said.hpp"
 #include "pipeweaver/launch/titan.hpp"
 
@@ -74,6 +75,23 @@ TEST_CASE("experts of a known recipe are whole where it is not said otherwise, a
     CHECK(l.etp == 1);
     CHECK(l.dispatcher == "alltoall");
     CHECK_FALSE(launch::read_megatron(run_recipe(name + "model.expert_model_parallel_size=1")).etp.has_value());
+}
+
+TEST_CASE("degrees out of bounds do not scale a recipe's batch") {
+    const auto said =
+        run_recipe("--recipe deepseek_v3_pretrain_1024gpu_h100_bf16_config -tp 4294967296 -pp 4294967296");
+    CHECK_FALSE(said.settings.empty());
+}
+
+TEST_CASE("the runner counts the loss per token itself where it fine-tunes") {
+    const auto asks = [](const std::string& recipe) {
+        const auto said = run_recipe("--recipe " + recipe + " ddp.average_in_collective=true");
+        const auto model = launch::named_model("qwen2.5-vl-7b", said);
+        REQUIRE(model.built);
+        return launch::with_encoders(launch::read_megatron(said), model, said).averages_gradients;
+    };
+    CHECK_FALSE(asks("qwen25_vl_7b_sft_config"));
+    CHECK(asks("qwen25_vl_7b_pretrain_config"));
 }
 
 TEST_CASE("the runner turns off sequence parallelism without tensor parallelism") {

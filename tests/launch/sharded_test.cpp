@@ -285,3 +285,7 @@ TEST_CASE("every trainer has tables with a source, and every row a member that n
         }
     }
 }
+
+TEST_CASE("a value in quotes that begins like a redirection is one, and flags behind it count") {
+    CHECK(read(swift + "--response_prefix '<think>' --packing true 2>&1 | tee log").packs == true);
+}

@@ -119,7 +119,8 @@ void Reader::set_plain(const std::string& name, const std::string& value) {
 // "IFS=',' read -r A B <<< TEXT": the last name has what is left.
 void Reader::read_fields(const std::vector<Word>& words) {
     const auto separators = variables_.find("IFS");
-    const std::string by = separators == variables_.end() ? " \t" : separators->second.items.front().text;
+    const bool is_set = separators != variables_.end() && !separators->second.items.empty();
+    const std::string by = is_set ? separators->second.items.front().text : " \t";
     std::string left = words.back().text;
     for (std::size_t i = 1; i + 1 < words.size(); ++i) {
         if (words[i].text.starts_with('-')) continue;

@@ -42,11 +42,13 @@ Text printf_text(const Texts& words) {
 }
 
 Text seq(const Texts& words) {
-    constexpr std::int64_t most = 100'000;
+    constexpr std::int64_t most = 100'000, largest = 1'000'000'000'000;
+    const auto is_large = [](std::int64_t number) { return number < -largest || number > largest; };
     const auto last = words.size() > 1 ? number_in(words.back()) : std::nullopt;
     const auto first = words.size() > 2 ? number_in(words[1]) : std::optional<std::int64_t>(1);
     const auto step = words.size() > 3 ? number_in(words[2]) : std::optional<std::int64_t>(1);
-    if (words.size() > 4 || !first || !last || !step || *step < 1 || *last - *first > most) return std::nullopt;
+    if (words.size() > 4 || !first || !last || !step || *step < 1) return std::nullopt;
+    if (is_large(*first) || is_large(*last) || is_large(*step) || *last - *first > most) return std::nullopt;
     std::string all;
     for (std::int64_t i = *first; i <= *last; i += *step) all += std::to_string(i) + "\n";
     return all;
