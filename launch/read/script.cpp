@@ -33,22 +33,40 @@ Variables parse_variables(const std::string& text) {
     return variables;
 }
 
+namespace {
+
+struct Choice {
+    const std::vector<Word>* words = nullptr;  // null: none has settings
+    Guess best{};
+    std::size_t launches = 0;  // commands with so many settings that they launch something
+};
+
+// The last of those with the most settings, from `begin` on.
+Choice choose(const Script& script, std::size_t begin, std::optional<Dialect> dialect) {
+    constexpr std::size_t enough = 3;
+    Choice choice;
+    for (std::size_t i = begin; i < script.commands.size(); ++i) {
+        const auto& words = script.commands[i];
+        const Guess now = dialect ? guess_of(*dialect, words) : guess(words);
+        if (now.known == 0) continue;
+        choice.launches += now.known >= enough ? 1U : 0U;
+        if (now.known < choice.best.known) continue;
+        choice.best = now;
+        choice.words = &words;
+    }
+    return choice;
+}
+
+}  // namespace
+
 SaidLaunch read_script(std::string_view text, const std::string& name, std::optional<Dialect> dialect,
                        const Variables& given) {
     if (text.find("\r\n") != std::string_view::npos)
         fail(ErrorKind::input, "{}: has CRLF line ends, allowed are LF, which bash takes", name);
     Script script = read_commands(text, name, given);
-    const std::vector<Word>* chosen = nullptr;
-    Guess best;
-    std::size_t others = 0;
-    for (const auto& words : script.commands) {
-        const Guess now = dialect ? guess_of(*dialect, words) : guess(words);
-        if (now.known == 0) continue;
-        others += now.known > 2 ? 1U : 0U;
-        if (now.known < best.known) continue;
-        best = now;
-        chosen = &words;
-    }
+    const Choice any = choose(script, 0, dialect), called = choose(script, script.uncalled, dialect);
+    const auto* const chosen = called.launches > 0 ? called.words : any.words;
+    const Guess best = called.launches > 0 ? called.best : any.best;
     if (chosen == nullptr)
         for (const auto& words : script.commands) refuse_entry(words, name);
     else
@@ -68,9 +86,9 @@ SaidLaunch read_script(std::string_view text, const std::string& name, std::opti
     }
     for (std::string& note : notes_of_repeated(best.dialect, said.settings)) said.notes.push_back(std::move(note));
     put_recipe(*chosen, said);
-    if (others > 1)
-        said.notes.push_back(fmt::format("{} commands of {} launch something: the one at line {} is read", others, name,
-                                         chosen->front().line));
+    if (any.launches > 1)
+        said.notes.push_back(fmt::format("{} commands of {} launch something: the one at line {} is read", any.launches,
+                                         name, chosen->front().line));
     for (const auto& [file, line] : script.not_sourced)
         said.notes.push_back(fmt::format("{}:{}: '{}' is not at hand: what it sets is not known", name, line, file));
     if (!script.not_sourced.empty()) said.not_at_hand = said.notes[said.notes.size() - script.not_sourced.size()];

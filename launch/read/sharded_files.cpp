@@ -49,7 +49,8 @@ std::optional<std::filesystem::path> file_named(const std::string& named, const 
 }
 
 std::optional<JsonDocument> document_named(const std::string& named, const SaidLaunch& said) {
-    if (const auto written = said.documents.find(named); written != said.documents.end()) {
+    const std::string plain = std::filesystem::path(named).lexically_normal().string();
+    if (const auto written = said.documents.find(plain); written != said.documents.end()) {
         const std::string name = fmt::format("{}: {}", said.from, named);
         return named.ends_with(".json") ? JsonDocument(name, written->second)
                                         : JsonDocument::yaml(name, written->second);

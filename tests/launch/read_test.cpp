@@ -278,3 +278,41 @@ TEST_CASE("numbers out of bounds and lists without items end nothing") {
     const std::string rows = "N=$(seq -9223372036854775000 9223372036854775000)\n";
     CHECK(launch::read_script(rows + "python t.py --num-layers $N\n", "a.sh").unset.size() == 1);
 }
+
+TEST_CASE("a function that nobody calls does not stand for the one that is called") {
+    const std::string launch = "python t.py --num-layers 8 --hidden-size 64 --tensor-model-parallel-size ";
+    CHECK(script("big() {\n  " + launch + "8 --swiglu\n}\nsmall() {\n  " + launch + "2\n}\nsmall\n").tp == 2);
+    CHECK(script("big() {\n  " + launch + "8 --swiglu\n}\npython a.py --num-layers 1\n").tp == 8);
+}
+
+TEST_CASE("functions and shells of their own leave the caller's variables, and `return` ends a function") {
+    const std::string launch = "python t.py --num-layers 8 --tensor-model-parallel-size $TP\n";
+    CHECK(script("TP=2\nf() { local TP=8; }\nf\n" + launch).tp == 2);
+    CHECK(script("TP=2\nf() { local TP\n  TP=8\n}\nf\n" + launch).tp == 2);
+    CHECK(script("TP=2\nf() { TP=8; }\nf\n" + launch).tp == 8);
+    CHECK(script("f() { local N=${1}\n  TP=$N\n}\nf 4\n" + launch).tp == 4);
+    CHECK(script("TP=2\nf() {\n  if [ -n \"$1\" ]; then\n    return\n  fi\n  TP=8\n}\nf 1\n" + launch).tp == 2);
+    CHECK(script("TP=2\nf() {\n  a || { echo b; return 1; }\n  TP=8\n}\nf\n" + launch).tp == 8);
+    CHECK(script("TP=2\nf() {\n  a || return\n  TP=8\n}\nf\n" + launch).tp == 8);
+    CHECK(script("TP=2\ncat > a.sh <<'EOF'\nTP=8\nEOF\nbash a.sh\n" + launch).tp == 2);
+    CHECK(script("TP=2\ncat > a.sh <<'EOF'\nTP=8\nEOF\nsource a.sh\n" + launch).tp == 8);
+    CHECK(script("TP=2\nbash <<'EOF'\nTP=8\nEOF\n" + launch).tp == 2);
+}
+
+TEST_CASE("a variable that is unset or empty has its default, and defaults may lie deep") {
+    const std::string launch = "python t.py --num-layers 8 --tensor-model-parallel-size ${TP:-4}\n";
+    CHECK(script("TP=2\nunset TP\n" + launch).tp == 4);
+    CHECK(script("TP=\n" + launch).tp == 4);
+    std::string deep = "1";
+    for (int i = 0; i < 12'000; ++i) deep = "${a:-" + deep + "}";
+    CHECK(script("A=" + deep + "\n" + launch).tp == 4);
+}
+
+TEST_CASE("here-documents are added to a file, are called by any path, and end at a line that is their tag") {
+    const std::string launch = "python t.py --num-layers 8 \\\n";
+    const std::string more = "cat >> run.sh <<EOF\n --tensor-model-parallel-size 4\nEOF\nbash ./run.sh\n";
+    CHECK(script("cat > run.sh <<'EOF'\n" + launch + "EOF\n" + more).tp == 4);
+    CHECK(script("cat <<'EOF' | tee -a ./run.sh\n" + launch + "EOF\n" + more).tp == 4);
+    CHECK(script("bash <<EOF\necho \\\n EOF\npython t.py --num-layers 8\nEOF\n").layers == 8);
+    CHECK(script("bash <<-EOF\n\tpython t.py --num-layers 8\n\tEOF\n").layers == 8);
+}

@@ -66,9 +66,9 @@ struct Entry {
     std::vector<std::pair<std::string_view, std::string_view>> flags{};  ///< of the program, and the settings they say
     std::string_view builds{};                 ///< whose encoders it has, of built_encoders(); empty: not known
     bool turns_off_sequence_parallel = false;  ///< without tensor parallelism, where others refuse it
-    bool counts_loss_per_token = false;        ///< it sets this itself where it fine-tunes with context parallelism
-    bool spreads_layers = false;    ///< one process has all GPUs where nobody says how many processes there are
-    bool named_by_program = false;  ///< the program is what `names` calls, and sets what it does not say
+    bool spreads_layers = false;         ///< one process has all GPUs where nobody says how many processes there are
+    bool named_by_program = false;       ///< the program is what `names` calls, and sets what it does not say
+    bool counts_loss_per_token = false;  ///< it sets this itself where it fine-tunes with context parallelism
 };
 
 [[nodiscard]] std::span<const Entry> entries();

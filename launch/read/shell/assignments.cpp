@@ -69,6 +69,7 @@ std::vector<Word> Reader::list() {
 void Reader::assign(const std::string& name, Variable value, bool more, std::size_t line) {
     if (is_skipped()) return;
     if (fixed_.contains(name)) return require_same(name, value, line);
+    if (is_local_) keep_local(name);
     if (branches_.is_uncertain())
         script_.in_branches[name] = line;
     else if (!more)
@@ -108,6 +109,34 @@ void Reader::take_row(const std::vector<Word>& words, bool here_string) {
                                                 words[1].text, value));
     }
     if (words[0].text == "read" && here_string && words.size() > 2 && plain(words.back())) read_fields(words);
+}
+
+// "unset NAME"; in a branch that may not be taken it stays, and is uncertain.
+void Reader::unset(const std::vector<Word>& words) {
+    if (words.size() > 1 && words[1].text == "-f") return;
+    for (const Word& word : words) {
+        if (fixed_.contains(word.text) || !variables_.contains(word.text)) continue;
+        if (branches_.is_uncertain()) {
+            script_.in_branches[word.text] = word.line;
+        } else {
+            variables_.erase(word.text);
+            script_.in_branches.erase(word.text);
+        }
+    }
+}
+
+// "local NAME": what the caller has by that name counts again behind the function.
+void Reader::keep_local(const std::string& name) {
+    const auto found = variables_.find(name);
+    locals_.try_emplace(name, found == variables_.end() ? std::nullopt : std::optional(found->second));
+}
+
+// Whether a variable is set to nothing, for certain.
+bool Reader::is_empty(const std::string& name) const {
+    const auto found = variables_.find(name);
+    if (found == variables_.end() || script_.in_branches.contains(name)) return false;
+    const auto& items = found->second.items;
+    return items.empty() || (items.size() == 1 && items.front().text.empty() && items.front().unknown.empty());
 }
 
 void Reader::set_plain(const std::string& name, const std::string& value) {

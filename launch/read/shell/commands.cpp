@@ -114,6 +114,7 @@ void Reader::skip() {
 void Reader::command() {
     if (branches_.awaits_pattern() && read_pattern()) return;
     std::vector<Word> words;
+    is_local_ = false;
     bool assigns = true, assigned = false, here_string = false;
     for (skip(); at_ < text_.size() && !ends_command(peek()); skip()) {
         if (peek() == '<' && peek(1) == '<' && peek(2) == '<') {
@@ -131,14 +132,18 @@ void Reader::command() {
         }
         auto more = word();
         if (words.empty() && function(more)) return;
-        if (words.empty() && more.size() == 1) assigns = sets_variables(more.front().text);
+        if (words.empty() && more.size() == 1) {
+            assigns = sets_variables(more.front().text);
+            is_local_ = more.front().text == "local";
+            groups_ += more.front().text == "{" ? 1 : more.front().text == "}" ? -1 : 0;
+        }
         if (words.empty()) branches_.follow(more);
         if (words.size() == 2 && words.front().text == "case" && more.size() == 1 && more.front().text == "in")
             return branches_.open_case(words.back());
         if (words.empty() && more.size() == 1 && begins_arm(more.front())) continue;
         words.insert(words.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
     }
-    const bool skipped = is_skipped();
+    const bool skipped = is_skipped(), ends = returns(words);
     if (!words.empty()) choose_arm(words);
     if (!words.empty() || assigned) guard(words);
     if (at_ < text_.size()) separators_ += next();
@@ -150,12 +155,27 @@ void Reader::command() {
     if (words.empty() || skipped) return;
     take_row(words, here_string);
     take(std::move(words));
+    if (ends) at_ = text_.size();
+}
+
+// Whether a function or a file that is sourced ends here, for certain.
+bool Reader::returns(const std::vector<Word>& words) const {
+    const bool is_return = nested_ > 0 && !words.empty() && words.front().text == "return" && !is_skipped();
+    const bool is_chained = !separators_.empty() && (separators_.back() == '&' || separators_.back() == '|');
+    const bool is_grouped = groups_ > 0 || separators_.find('(') != std::string::npos;
+    return is_return && !is_chained && !is_grouped && !goes_on() && !branches_.is_uncertain();
 }
 
 // What a command does that is followed.
 void Reader::take(std::vector<Word> words) {
     const std::string& first = words.front().text;
     if (first == "shift") return shift(words);
+    if (first == "unset") return unset(words);
+    if (first == "local")
+        for (std::size_t i = 1; i < words.size(); ++i) {
+            keep_local(words[i].text);
+            if (!fixed_.contains(words[i].text)) variables_.erase(words[i].text);
+        }
     if (run_document(words) || call(words)) return;
     if ((first == "source" || first == ".") && words.size() > 1 && words[1].unknown.empty()) return source(words[1]);
     script_.commands.push_back(std::move(words));
@@ -180,6 +200,7 @@ void Reader::run_text(std::string_view text, const std::string& name, std::size_
     inner.variables_ = std::move(variables_);
     inner.fixed_ = fixed_;
     inner.nested_ = nested_ + 1;
+    inner.depth_ = depth_;
     inner.calls_ = calls_;
     inner.script_.documents = std::move(script_.documents);
     inner.functions_ = std::move(functions_);
@@ -192,10 +213,22 @@ void Reader::run_text(std::string_view text, const std::string& name, std::size_
     script_.documents = std::move(inner.script_.documents);
     functions_ = std::move(inner.functions_);
     calls_ = inner.calls_;
+    for (auto& [variable, value] : inner.locals_)
+        if (value)
+            variables_[variable] = std::move(*value);
+        else
+            variables_.erase(variable);
     put_own_name();
     auto& commands = inner.script_.commands;
     script_.commands.insert(script_.commands.end(), std::make_move_iterator(commands.begin()),
                             std::make_move_iterator(commands.end()));
+}
+
+// The same in a shell of its own, which leaves what this one has set as it is.
+void Reader::run_apart(std::string_view text, const std::string& name, std::size_t line) {
+    const auto before = variables_;
+    run_text(text, name, line);
+    for (const auto& [variable, value] : before) variables_[variable] = value;
 }
 
 // The file that bash reads.
@@ -271,17 +304,19 @@ void Reader::guard(const std::vector<Word>& words) {
 
 Script read_commands(std::string_view text, const std::string& name, const Variables& given) {
     Script script = Reader(text, name, given).read();
-    std::vector<std::vector<Word>> inner;
-    for (const auto& words : script.commands) {
-        const Word* const one = inner_text(words);
+    std::vector<std::vector<Word>> called, uncalled;
+    for (std::size_t i = 0; i < script.commands.size(); ++i) {
+        const Word* const one = inner_text(script.commands[i]);
         if (one == nullptr) continue;
         for (auto& command : Reader(one->text, name, {}).with(script.variables).commands) {
             for (Word& word : command) word.line = one->line;
-            inner.push_back(std::move(command));
+            (i < script.uncalled ? uncalled : called).push_back(std::move(command));
         }
     }
-    script.commands.insert(script.commands.end(), std::make_move_iterator(inner.begin()),
-                           std::make_move_iterator(inner.end()));
+    script.uncalled += uncalled.size();
+    for (auto* const some : {&script.commands, &called})
+        uncalled.insert(uncalled.end(), std::make_move_iterator(some->begin()), std::make_move_iterator(some->end()));
+    script.commands = std::move(uncalled);
     return script;
 }
 

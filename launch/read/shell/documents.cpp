@@ -14,8 +14,17 @@ namespace {
 
 bool is_shell(const std::string& word) { return word == "bash" || word == "sh" || word == "sbatch"; }
 
-// "> FILE", ">FILE", "tee FILE"; empty: the text goes nowhere that is known.
-std::string file_written(const std::vector<Word>& words) {
+struct Written {
+    std::string file;  // empty: the text goes nowhere that is known
+    bool appends = false;
+};
+
+// "./a.sh" and "a.sh" are one.
+std::string plain_path(const std::string& name) { return std::filesystem::path(name).lexically_normal().string(); }
+
+// "> FILE", ">>FILE", "tee -a FILE".
+Written file_written(const std::vector<Word>& words) {
+    bool appends = false;
     for (std::size_t i = 0; i < words.size(); ++i) {
         const std::string& word = words[i].text;
         const bool is_redirected = word.starts_with('>');
@@ -23,9 +32,12 @@ std::string file_written(const std::vector<Word>& words) {
             is_redirected ? word.substr(word.find_first_not_of('>') == std::string::npos ? word.size()
                                                                                          : word.find_first_not_of('>'))
                           : std::string();
-        if (!name.empty()) return name;
-        const bool names_next = is_redirected || (i == 0 && word == "tee");
-        if (names_next && i + 1 < words.size()) return words[i + 1].text;
+        appends = appends || word.starts_with(">>");
+        if (!name.empty()) return {plain_path(name), appends};
+        std::size_t next = is_redirected || (i == 0 && word == "tee") ? i + 1 : words.size();
+        for (; i == 0 && next < words.size() && words[next].text.starts_with('-'); ++next)
+            appends = appends || words[next].text == "-a";
+        if (next < words.size()) return {plain_path(words[next].text), appends};
     }
     return {};
 }
@@ -52,10 +64,12 @@ std::string directive(const std::vector<std::string>& words, std::string_view na
 // Behind "<<".
 void Reader::open_document() {
     next(), next();
-    if (peek() == '-') next();
+    const bool cuts_tabs = peek() == '-';
+    if (cuts_tabs) next();
     skip();
     const auto tag = word();
-    documents_.push_back({tag.empty() ? std::string() : tag.front().text, !tag.empty() && tag.front().quoted, {}});
+    documents_.push_back(
+        {tag.empty() ? std::string() : tag.front().text, !tag.empty() && tag.front().quoted, cuts_tabs, {}});
 }
 
 // Those of the line that ended, whose last command has these words: what `cat` prints may go into it.
@@ -66,17 +80,19 @@ void Reader::read_documents(const std::vector<Word>& words) {
             std::string line;
             while (at_ < text_.size() && peek() != '\n') line += next();
             if (at_ < text_.size()) next();
-            if (parted_at_blanks(line) == std::vector<std::string>{one.end}) break;
+            if (one.cuts_tabs) line.erase(0, std::min(line.find_first_not_of('\t'), line.size()));
+            if (line == one.end) break;
             text += line + "\n";
         }
-        const bool prints = !one.words.empty() && one.words.front().text == "cat" && file_written(one.words).empty();
+        const bool prints =
+            !one.words.empty() && one.words.front().text == "cat" && file_written(one.words).file.empty();
         const std::vector<Word>& given = prints ? words : one.words;
         if (!given.empty()) take_document(given, text, one.is_plain);
     }
 }
 
 void Reader::take_document(const std::vector<Word>& words, const std::string& text, bool is_plain) {
-    const std::string file = file_written(words);
+    const auto [file, appends] = file_written(words);
     const bool is_script = file.empty() && nested_ < most_nested &&
                            std::any_of(words.begin(), words.end(), [](const Word& one) { return is_shell(one.text); });
     const bool is_value = words.front().text == "read" && words.size() > 1;
@@ -87,19 +103,24 @@ void Reader::take_document(const std::vector<Word>& words, const std::string& te
     if (is_value)
         set_plain(words.back().text, put_in);
     else if (is_script)
-        run_text(put_in, name_, line_ - static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) - 1);
+        run_apart(put_in, name_, line_ - static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) - 1);
     else
-        script_.documents[file] = std::move(put_in);
+        script_.documents[file] = appends ? script_.documents[file] + put_in : std::move(put_in);
 }
 
 // "bash FILE" and "sbatch FILE" of a file that the script wrote; false: it is another command.
 bool Reader::run_document(const std::vector<Word>& words) {
     for (std::size_t i = 0; i + 1 < words.size() && nested_ < most_nested; ++i) {
-        if (!is_shell(words[i].text) && words[i].text != "source" && words[i].text != ".") continue;
-        const auto found = script_.documents.find(words[i + 1].text);
+        const bool is_sourced = words[i].text == "source" || words[i].text == ".";
+        if (!is_shell(words[i].text) && !is_sourced) continue;
+        const auto found = script_.documents.find(plain_path(words[i + 1].text));
         if (found == script_.documents.end()) continue;
         const std::string text = found->second;
-        run_text(text, (std::filesystem::path(name_).parent_path() / found->first).string(), 1);
+        const std::string name = (std::filesystem::path(name_).parent_path() / found->first).string();
+        if (is_sourced)
+            run_text(text, name, 1);
+        else
+            run_apart(text, name, 1);
         return true;
     }
     return false;

@@ -28,7 +28,8 @@ void Reader::braces(bool quoted) {
     if (put_part(name, rest, quoted)) return;
     const bool otherwise = rest.starts_with(":-") || rest.starts_with(":=") || rest.starts_with("-");
     if (!otherwise) return put_unknown("$" + whole);
-    if (variables_.contains(name)) return put(name, "$" + whole, quoted, false);
+    const bool is_said = variables_.contains(name) && !(rest.front() == ':' && is_empty(name));
+    if (is_said) return put(name, "$" + whole, quoted, false);
     nested(rest.substr(rest.front() == ':' ? 2 : 1), quoted);
 }
 
@@ -54,7 +55,9 @@ bool Reader::put_part(const std::string& name, const std::string& rest, bool quo
 
 // The default of a variable, which may have variables itself.
 void Reader::nested(const std::string& text, bool quoted) {
+    if (depth_ == most_deep) return put_unknown(text);
     Reader inner(text, name_, {});
+    inner.depth_ = depth_ + 1;
     inner.variables_ = variables_;
     inner.whole_ = true;
     std::string all;
@@ -85,7 +88,10 @@ void Reader::command_output(char end, bool quoted) {
 }
 
 bool Reader::put_printed(const std::string& text, bool quoted) {
+    if (depth_ == most_deep) return false;
     Reader inner(text, name_, {});
+    inner.depth_ = depth_ + 1;
+    inner.nested_ = nested_;
     inner.variables_ = variables_;
     while (inner.at_ < inner.text_.size()) inner.command();
     const bool is_pipe = inner.separators_.find_first_not_of('|') == std::string::npos;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <utility>
 
 namespace pipeweaver::launch {
@@ -20,7 +21,10 @@ std::string_view trimmed(std::string_view line) {
 std::size_t end_of_body(std::string_view text, std::size_t begin) {
     std::size_t line_end = std::min(text.find('\n', begin), text.size());
     const std::string_view first = trimmed(text.substr(begin, line_end - begin));
-    if (first.size() > 1 && first.back() == '}') return begin + text.substr(begin, line_end - begin).rfind('}');
+    // "{ local TP=${1}" goes on.
+    const bool is_closed =
+        first.size() > 1 && first.back() == '}' && (first[first.size() - 2] == ';' || first[first.size() - 2] == ' ');
+    if (is_closed) return begin + text.substr(begin, line_end - begin).rfind('}');
     std::size_t depth = 1;
     for (std::size_t at = line_end; at < text.size(); at = line_end) {
         line_end = std::min(text.find('\n', at + 1), text.size());
@@ -84,7 +88,8 @@ bool Reader::call(const std::vector<Word>& words) {
     for (const auto& [name, value] : variables_)
         if (is_argument(name) && name != "0") before[name] = value;
     for (const auto& [name, value] : before) variables_.erase(name);
-    for (std::size_t i = first + 1; i < words.size(); ++i) variables_[std::to_string(i - first)] = Variable{{words[i]}};
+    const std::vector<Word> plain = without_redirections(words);
+    for (std::size_t i = first + 1; i < plain.size(); ++i) variables_[std::to_string(i - first)] = Variable{{plain[i]}};
     run_text(function.body, name_, function.line);
     std::erase_if(variables_, [](const auto& one) { return is_argument(one.first) && one.first != "0"; });
     variables_.merge(before);
@@ -97,7 +102,11 @@ void Reader::run_uncalled() {
     for (auto& [name, function] : functions_)
         if (!std::exchange(function.called, true)) left.push_back(function);
     std::sort(left.begin(), left.end(), [](const Function& a, const Function& b) { return a.line < b.line; });
+    std::vector<std::vector<Word>> called = std::exchange(script_.commands, {});
     for (const Function& one : left) run_text(one.body, name_, one.line);
+    script_.uncalled = script_.commands.size();
+    script_.commands.insert(script_.commands.end(), std::make_move_iterator(called.begin()),
+                            std::make_move_iterator(called.end()));
 }
 
 }  // namespace pipeweaver::launch

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -46,6 +47,7 @@ private:
     struct HereDocument {
         std::string end;
         bool is_plain = false;      // nothing is put in for variables
+        bool cuts_tabs = false;     // "<<-": those in front of a line
         std::vector<Word> words{};  // of the command that it is given
     };
 
@@ -69,6 +71,8 @@ private:
     void read_documents(const std::vector<Word>& words);
     void take_document(const std::vector<Word>& words, const std::string& text, bool is_plain);
     void run_text(std::string_view text, const std::string& name, std::size_t line);
+    void run_apart(std::string_view text, const std::string& name, std::size_t line);
+    bool returns(const std::vector<Word>& words) const;
     bool run_document(const std::vector<Word>& words);
     void take_directives();
     bool function(const std::vector<Word>& words);
@@ -93,6 +97,9 @@ private:
     void require_same(const std::string& name, const Variable& value, std::size_t line) const;
     void take_row(const std::vector<Word>& words, bool here_string);
     void read_fields(const std::vector<Word>& words);
+    void unset(const std::vector<Word>& words);
+    void keep_local(const std::string& name);
+    bool is_empty(const std::string& name) const;
     void set_plain(const std::string& name, const std::string& value);
     void shift(const std::vector<Word>& words);
     std::size_t arguments() const;
@@ -114,7 +121,7 @@ private:
     bool put_printed(const std::string& text, bool quoted);
     void arithmetic();
 
-    static constexpr int most_nested = 8, most_calls = 1000;
+    static constexpr int most_nested = 8, most_calls = 1000, most_deep = 100;
 
     std::string_view text_;
     std::string name_;
@@ -124,9 +131,13 @@ private:
     bool guarded_ = false;    // the command at hand never runs: what it stands behind with && or || says so
     int nested_ = 0;          // files and functions that led here
     int calls_ = 0;           // of functions, so far
+    int depth_ = 0;           // defaults of variables and commands that this one stands within
+    int groups_ = 0;          // "{" that are open
+    bool is_local_ = false;   // the command at hand is "local"
     bool whole_ = false;
     bool empty_list_ = false;  // within these quotes an array without items was put in
     std::map<std::string, Variable> variables_;
+    std::map<std::string, std::optional<Variable>> locals_;  // of this function, and what the caller has
     std::set<std::string> fixed_, has_;  // given by the caller, and those of them that the script has
     std::vector<Word> fields_;
     std::vector<HereDocument> documents_;  // begun on this line
