@@ -161,11 +161,13 @@ std::string undecided_text(const Checked& checked) {
     for (const launch::Open& one : checked.open)
         if (std::find(names.begin(), names.end(), one.setting) == names.end()) names.push_back(one.setting);
     std::string text = fmt::format("undecided: it rests on {}", join_and(names));
+    const launch::Open& first = checked.open.front();
+    const char* const by = first.give.empty() ? "as far as it is counted"
+                           : first.is_taken   ? "as it is read"
+                                              : "by the framework's defaults";
     if (checked.fit || !checked.constructs())
         text +=
-            fmt::format("; {} it {}{}",
-                        checked.open.front().give.empty() ? "as far as it is counted" : "by the framework's defaults",
-                        by_default(checked), checked.fit ? turning_text(checked) : std::string());
+            fmt::format("; {} it {}{}", by, by_default(checked), checked.fit ? turning_text(checked) : std::string());
     return text;
 }
 

@@ -181,7 +181,7 @@ bool rests_on_version(const CheckAsked& asked, const MegatronLaunch& launch, Che
     if (other == nullptr) return false;
     decide(Verdict::undecided,
            {{"--framework", fmt::format("{} constructs it, {} does not", other->text(), checked.framework->text()),
-             "name the version that runs"}},
+             "name the version that runs", frameworks::Effect::either, true}},
            checked);
     return true;
 }

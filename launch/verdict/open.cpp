@@ -114,7 +114,8 @@ std::vector<Open> open_of_branches(const SaidLaunch& said, const std::vector<std
     for (const auto& [variable, value] : said.chosen)
         if (is_told_of(said, passed_over, value))
             open.push_back({variable, "a branch of the script sets it that may not be taken",
-                            fmt::format("say it with --set {}=VALUE, or what the branch asks for", variable)});
+                            fmt::format("say it with --set {}=VALUE, or what the branch asks for", variable),
+                            Effect::either, true});
     return open;
 }
 

@@ -35,6 +35,7 @@ struct Open {
     std::string why;                                         ///< who sets it, or what of it is not counted
     std::string give;                                        ///< how it is told to us; empty: it cannot be
     frameworks::Effect effect = frameworks::Effect::either;  ///< on memory
+    bool is_taken = false;  ///< what is read is taken, of a branch or of a version, and no default
 };
 
 /// By how much of what we say the memory of a rank was off in recorded runs, docs/accuracy.md.

@@ -194,6 +194,14 @@ def test_what_the_script_leaves_to_its_caller_is_undecided_until_it_is_said(pipe
         assert status == 2 and "say it with --set NAME=VALUE" in line
 
 
+def test_what_a_branch_sets_is_as_it_is_read(pipeweaver, tmp_path):
+    file = tmp_path / "launch.sh"
+    file.write_text("TP=1\nif grep -q big /etc/hosts; then TP=3; fi\ntorchrun pretrain_gpt.py --micro-batch-size 1 "
+                    "--seq-length 4096 --bf16 --tensor-model-parallel-size $TP\n")
+    said = pipeweaver.run("check", "--cluster", "h100-sxm:8", "--model", "llama3-8b", "--rules-only", file).stdout
+    assert said.startswith("undecided: it rests on TP; as it is read it does not construct")
+
+
 def test_the_first_line_says_what_is_assumed(pipeweaver, tmp_path):
     file = tmp_path / "launch.sh"
     file.write_text("torchrun pretrain_gpt.py --seq-length 8192 --micro-batch-size 4 --global-batch-size 64\n")
