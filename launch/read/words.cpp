@@ -137,11 +137,10 @@ std::vector<Word> without_redirections(const std::vector<Word>& words) {
     std::vector<Word> left;
     for (std::size_t i = 0; i < words.size(); ++i) {
         const std::string& text = words[i].text;
-        const std::size_t at = text.find_first_not_of("0123456789");
-        const bool is_one = at != std::string::npos && (text[at] == '>' || (text[at] == '<' && !words[i].quoted));
-        if (!is_one)
+        const bool is_placeholder = text.starts_with('<') && text.ends_with('>');
+        if (!words[i].redirects || is_placeholder)
             left.push_back(words[i]);
-        else if (text.ends_with('>') || text.ends_with('<'))
+        else if (text.find_first_not_of("0123456789<>") == std::string::npos)
             ++i;  // the file is the next word
     }
     return left;

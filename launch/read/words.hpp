@@ -18,6 +18,7 @@ struct Word {
     std::string unknown{};   ///< a variable or command in it that is not put in; empty: none
     bool quoted = false;     ///< some of it: it is a word even if empty
     bool uncertain = false;  ///< a variable in it is set in a branch that may not be taken
+    bool redirects = false;  ///< it begins with '>' or '<' as written, perhaps behind a number: "2>"
 };
 
 /// Puts the settings that words say in a dialect into `said`. A variable that the script leaves out ("... --bf16

@@ -270,6 +270,9 @@ TEST_CASE("redirections and the files that they name are no values, and a flag b
     CHECK(script("python t.py --num-layers 8 --recompute-modules moe layernorm 2>&1 | tee log\n").recompute_modules ==
           std::vector<std::string>{"moe", "layernorm"});
     CHECK(script("python t.py --num-layers 8 >log\n").layers == 8);
+    const std::string tags = "T='--special-tokens <a> b> >c'\npython t.py $T --num-layers 8\n";
+    CHECK(launch::read_script(tags, "a.sh").settings.front().values == std::vector<std::string>{"<a>", "b>", ">c"});
+    CHECK(script("python t.py --load <FOLDER> --num-layers 8\n").layers == 8);
     CHECK(script("python t.py --num-layers 8 > log --tensor-model-parallel-size 4\n").tp == 4);
 }
 

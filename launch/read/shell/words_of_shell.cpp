@@ -28,7 +28,10 @@ std::vector<Word> Reader::word() {
         } else if (c == '`') {
             command_output('`', whole_);
         } else {
-            fields_.back().text += next();
+            Word& field = fields_.back();
+            const bool is_first = !field.quoted && field.text.find_first_not_of("0123456789") == std::string::npos;
+            field.redirects = field.redirects || (is_first && (c == '>' || c == '<'));
+            field.text += next();
         }
     }
     std::vector<Word> words;
