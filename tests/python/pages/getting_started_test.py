@@ -10,7 +10,7 @@ ROW = r"^(\S.*?) +(plan|1f1b|interleaved|gpipe|dual-queue|bubble-filling|nesting
 
 def test_the_models_of_the_page_are_listed(followed):
     lines = blocks("")[2].splitlines()
-    assert "dip-vlm-s                   step3-vit-5b + llama3-8b (cross-checked)" in lines
+    assert "dip-vlm-s                      step3-vit-5b + llama3-8b (cross-checked)" in lines
     for line in lines:
         assert line == "…" or line in followed[1][0].splitlines()
 
