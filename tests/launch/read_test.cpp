@@ -306,9 +306,10 @@ TEST_CASE("a variable that is unset or empty has its default, and defaults may l
     const std::string launch = "python t.py --num-layers 8 --tensor-model-parallel-size ${TP:-4}\n";
     CHECK(script("TP=2\nunset TP\n" + launch).tp == 4);
     CHECK(script("TP=\n" + launch).tp == 4);
-    std::string deep = "1";
-    for (int i = 0; i < 12'000; ++i) deep = "${a:-" + deep + "}";
-    CHECK(script("A=" + deep + "\n" + launch).tp == 4);
+    std::string deep = "A=";
+    for (int i = 0; i < 12'000; ++i) deep += "${a:-";
+    deep += "1" + std::string(12'000, '}') + "\n";
+    CHECK(script(deep + launch).tp == 4);
 }
 
 TEST_CASE("here-documents are added to a file, are called by any path, and end at a line that is their tag") {
