@@ -257,7 +257,7 @@ part_python() {
 
 heading "Debian packages"
 packages=("${release_packages[@]}" "${test_packages[@]}")
-[[ $core = yes || ! " ${parts[*]} " =~ python ]] || packages+=("${browser_packages[@]}" "${slurm_packages[@]}")
+[[ $core = yes || ! " ${parts[*]} " =~ python ]] || packages+=("${browser_packages[@]}" "${pages_packages[@]}" "${slurm_packages[@]}")
 must "Debian packages" install_packages "${packages[@]}" || close
 use_ccache "$PWD"
 mkdir -p "$results"

@@ -13,6 +13,7 @@ test_packages=(
   doctest-dev python3 python3-dev python3-venv curl git man-db openssl zsh fish
 )
 browser_packages=(chromium chromium-driver)  # not for --core
+pages_packages=(doxygen)  # not for --core
 slurm_packages=(slurmctld slurmd slurm-client munge)  # not for --core
 fuzz_packages=(clang-14 libclang-rt-14-dev)  # for --all=fuzz alone
 

@@ -63,7 +63,8 @@ namespace pipeweaver {
 /// "a number from 0.5 to 2".
 [[nodiscard]] std::string a_number(double low, double high);
 
-/// `text` with control characters, marks that hide or turn what follows, and bytes that are no UTF-8 written like \x1b.
+/// `text` with control characters, marks that hide or turn what follows, and bytes that are no UTF-8, written like
+/// `\x1b`.
 [[nodiscard]] std::string printable(std::string_view text);
 
 /// One printable line: line ends become blanks; words, and what stands in quotes, are cut after 80 characters unless a

@@ -20,7 +20,7 @@ inline constexpr double last_label = 94;  ///< per cent: further right a mark's 
 using Parts = std::map<std::string, std::string, std::less<>>;
 
 /// Fills a page: each {{name}} of `text` is replaced, once, and what a part contains is not looked at again. What
-/// stands between {{#name}} and {{/name}} is left out where `parts` has no such name.
+/// stands between `{{#name}}` and `{{/name}}` is left out where `parts` has no such name.
 [[nodiscard]] std::string filled(std::string_view text, const Parts& parts);
 
 /// The style sheet of all pages, light and dark.
