@@ -9,6 +9,7 @@
 #include "search/instance/modes.hpp"
 #include "search/policies/module_policies.hpp"
 #include "search/policies/policy_row.hpp"
+#include "search/policies/v_blocks.hpp"
 #include "search/policies/zero_bubble.hpp"
 
 #include <algorithm>
@@ -139,6 +140,10 @@ const std::vector<PolicyRow>& policy_rows() {
          zb_h1_order,
          nullptr},
         {{"zb-v", "zero bubble with two stages on each rank, placed like a V", true, true}, zb_v_order, nullptr},
+        {{"v-half", "a V with about half of zb-v's memory: its block repeated at a wider interval", true, true},
+         v_half_order,
+         nullptr},
+        {{"v-min", "a V with the least memory: about a third of zb-v's", true, true}, v_min_order, nullptr},
         {{"bubble-filling", "Optimus-style: the largest module first, the others in its bubbles"},
          nullptr,
          run_bubble_filling},

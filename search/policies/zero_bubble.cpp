@@ -1,62 +1,10 @@
 #include "search/policies/zero_bubble.hpp"
 
-#include <fmt/format.h>
+#include "search/policies/split_cells.hpp"
 
 #include <algorithm>
 
 namespace pipeweaver::search {
-
-namespace {
-
-using schedule::TaskKind;
-
-// A whole backward that nothing waits for comes as late as a weight gradient may: as a first stage's, where there is no
-// input gradient to send.
-bool is_weight(const Flat& flat, std::uint32_t task) {
-    const TaskKind kind = flat.problem().tasks[task].kind;
-    return kind == TaskKind::weight_gradient || (kind == TaskKind::backward && flat.after[task].empty());
-}
-
-// A stage's tasks of a microbatch by kind; I is all that comes late but W.
-class SplitCells {
-public:
-    SplitCells(const Flat& flat, const Cells& cells) : flat_(flat), cells_(cells) {}
-
-    void forward(std::vector<std::uint32_t>& to, std::size_t stage, std::size_t microbatch) const {
-        const auto tasks = cells_.forwards(stage, microbatch);
-        to.insert(to.end(), tasks.begin(), tasks.end());
-    }
-    void input(std::vector<std::uint32_t>& to, std::size_t stage, std::size_t microbatch) const {
-        late(to, stage, microbatch, false);
-    }
-    void weight(std::vector<std::uint32_t>& to, std::size_t stage, std::size_t microbatch) const {
-        late(to, stage, microbatch, true);
-    }
-
-private:
-    void late(std::vector<std::uint32_t>& to, std::size_t stage, std::size_t microbatch, bool weight) const {
-        for (const std::uint32_t task : cells_.backwards(stage, microbatch))
-            if (is_weight(flat_, task) == weight) to.push_back(task);
-    }
-
-    const Flat& flat_;
-    const Cells& cells_;
-};
-
-std::string not_split(const Flat& flat) {
-    const auto& tasks = flat.problem().tasks;
-    bool split = false;
-    std::size_t whole = tasks.size();
-    for (std::size_t i = tasks.size(); i-- > 0;) {
-        if (tasks[i].kind == TaskKind::backward && !is_weight(flat, static_cast<std::uint32_t>(i))) whole = i;
-        split = split || tasks[i].kind == TaskKind::weight_gradient;
-    }
-    if (!split) return "no backward is split into I and W";
-    if (whole == tasks.size()) return {};
-    return fmt::format("the backward of task {} '{}' is not split into I and W", whole, tasks[whole].label);
-}
-
-}  // namespace
 
 Order zb_h1_order(const Flat& flat) {
     if (auto why = not_split(flat); !why.empty()) return {{}, why};
@@ -77,18 +25,6 @@ Order zb_h1_order(const Flat& flat) {
 }
 
 namespace {
-
-std::string not_a_v(const Flat& flat, const Cells& cells) {
-    const std::size_t ranks = flat.ranks();
-    if (cells.stages() != 2 * ranks)
-        return fmt::format("{} stages are not two for each of {} ranks", cells.stages(), ranks);
-    for (std::size_t s = 0; s < cells.stages(); ++s) {
-        const std::size_t expected = s < ranks ? s : 2 * ranks - 1 - s;
-        if (cells.ranks(s).size() > 1 || cells.ranks(s).front() != expected)
-            return fmt::format("stage {} is on rank {}, a V has it on rank {}", s, cells.ranks(s).back(), expected);
-    }
-    return {};
-}
 
 // One rank's table: two stages, each with a count of what it has run of each kind. Rows beyond the microbatches, which
 // the table has where they are few, are left out.
@@ -152,20 +88,13 @@ void fill_v(Table& table, std::size_t rank, std::size_t ranks, std::size_t micro
 }  // namespace
 
 Order zb_v_order(const Flat& flat) {
-    if (auto why = not_split(flat); !why.empty()) return {{}, why};
-    const Cells cells(flat);
-    if (!cells.why_not().empty()) return {{}, cells.why_not()};
-    if (auto why = not_a_v(flat, cells); !why.empty()) return {{}, why};
-    const SplitCells split(flat, cells);
-    Order order;
-    order.ranks.resize(flat.ranks());
-    for (std::size_t rank = 0; rank < flat.ranks(); ++rank) {
-        const std::size_t stages[2] = {rank, 2 * flat.ranks() - 1 - rank};
-        Table table(split, stages, cells.microbatches(), order.ranks[rank]);
-        fill_v(table, rank, flat.ranks(), cells.microbatches());
-    }
-    put_around(flat, order);
-    return order;
+    return order_of_a_v(flat, [&](const Cells& cells, const SplitCells& split, Order& order) {
+        for (std::size_t rank = 0; rank < flat.ranks(); ++rank) {
+            const std::size_t stages[2] = {rank, 2 * flat.ranks() - 1 - rank};
+            Table table(split, stages, cells.microbatches(), order.ranks[rank]);
+            fill_v(table, rank, flat.ranks(), cells.microbatches());
+        }
+    });
 }
 
 }  // namespace pipeweaver::search

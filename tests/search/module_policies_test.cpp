@@ -163,6 +163,47 @@ TEST_CASE("zb-v runs where microbatches are fewer than its table") {
     }
 }
 
+// Eight ranks with two stages each, placed like a V, and 32 microbatches of passes of one slot: the least is 192 slots.
+TEST_CASE("v-half and v-min hold a half and a third of zb-v's memory, at the slots of their blocks") {
+    std::vector<std::uint32_t> place = in_a_row(8);
+    place.insert(place.end(), place.rbegin(), place.rend());
+    const auto problem = split_chain(place, 32, 1, 1, 1);
+    const Replayer replayer(problem);
+    const auto most = [](const PolicyResult& result) {
+        return *std::max_element(result.replay.peak.begin(), result.replay.peak.end());
+    };
+    const auto whole = apply_policy("zb-v", replayer), half = apply_policy("v-half", replayer),
+               least = apply_policy("v-min", replayer);
+    CHECK(most(whole) == Bytes{16});
+    CHECK(whole.replay.makespan == Duration{199});
+    CHECK(most(half) == Bytes{10});
+    CHECK(half.replay.makespan == Duration{211});
+    CHECK(most(least) == Bytes{8});
+    CHECK(least.replay.makespan == Duration{219});
+}
+
+TEST_CASE("v-half and v-min run on any number of ranks and of microbatches, as far as memory goes") {
+    for (const std::uint32_t ranks : {2U, 3U, 5U, 6U, 9U})
+        for (const std::uint32_t microbatches : {1U, 3U, 14U}) {
+            std::vector<std::uint32_t> place = in_a_row(ranks);
+            place.insert(place.end(), place.rbegin(), place.rend());
+            const auto problem = split_chain(place, microbatches, 2, 3, 1);
+            for (const std::string policy : {"v-half", "v-min"}) {
+                const auto result = apply_policy(policy, Replayer(problem));
+                CAPTURE(ranks);
+                CAPTURE(microbatches);
+                CAPTURE(policy);
+                REQUIRE(result.schedule);
+                for (const Bytes peak : result.replay.peak) CHECK(peak <= Bytes{ranks + 2});
+            }
+        }
+    auto tight = split_chain({0, 1, 2, 2, 1, 0}, 6, 1, 1, 1);
+    for (auto& rank : tight.ranks) rank.capacity = Bytes{2};
+    CHECK(apply_policy("v-min", Replayer(tight)).why_not.find("does not fit: rank") == 0);
+    CHECK(apply_policy("v-min", Replayer(split_chain({0, 1}, 1, 1, 1, 1))).why_not ==
+          "2 stages are not two for each of 2 ranks");
+}
+
 TEST_CASE("zero-bubble policies say why they do not apply") {
     const auto whole = encoder_and_backbone(2, 2);
     CHECK(apply_policy("zb-h1", Replayer(whole)).why_not == "no backward is split into I and W");

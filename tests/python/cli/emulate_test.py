@@ -273,8 +273,8 @@ FAULTS = [
     (["--recompute", "blocks:x"], 2, "--recompute: is 'blocks:x', must be one of none, "),
     (["--recompute", "blocks"], 2, "--recompute: is 'blocks', must be one of none, "),
     (["--recompute", "by-rank", "--policy", "dual-queue"], 2,
-     "--recompute: by-rank goes with policies of a fixed order: gpipe, 1f1b, interleaved, zb-h1, zb-v; dual-queue "
-     "decides by time"),
+     "--recompute: by-rank goes with policies of a fixed order: gpipe, 1f1b, interleaved, zb-h1, zb-v, v-half, v-min; "
+     "dual-queue decides by time"),
     (["--zero", "4"], 2, "--zero: is '4', must be a whole number from 0 to 3"),
     (["--zero", "2", "--bucket", "40MB"], 2, "--bucket: goes with --zero 0 and 1"),
     (["--recipe", "torch-fsdp2", "--bucket", "40MB"], 2, "--bucket: goes with --zero 0 and 1; with 3 gradients are "),

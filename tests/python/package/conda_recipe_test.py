@@ -15,7 +15,8 @@ def recipe():
 
 def test_its_libraries_are_those_of_cmake():
     wanted = set()
-    for name, version in re.findall(r"^ *find_package\(([\w-]+)(?: ([\d.]+))?", (ROOT / "CMakeLists.txt").read_text(), re.M):
+    cmake = (ROOT / "CMakeLists.txt").read_text()
+    for name, version in re.findall(r"^ *find_package\(([\w-]+)(?: ([\d.]+))?", cmake, re.MULTILINE):
         if name not in ("Threads", "PkgConfig"):
             wanted.add(NAMES.get(name, name.lower()) + (f" >={version}" if version else ""))
     wanted.add("prometheus-cpp >=1.0")
@@ -27,6 +28,7 @@ def test_its_libraries_are_those_of_cmake():
 def test_its_version_and_packages_are_those_of_the_wheel():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     cmake = (ROOT / "CMakeLists.txt").read_text()
-    assert recipe()["context"]["version"] == project["version"] == re.search(r"project\(pipeweaver VERSION ([\d.]+)", cmake)[1]
+    version = recipe()["context"]["version"]
+    assert version == project["version"] == re.search(r"project\(pipeweaver VERSION ([\d.]+)", cmake)[1]
     needed = {re.sub(r"([\w-]+)(>=)", r"\1 \2", name) for name in project["dependencies"]}
     assert set(recipe()["requirements"]["run"]) == needed | {"python " + project["requires-python"]}
