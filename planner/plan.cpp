@@ -212,19 +212,21 @@ const TargetPlan& Plan::target(std::string_view name) const {
 
 MadePlan try_plan(const Job& job, const Batch& batch, const Executor& execute, const Time& time, const Wanted& wanted) {
     const Assignment by_load = assign(job, batch, execute);
+    const std::size_t threads = threads_of(execute);
+    // What is left of the time then is for what must be done of every replica.
+    const auto held_against = [&] {
+        return beside(job, batch, wanted, by_load, execute, time_for_opponents(job, batch, threads, time));
+    };
     std::optional<Beside> known;
     if (takes_launched(job, wanted)) {
-        known = beside(job, batch, wanted, by_load, execute, time);
+        known = held_against();
         std::optional<OpponentPlan> theirs;
         if (plan_launched(theirs, job, batch, wanted, *known, by_load, execute))
             return {launched_plan(job, *known, by_load, theirs->replicas()), {}};
     }
     const auto numbers = wanted.only_examined ? by_load.examined : replicas_of(job, wanted);
-    const std::size_t threads = threads_of(execute);
     PartitionChoice choice = partition_for(job, batch, wanted, numbers.size(), execute, time);
-    Beside opponents =
-        known ? std::move(*known)
-              : beside(job, batch, wanted, by_load, execute, time_for_opponents(job, batch, threads, time));
+    Beside opponents = known ? std::move(*known) : held_against();
     const Assignment assignment = exchange(job, batch, choice.partition, by_load, execute);
 
     const double for_targets = part_for_targets(job, wanted, threads, numbers.size());

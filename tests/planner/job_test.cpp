@@ -236,6 +236,22 @@ TEST_CASE("an opponent's command has the way's layout, and the packing that the 
     CHECK(command_of(way, request.job, request.batch).empty());
 }
 
+TEST_CASE("an opponent's command says the experts' layout where it is not the usual one: its step is another") {
+    Request request = small_job();
+    request.job.words.emplace().set("model", "said");
+    auto setup = std::make_shared<emulator::Setup>(
+        with_layout(*request.job.setup, {.tp = 1, .pp = 4, .dp = 1, .cp = 2, .ep = 2}));
+    OpponentWay way{{.name = "balanced",
+                     .setup = setup,
+                     .policy = "1f1b",
+                     .recompute = {{.everywhere = emulator::Recompute::full}}}};
+    const std::string command = command_of(way, request.job, request.batch);
+    CHECK(command.find(" --cp 2 ") != std::string::npos);
+    CHECK(command.find(" --ep 2 ") != std::string::npos);
+    setup->layout.ep = 1;
+    CHECK(command_of(way, request.job, request.batch).find("--ep") == std::string::npos);
+}
+
 // Of the first setting and those that are fastest for a batch that it does not fit: the first fastest that fits all.
 TEST_CASE("an opponent has one recomputation on the whole sample, which fits all of it where one does") {
     std::size_t changed = 0;
