@@ -3,7 +3,6 @@
 
 #include "pipeweaver/base/deadline.hpp"
 #include "pipeweaver/base/parallel.hpp"
-#include "pipeweaver/planner/doing.hpp"
 #include "pipeweaver/planner/search_limits.hpp"
 #include "pipeweaver/planner/time.hpp"
 #include "pipeweaver/search/options.hpp"

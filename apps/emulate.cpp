@@ -6,9 +6,8 @@
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/emulation_files.hpp"
+#include "pipeweaver/planner/emulate.hpp"
 #include "pipeweaver/planner/emulate_options.hpp"
-#include "pipeweaver/planner/fitting_change.hpp"
-#include "pipeweaver/planner/host_bound.hpp"
 #include "pipeweaver/planner/read_anchor.hpp"
 
 #include <nlohmann/json.hpp>

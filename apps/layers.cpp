@@ -1,5 +1,5 @@
 // pipeweaver layers: what each layer takes on its own.
-#include "pipeweaver/planner/layers.hpp"
+#include "pipeweaver/planner/job.hpp"
 
 #include "apps/command_line.hpp"
 #include "apps/commands.hpp"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "pipeweaver/base/deadline.hpp"
-#include "pipeweaver/planner/doing.hpp"
+#include "pipeweaver/planner/time.hpp"
 
 #include <cstddef>
 #include <cstdint>

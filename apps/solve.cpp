@@ -11,7 +11,7 @@
 #include "pipeweaver/emit/picture.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/emit/report.hpp"
-#include "pipeweaver/planner/solve_problem.hpp"
+#include "pipeweaver/planner/stage_plan.hpp"
 #include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/schedule/gap.hpp"
 #include "pipeweaver/schedule/solved.hpp"

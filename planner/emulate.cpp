@@ -7,7 +7,6 @@
 #include "pipeweaver/partition/partitioner_names.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/search/policies.hpp"
-#include "planner/given_schedule.hpp"
 #include "planner/job/sample.hpp"
 #include "planner/replicas/assignment.hpp"
 #include "planner/way/settings.hpp"
@@ -15,7 +14,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <memory>
 #include <numeric>
+#include <optional>
+#include <utility>
 
 namespace pipeweaver::planner {
 
@@ -25,6 +27,82 @@ using namespace emulator;
 namespace {
 
 bool is_split(const SplitChoice& choice) { return std::find(choice.begin(), choice.end(), true) != choice.end(); }
+
+// A replica's given schedule on the partition, matched to the step that it was made for.
+struct MatchedSchedule {
+    SplitChoice split;  // which backwards it splits
+    Schedule schedule;
+};
+
+struct MatchedSchedules {
+    std::vector<MatchedSchedule> replicas;
+    Assignment assignment;  // the batch as the plan shared it out
+};
+
+// A problem as it was written, with the lags of `alone` where its own are longer: its transfers waited for ports.
+Problem without_waits(Problem problem, const Problem& alone) {
+    for (std::size_t e = 0; e < std::min(problem.edges.size(), alone.edges.size()); ++e) {
+        Duration& lag = problem.edges[e].lag;
+        const Duration at_once = alone.edges[e].lag;
+        if (at_once > Duration{0}) lag = std::min(lag, at_once);
+    }
+    return problem;
+}
+
+Error refused(const GivenSchedule& given, const std::string& why) {
+    return {ErrorKind::input, fmt::format("{}: is of the problem '{}', {}: model, cluster, layout, recipe, headroom, "
+                                          "batch, seed and costs must be those of the plan",
+                                          given.from.string(), given.solved.file.problem.name, why)};
+}
+
+// Why the schedule does not match; none: it does.
+std::optional<Error> match_one(const GivenSchedule& given, const Setup& setup, const partition::Partition& partition,
+                               std::size_t replica, const Microbatches& microbatches, MatchedSchedule& matched) {
+    const Problem& problem = given.solved.file.problem;
+    if (problem.name != problem_name(setup, partition, replica))
+        return refused(given, "which this request does not have");
+    auto known = build(setup, partition, microbatches, {.name = problem.name});
+    if (known.shortage) return Error(ErrorKind::limit, known.shortage->text());
+    auto can = splittable(known.cut.step);
+    if (can.empty()) can.resize(known.cut.step.problem.pairs.size());  // the recipe splits no backwards
+    for (const Pair& pair : problem.pairs) matched.split.push_back(pair.weight.has_value());
+    if (matched.split.size() != can.size()) return refused(given, "whose tasks are others");
+    for (std::size_t k = 0; k < can.size(); ++k)
+        if (matched.split[k] && !can[k]) return refused(given, "whose tasks are others");
+    const auto [step, shortage] = split_backwards(known.cut.step, matched.split);
+    if (shortage) return Error(ErrorKind::limit, shortage->text());
+    if (fingerprint(step->problem) != fingerprint(without_waits(problem, step->problem)))
+        return refused(given, "whose times or memory are others");
+    matched.schedule = given.solved.schedule;
+    return std::nullopt;
+}
+
+// Of a plan that was made under `recipe`.
+std::optional<Error> match_all(const EmulationRequest& request, const Recipe& recipe, const Assignment& by_load,
+                               const Executor& execute, MatchedSchedules& matched) {
+    Job job = request.job;
+    const bool as_it_is = job.setup->is_usual() && job.setup->recipe == recipe;
+    if (!as_it_is) job.setup = std::make_shared<const Setup>(with_recipe(*job.setup, recipe));
+    const partition::Partition& partition = job.fixed->partition;
+    matched = {{}, exchange(job, request.batch, partition, by_load, execute)};
+    for (std::size_t r = 0; r < request.schedules.size(); ++r)
+        if (auto why = match_one(request.schedules[r], *job.setup, partition, r, matched.assignment.microbatches[r],
+                                 matched.replicas.emplace_back()))
+            return why;
+    return std::nullopt;
+}
+
+// Throws Error{input} where a schedule is of another model, batch, layout or costs than the job's. Pre: the request
+// has one for each replica, and a fixed partition; `by_load` = assign(job, batch).
+MatchedSchedules match(const EmulationRequest& request, const Assignment& by_load, const Executor& execute) {
+    const Recipe& own = request.job.setup->recipe;
+    MatchedSchedules matched;
+    auto why_not = match_all(request, own, by_load, execute, matched);
+    // Planned otherwise, and now emulated with more than that.
+    if (why_not && own != judging(own)) why_not = match_all(request, judging(own), by_load, execute, matched);
+    if (why_not) throw Error(*why_not);
+    return matched;
+}
 
 // A replica's step and the schedule that it runs; or why there is none.
 struct ReplicaSchedule {
@@ -63,11 +141,10 @@ public:
         shared_ = assign(request.job, request.batch, execute, most_tasks_of(request.policy));
         if (is_given()) {
             PIPEWEAVER_ASSERT(request.job.fixed);
-            auto matched =
-                match(request.schedules, request.job, request.batch, request.job.fixed->partition, shared_, execute);
+            auto matched = match(request, shared_, execute);
             given_ = std::move(matched.replicas);
             shared_ = std::move(matched.assignment);
-            partition_ = given_.front().partition;
+            partition_ = request.job.fixed->partition;
             policy_ = "schedule";
             menus_ = {partition_.modes};
         } else {
@@ -291,6 +368,47 @@ ScheduledTimes scheduled_times(const EmulationRequest& request, std::size_t repl
 
 std::vector<TracedKernel> kernels_of(const EmulationRequest& request, std::size_t replica, std::int64_t rank) {
     return Emulator(request, in_order).kernels(replica, RankId{static_cast<std::uint32_t>(rank)});
+}
+
+namespace {
+
+Duration waits_of(const emulator::RankTime& time) {
+    return time.exposed[static_cast<std::size_t>(emulator::Stream::host)];
+}
+
+// Its layers are compiled into nothing that a host launches.
+bool is_launched(const emulator::Setup& setup) { return setup.cluster.device != "cpu"; }
+
+bool is_timed(const emulator::Recipe& recipe) { return recipe.anchored && recipe.anchored->has_step(); }
+
+}  // namespace
+
+std::optional<HostBound> host_bound(const EmulationRequest& request, const Emulation& emulation,
+                                    const Executor& execute) {
+    constexpr double least = 1.1;
+    emulator::Setup setup = *request.job.setup;
+    auto launched = emulator::launched_by_host(setup.recipe);
+    if (!launched || !is_launched(setup) || is_timed(setup.recipe)) return std::nullopt;
+    if (!request.schedules.empty()) return std::nullopt;  // with other times they would be of another problem
+    setup.recipe = launched->recipe;
+    setup.store = std::make_shared<emulator::LayerStore>();
+    EmulationRequest changed = request;
+    changed.job.setup = std::make_shared<const emulator::Setup>(std::move(setup));
+    changed.any_memory = true;
+    changed.recompute = emulation.recompute;
+    const auto made = try_emulate(changed, execute);
+    if (!made.emulation) return std::nullopt;
+    const auto& ranks = made.emulation->replicas[made.emulation->slowest].time;
+    const auto most = std::max_element(ranks.begin(), ranks.end(),
+                                       [](const auto& a, const auto& b) { return waits_of(a) < waits_of(b); });
+    HostBound bound{.as = std::move(launched->as),
+                    .layer = launched->recipe.layer,
+                    .expert_layer = launched->recipe.expert_layer,
+                    .step = made.emulation->step,
+                    .rank = static_cast<std::size_t>(most - ranks.begin()),
+                    .waits = waits_of(*most)};
+    const double times = static_cast<double>(bound.step.count()) / static_cast<double>(emulation.step.count());
+    return times < least ? std::nullopt : std::optional(std::move(bound));
 }
 
 }  // namespace pipeweaver::planner

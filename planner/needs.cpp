@@ -2,7 +2,7 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/planner/partition_choice.hpp"
-#include "planner/replicas/assemble.hpp"
+#include "planner/replicas/plan_replica.hpp"
 
 #include <algorithm>
 #include <map>

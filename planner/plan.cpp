@@ -3,13 +3,17 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/partition_choice.hpp"
+#include "pipeweaver/planner/targets.hpp"
+#include "pipeweaver/planner/time.hpp"
+#include "pipeweaver/planner/tuning.hpp"
 #include "planner/job/sample.hpp"
-#include "planner/opponents/opponent_run.hpp"
-#include "planner/replicas/assemble.hpp"
-#include "planner/replicas/exchange.hpp"
-#include "planner/replicas/opponent_plan.hpp"
-#include "planner/replicas/planned_replicas.hpp"
+#include "planner/replicas/assignment.hpp"
+#include "planner/replicas/baselines.hpp"
+#include "planner/replicas/plan_replica.hpp"
 #include "planner/targets/target_plan.hpp"
+#include "planner/way/run.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
@@ -75,15 +79,14 @@ TargetPlan not_asked_for(const Target& target) {
     return no_target_plan(target, fmt::format("not asked for: add --also {}", target.option));
 }
 
-// One for each target; or why the job's own has no schedule.
-struct TargetPlans {
-    std::vector<TargetPlan> plans{};
-    std::string why_not{};
-};
-
-TargetPlans target_plans(const Job& job, const Batch& batch, const Partition& own, const Beside& beside,
-                         const Assignment& assignment, const Executor& execute, const Time& time, const OnDoing& on) {
-    std::vector<TargetPlan> plans;
+// Makes one for each target; returns why the job's own has no schedule, if so.
+std::string make_target_plans(const Job& job, const Batch& batch, const Wanted& wanted, const Partition& own,
+                              const Beside& beside, const Assignment& assignment, const Executor& execute,
+                              const Time& time, std::vector<TargetPlan>& plans) {
+    if (!wanted.targets) {
+        plans = no_target_plans("not asked for");
+        return {};
+    }
     for (const Target& one : targets()) {
         if (!has_own_plan(one)) continue;
         if (!has_schedule_for(job, one.name)) {
@@ -91,13 +94,14 @@ TargetPlans target_plans(const Job& job, const Batch& batch, const Partition& ow
             continue;
         }
         plans.push_back(make_target_plan(job, one, target_partitions(job, batch, one, own, beside),
-                                         assignment.microbatches, execute, told(time, on, {one.name, 0, 0, {}})));
+                                         assignment.microbatches, execute,
+                                         told(time, wanted.on_doing, {one.name, 0, 0, {}})));
         TargetPlan& made = plans.back();
         made.microbatches = assignment.shares[made.replica];
         if (one.fixed_shapes) made.microbatches.resize(made.padding.microbatches.size(), made.microbatches.back());
-        if (job.target == one.name && !made.found.schedule) return {{}, fmt::format("{}: {}", one.name, made.why_not)};
+        if (job.target == one.name && !made.found.schedule) return fmt::format("{}: {}", one.name, made.why_not);
     }
-    return {std::move(plans), {}};
+    return {};
 }
 
 // Of the plan's slowest replica; most often one of those that opponents ran on.
@@ -122,11 +126,69 @@ std::optional<OpponentWay> faster_on_all(const Beside& beside, const Baseline& r
     return way;
 }
 
-// The fastest opponent that could be the plan of the job, if it is faster than `step`.
+// A replica as the way runs it. Pre: it fits with the way's recomputation.
+PlannedReplica as_opponent(const AllReplicas& all, const Way& way, const Target& runs, std::size_t number) {
+    const Job& job = all.job;
+    StepWanted wanted = replica_wanted(*job.setup, all.partition, number);
+    wanted.target = &runs;
+    Step step = build(*job.setup, all.partition,
+                      as_run_by(runs, job.setup->layout, all.assignment.microbatches[number]), wanted);
+    if (step.shortage) fail(ErrorKind::limit, "{}", step.shortage->text());
+    auto run = StepUnderPolicy(step.cut.step, way.policy, all.partition.modes).run(*way.recompute);
+    if (!run) fail(ErrorKind::limit, "{}: replica {} does not fit", way.name, number);
+    if (job.split != Split::never) step.split = split_step(step.cut.step);
+    step.bound = bound_of(step, job.split != Split::never, all.assignment.bounds(number));
+    PolicyRun policy{.policy = way.policy, .result = {std::move(run->schedule), {}, {}}};
+    PortReplay in_full = replay_in_full(step, false, *policy.result.schedule);
+    policy.result.replay = std::move(in_full.replay);
+    policy.waits = in_full.waits;
+    PlannedReplica one;
+    one.scheduled = take_policy(step, policy);
+    one.scheduled.step.policies = {std::move(policy)};
+    one.times = times_of(one.scheduled.step);
+    one.plan = finished(all.assignment, number, one.scheduled);
+    // What is repeated to pad a microbatch is no sample of the plan's.
+    if (runs.fixed_shapes)
+        one.plan.cut.units = partition::units(all.partition, job.setup->model, all.assignment.microbatches[number]);
+    return one;
+}
+
+// A plan that is an opponent's: its cut, order and recomputation, on every replica, without a search. Pre: all of the
+// assignment fit with its recomputation (run_on_all()); job, wanted and assignment outlive it.
+struct OpponentPlan {
+    OpponentPlan(const Job& job, const Wanted& wanted, const Way& way, const Assignment& assignment,
+                 const Executor& execute)
+        : partition(way.partition),
+          numbers(replicas_of(job, {})),
+          all{job, wanted, partition, assignment},
+          replicas(all, numbers, wanted.on_replica) {
+        const WayOfTarget said = WayOfTarget::as_said(way, target(job.target));
+        partition.modes = said.settings;
+        const auto make = [&](std::size_t number, const Executor&, const Time&) {
+            return as_opponent(all, way, *said.target, number);
+        };
+        replicas.plan(make, execute, {}, 1);
+    }
+
+    Partition partition;  // its modes are the recomputations that the way may take
+    std::vector<std::size_t> numbers;
+    AllReplicas all;
+    PlannedReplicas replicas;
+};
+
+// The fastest opponent that could be the plan of the job, if it is faster than `step`: it runs on the plan's own ranks,
+// and the job's target can run it.
 std::optional<OpponentWay> faster_way(const Beside& beside, Duration step, const Job& job, const Batch& batch,
                                       const Executor& execute) {
-    const Baseline* row = faster_opponent(job, beside.baselines, step);
-    return row == nullptr ? std::nullopt : faster_on_all(beside, *row, step, job, batch, execute);
+    const Target& runs = target(job.target);
+    // Those that were padded would be other steps as the plan's.
+    if (runs.fixed_shapes) return std::nullopt;
+    const auto& rows = beside.baselines.all;
+    const auto row = std::find_if(rows.begin(), rows.end(), [&](const Baseline& one) {
+        return one.is_opponent && one.on_own_ranks && (one.launched || !runs.action_lists);
+    });
+    return row == rows.end() || row->step >= step ? std::nullopt
+                                                  : faster_on_all(beside, *row, step, job, batch, execute);
 }
 
 // The fastest that the job's target launches on the plan's ranks, with a recomputation that fits every replica. False:
@@ -135,7 +197,7 @@ bool plan_launched(std::optional<OpponentPlan>& plan, const Job& job, const Batc
                    const Beside& beside, const Assignment& assignment, const Executor& execute) {
     for (const Baseline& row : beside.baselines.all) {
         if (!row.is_opponent || !row.launched || !row.on_own_ranks) continue;
-        const auto best = plan ? std::optional(plan->replicas().step()) : std::nullopt;
+        const auto best = plan ? std::optional(plan->replicas.step()) : std::nullopt;
         if (best && row.step >= *best) continue;
         if (const auto way = faster_on_all(beside, row, best, job, batch, execute))
             plan.emplace(job, wanted, *way, assignment, execute);
@@ -222,7 +284,7 @@ MadePlan try_plan(const Job& job, const Batch& batch, const Executor& execute, c
         known = held_against();
         std::optional<OpponentPlan> theirs;
         if (plan_launched(theirs, job, batch, wanted, *known, by_load, execute))
-            return {launched_plan(job, *known, by_load, theirs->replicas()), {}};
+            return {launched_plan(job, *known, by_load, theirs->replicas), {}};
     }
     const auto numbers = wanted.only_examined ? by_load.examined : replicas_of(job, wanted);
     PartitionChoice choice = partition_for(job, batch, wanted, numbers.size(), execute, time);
@@ -241,8 +303,8 @@ MadePlan try_plan(const Job& job, const Batch& batch, const Executor& execute, c
     if (numbers.size() == by_load.shares.size())
         if (const auto way = faster_way(opponents, searched.step(), job, batch, execute))
             theirs.emplace(job, wanted, *way, by_load, execute);
-    const bool takes_theirs = theirs && theirs->replicas().step() < searched.step();
-    PlannedReplicas& replicas = takes_theirs ? theirs->replicas() : searched;
+    const bool takes_theirs = theirs && theirs->replicas.step() < searched.step();
+    PlannedReplicas& replicas = takes_theirs ? theirs->replicas : searched;
 
     const auto examined = wanted.robustness ? replicas.replayed(time) : std::vector<const ScheduledStep*>();
     auto robustness =
@@ -254,11 +316,9 @@ MadePlan try_plan(const Job& job, const Batch& batch, const Executor& execute, c
     plan.baselines.pictured = picture(job, opponents, by_load, plan.replicas[plan.slowest].number);
     plan.robustness = std::move(robustness);
     plan.lacks_robustness = wanted.robustness && examined.empty();
-    TargetPlans others{no_target_plans("not asked for"), {}};
-    if (wanted.targets)
-        others = target_plans(job, batch, choice.partition, opponents, assignment, execute, time, wanted.on_doing);
-    if (!others.why_not.empty()) return {{}, std::move(others.why_not)};
-    plan.targets = std::move(others.plans);
+    std::string why_not = make_target_plans(job, batch, wanted, choice.partition, opponents, assignment, execute, time,
+                                            plan.targets);
+    if (!why_not.empty()) return {{}, std::move(why_not)};
     plan.partition_choice = std::move(choice);
     return {std::move(plan), {}};
 }
@@ -297,6 +357,53 @@ std::vector<Cut> steps_of(const Job& job, const Batch& batch, const Partition& p
         cuts[k] = take_cut(std::move(step));
     });
     return cuts;
+}
+
+namespace {
+
+double part_of(std::string_view what) {
+    const auto found =
+        std::find_if(parts_of_plan.begin(), parts_of_plan.end(), [&](const Part& one) { return one.what == what; });
+    return found == parts_of_plan.end() ? 0 : found->part;
+}
+
+void add_known_schedules(std::vector<LeftOut>& all, const Baselines& baselines) {
+    const auto& refused = baselines.not_applicable;
+    const auto untried = static_cast<std::size_t>(std::count_if(
+        refused.begin(), refused.end(), [](const NotApplicable& one) { return one.why == no_time_left; }));
+    if (untried == 0) return;
+    const std::size_t known = baselines.all.size() + untried;
+    all.push_back({fmt::format("{} of {} known schedules", untried, known),
+                   part_of(doing::known_schedules) * static_cast<double>(untried) / static_cast<double>(known)});
+}
+
+void add_rounds(std::vector<LeftOut>& all, const std::vector<ReplicaPlan>& replicas) {
+    const auto ended = std::count_if(replicas.begin(), replicas.end(), [](const ReplicaPlan& one) {
+        return one.found.stop_reason == schedule::StopReason::budget ||
+               one.found.stop_reason == schedule::StopReason::stopped;
+    });
+    if (ended == 0) return;
+    const double part = part_of(doing::replica) * static_cast<double>(ended) / static_cast<double>(replicas.size()) / 2;
+    all.push_back({replicas.size() == 1
+                       ? "more rounds of the search"
+                       : fmt::format("more rounds of the search on {} of {} replicas", ended, replicas.size()),
+                   part});
+}
+
+}  // namespace
+
+std::vector<LeftOut> left_out(const Plan& plan) {
+    std::vector<LeftOut> all;
+    if (plan.ladder.interrupted) all.push_back({"interrupted", 0});
+    add_known_schedules(all, plan.baselines);
+    for (const std::string& one : plan.ladder.left_out) all.push_back({one, part_of(one)});
+    for (const TargetPlan& one : plan.targets)
+        if (one.cut_short)
+            all.push_back({fmt::format("other partitions for {}", target(one.target).title), fractions.target});
+    if (plan.partition_choice.cut_short) all.push_back({"searches of other partitions", part_of(doing::partition) / 2});
+    if (plan.lacks_robustness) all.push_back({"replays under wrong costs", fractions.robustness});
+    if (plan.is_searched && !plan.is_opponents) add_rounds(all, plan.replicas);
+    return all;
 }
 
 }  // namespace pipeweaver::planner

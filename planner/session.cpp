@@ -3,12 +3,12 @@
 #include "pipeweaver/base/assert.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/planner/plan.hpp"
-#include "planner/endings.hpp"
-#include "planner/replicas/assemble.hpp"
-#include "planner/replicas/for_replicas.hpp"
+#include "planner/replicas/plan_replica.hpp"
 
 #include <algorithm>
-#include <numeric>
+#include <memory>
+#include <mutex>
+#include <utility>
 
 namespace pipeweaver::planner {
 
@@ -58,15 +58,12 @@ public:
 
     // The places of the replicas, that with the longest makespan first; of those that no policy runs in any order.
     std::vector<std::size_t> longest_first() const {
-        std::vector<std::size_t> order(steps.size());
-        std::iota(order.begin(), order.end(), std::size_t{0});
-        const auto makespan = [&](std::size_t k) {
-            const PolicyRun* fastest = steps[k].fastest();
-            return fastest == nullptr ? Duration{} : fastest->makespan();
-        };
-        std::stable_sort(order.begin(), order.end(),
-                         [&](std::size_t a, std::size_t b) { return makespan(a) > makespan(b); });
-        return order;
+        std::vector<Duration> makespans;
+        for (const Step& step : steps) {
+            const PolicyRun* fastest = step.fastest();
+            makespans.push_back(fastest == nullptr ? Duration{} : fastest->makespan());
+        }
+        return largest_first(makespans);
     }
 
     // The replicas' schedules, beside `baselines`.
@@ -222,6 +219,74 @@ Plan Session::plan(Begun begun, const Executor& execute, const Time& time,
     for_replicas(order, schedule, execute, time, 1);
     if (endings != nullptr) *endings = std::move(ended);
     return prepared.plan(std::move(chosen), prepared.lack_policies() ? quick : prepared.baselines());
+}
+
+namespace {
+
+class Counted : public Time::Source {
+public:
+    Counted(Time time, Stops& stops, std::optional<std::size_t> part)
+        : time_(std::move(time)), stops_(stops), part_(part) {}
+
+    // What was over once stays so, as it will when it is played back.
+    std::optional<StopReason> stop(const search::Progress& progress) override {
+        const std::scoped_lock lock(mutex_);
+        if (over_) return over_;
+        over_ = time_.stop(progress);
+        if (!over_)
+            ++asked_;
+        else if (part_)
+            stops_[*part_] = asked_;
+        return over_;
+    }
+
+    Time fraction(double part, Duration reserve) override {
+        stops_.emplace_back();
+        return Time(std::make_shared<Counted>(time_.fraction(part, reserve), stops_, stops_.size() - 1));
+    }
+
+private:
+    Time time_;
+    Stops& stops_;
+    std::optional<std::size_t> part_;  // its place in `stops_`; none: it is the whole, whose end no search asks for
+    std::uint64_t asked_ = 0;
+    std::optional<StopReason> over_;
+    std::mutex mutex_;
+};
+
+class Again : public Time::Source {
+public:
+    Again(const Ending& ending, std::shared_ptr<std::size_t> opened, std::uint64_t times)
+        : ending_(ending), opened_(std::move(opened)), left_(times) {}
+
+    std::optional<StopReason> stop(const search::Progress&) override {
+        const std::scoped_lock lock(mutex_);
+        if (left_ == 0) return StopReason::budget;
+        --left_;
+        return std::nullopt;
+    }
+
+    Time fraction(double, Duration) override {
+        if (!ending_) return Time(std::make_shared<Again>(ending_, opened_, 0));
+        if (*opened_ == ending_->size())
+            fail(ErrorKind::input, "endings: has {} entries for a replica, its search asks for more", ending_->size());
+        const std::uint64_t times = (*ending_)[(*opened_)++].value_or(UINT64_MAX);
+        return Time(std::make_shared<Again>(ending_, opened_, times));
+    }
+
+private:
+    const Ending& ending_;
+    std::shared_ptr<std::size_t> opened_;  // parts so far, of all that come from one whole
+    std::uint64_t left_;
+    std::mutex mutex_;
+};
+
+}  // namespace
+
+Time counted(const Time& time, Stops& stops) { return Time(std::make_shared<Counted>(time, stops, std::nullopt)); }
+
+Time again(const Ending& ending) {
+    return Time(std::make_shared<Again>(ending, std::make_shared<std::size_t>(0), UINT64_MAX));
 }
 
 }  // namespace pipeweaver::planner

@@ -1,10 +1,11 @@
 #include "pipeweaver/planner/stage_plan.hpp"
 
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/planner/tuning.hpp"
+#include "pipeweaver/search/lower_memory.hpp"
 #include "pipeweaver/search/standing.hpp"
 #include "planner/evaluate/step.hpp"
-#include "planner/schedule/smaller_peak.hpp"
 
 namespace pipeweaver::planner {
 
@@ -13,7 +14,8 @@ using namespace emulator;
 
 namespace {
 
-search::Options search_options(const StageRequest& request) {
+template <class Request>
+search::Options search_options(const Request& request) {
     search::Options options;
     options.strategy = request.strategy;
     options.seed = request.seed;
@@ -39,6 +41,27 @@ search::Found fastest_of(const Target& target, const Problem& problem, const Exe
     }
     if (fastest == nullptr) return none;
     return search::as_found(fastest->policy, std::move(fastest->result), search::best_bound(Replayer(problem)));
+}
+
+// How the search of a problem that no partition made ends: takes the best of the policies' schedules by
+// search/standing.hpp where it is better than what was found and keeps the target's rules; then a few rounds of
+// annealing for a smaller peak at that makespan (search::lower_memory), a fixed number, so that the search's rounds
+// decide the result. Problems with more than search::most_tasks_in_rounds tasks have no such rounds. Nothing is done
+// where nothing was found, or where whoever waits has ended the search. `policies` are of the problem; `options` are
+// those of the search.
+void take_smaller_peak(const Replayer& replayer, const Target& target, const std::vector<PolicyRun>& policies,
+                       const search::Options& options, search::Found& found, const Executor& execute,
+                       const Time& time) {
+    if (!found.schedule || found.stop_reason == StopReason::stopped) return;
+    const Problem& problem = replayer.problem();
+    std::vector<search::FoundSchedule> known;
+    known.reserve(policies.size());
+    for (const PolicyRun& run : policies)
+        if (run.applies() && (target.breaks == nullptr || !target.breaks(problem, *run.result.schedule)))
+            known.push_back({*run.result.schedule, run.makespan(), run.policy});
+    search::take_known(replayer, options, known, found);
+    if (problem.tasks.size() > search::most_tasks_in_rounds) return;
+    search::lower_memory(replayer, options, execute, found, time.keep_going(), peak_rounds);
 }
 
 void require_schedule(const StageRequest& request, const search::Found& found) {
@@ -97,6 +120,25 @@ StagePlan plan_stages(const StageRequest& request, const Executor& execute, cons
     require_schedule(request, plan.best.found);
     if (plan.policies.empty()) plan.policies = policies_of(plan.best.problem, execute);
     return plan;
+}
+
+search::Found solve_problem(const Replayer& replayer, const SolveRequest& request, const Executor& execute,
+                            const Time& time) {
+    search::Options options = search_options(request);
+    options.starts = request.starts;
+    const Target& runtime = target(request.target);
+    options.rules = rules_of(runtime, replayer.problem());
+    const Time first = time.fraction(request.lower_memory ? fractions.makespan : fractions.search);
+    auto found = search::solve(replayer, options, execute, first.keep_going());
+    const bool is_large = replayer.problem().tasks.size() > search::most_tasks_at_leisure;
+    if (found.schedule)
+        take_smaller_peak(replayer, runtime, policies_of(replayer.problem(), execute, is_large), options, found,
+                          execute, time);
+    if (found.schedule && request.lower_memory)
+        search::lower_memory(replayer, options, execute, found, time.keep_going());
+    if (found.schedule && runtime.breaks != nullptr)
+        if (const auto why = runtime.breaks(replayer.problem(), *found.schedule)) fail(ErrorKind::limit, "{}", *why);
+    return found;
 }
 
 }  // namespace pipeweaver::planner

@@ -1,7 +1,7 @@
 // solve(): one search of a problem.
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/json.hpp"
-#include "pipeweaver/planner/solve_problem.hpp"
+#include "pipeweaver/planner/stage_plan.hpp"
 #include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/schedule/replay.hpp"
 #include "pipeweaver/search/carry_over.hpp"

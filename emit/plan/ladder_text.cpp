@@ -10,7 +10,7 @@
 #include "pipeweaver/emulator/emulation.hpp"
 #include "pipeweaver/emulator/memory.hpp"
 #include "pipeweaver/planner/launched_way.hpp"
-#include "pipeweaver/planner/left_out.hpp"
+#include "pipeweaver/planner/plan.hpp"
 #include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/planner/training_cost.hpp"
 #include "pipeweaver/planner/tuning.hpp"

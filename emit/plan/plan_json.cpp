@@ -7,7 +7,7 @@
 #include "emit/plan/rung_steps.hpp"
 #include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
-#include "pipeweaver/planner/left_out.hpp"
+#include "pipeweaver/planner/plan.hpp"
 #include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/schedule/gap.hpp"
 #include "pipeweaver/workloads/counts.hpp"

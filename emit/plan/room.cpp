@@ -2,8 +2,8 @@
 
 #include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/emulator/reserve.hpp"
+#include "pipeweaver/planner/job.hpp"
 #include "pipeweaver/planner/launched_way.hpp"
-#include "pipeweaver/planner/shapes.hpp"
 #include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/workloads/cluster.hpp"
 

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <numeric>
 #include <utility>
 
 namespace pipeweaver::planner {
@@ -16,6 +17,19 @@ namespace pipeweaver::planner {
 using namespace schedule;
 using namespace emulator;
 using partition::Partition;
+
+Microbatches of_share(const Microbatches& all, const std::vector<std::size_t>& share) {
+    Microbatches mine;
+    for (const std::size_t m : share) mine.push_back(all[m]);
+    return mine;
+}
+
+std::vector<std::size_t> largest_first(const std::vector<Duration>& values) {
+    std::vector<std::size_t> order(values.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return values[a] > values[b]; });
+    return order;
+}
 
 bool pads(const Target& target, const Layout& layout) { return target.fixed_shapes && layout.pp > 1; }
 
@@ -203,42 +217,24 @@ PortReplay replay_in_full(const Step& step, bool on_split, const Schedule& sched
     return settle(step.input, form, schedule);
 }
 
-namespace {
-
-// Applies policies to a step in either form.
-class Applying {
-public:
-    Applying(const Step& step, bool mode_by_rank) : step_(step), mode_by_rank_(mode_by_rank) {
-        whole_.emplace(step.cut.step.problem);
-        if (step.split) split_.emplace(step.split->problem);
-    }
-
-    void operator()(PolicyRun& run) const {
-        const Replayer& replayer = run.on_split ? *split_ : *whole_;
-        run.result = mode_by_rank_ ? search::apply_policy_by_rank(run.policy, replayer)
-                                   : search::apply_policy(run.policy, replayer);
-        if (!run.applies()) return;
-        PortReplay in_full = replay_in_full(step_, run.on_split, *run.result.schedule);
-        run.result.replay = std::move(in_full.replay);
-        run.waits = in_full.waits;
-        // Starts follow from the schedule; kept for all replicas and policies they would be most of the memory.
-        std::vector<Duration>().swap(run.result.replay.start);
-    }
-
-private:
-    const Step& step_;
-    bool mode_by_rank_;
-    std::optional<Replayer> whole_, split_;
-};
-
-}  // namespace
-
 void apply_policies(Step& step, const PoliciesWanted& wanted, const Executor& execute) {
     if (step.shortage || step.inexpressible) return;
     if (wanted.split && !step.split) step.split = split_step(step.cut.step);
     auto before = std::exchange(step.policies, runs_of(wanted.policies, wanted.split && step.split));
     auto left = take_over(std::move(before), step.policies);
-    const Applying apply(step, wanted.mode_by_rank);
+    const Replayer whole(step.cut.step.problem);
+    std::optional<Replayer> split;
+    if (step.split) split.emplace(step.split->problem);
+    const auto apply = [&](PolicyRun& run) {
+        run.result = (wanted.mode_by_rank ? search::apply_policy_by_rank
+                                          : search::apply_policy)(run.policy, run.on_split ? *split : whole);
+        if (!run.applies()) return;
+        PortReplay in_full = replay_in_full(step, run.on_split, *run.result.schedule);
+        run.result.replay = std::move(in_full.replay);
+        run.waits = in_full.waits;
+        // Starts follow from the schedule; kept for all replicas and policies they would be most of the memory.
+        std::vector<Duration>().swap(run.result.replay.start);
+    };
     if (wanted.one_anyhow && step.fastest() == nullptr && wanted.time.keep_going())
         apply_until_one_applies(left, apply);
     // Asked in their order, whichever thread asks: which are left out follows from how often the time was not over.

@@ -28,6 +28,12 @@ namespace pipeweaver::planner {
 
 using Microbatches = std::vector<workloads::Microbatch>;  ///< of one replica
 
+/// Those of a replica's share, by their places among all.
+[[nodiscard]] Microbatches of_share(const Microbatches& all, const std::vector<std::size_t>& share);
+
+/// The places of the largest first; ties go to the earlier.
+[[nodiscard]] std::vector<std::size_t> largest_first(const std::vector<Duration>& values);
+
 /// Whether the target pads microbatches in the layout: shapes are fixed where stages are sent them, in a pipeline.
 [[nodiscard]] bool pads(const Target& target, const emulator::Layout& layout);
 

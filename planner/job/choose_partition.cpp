@@ -1,9 +1,10 @@
+#include "pipeweaver/emulator/layer_costs.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/partition/tune.hpp"
 #include "pipeweaver/planner/partition_choice.hpp"
 #include "planner/job/sample.hpp"
-#include "planner/options/recompute_menu.hpp"
 #include "planner/schedule/schedule_step.hpp"
+#include "planner/way/settings.hpp"
 
 #include <algorithm>
 #include <array>
@@ -22,6 +23,19 @@ namespace {
 
 Duration mean_of(const std::vector<Duration>& times) {
     return std::accumulate(times.begin(), times.end(), Duration{}) / static_cast<std::int64_t>(times.size());
+}
+
+using StepTime = std::optional<Duration>;
+
+// Of one replica, by a short search; none: nothing was found.
+StepTime searched_step(const Job& job, const Partition& partition, const Microbatches& batch,
+                       const std::vector<std::string>& policies, std::uint64_t rounds) {
+    ScheduleWanted wanted = short_search(job, policies);
+    wanted.max_rounds = rounds;
+    const ScheduledStep searched = schedule_step(
+        build(*job.setup, partition, batch, {.name = "search", .most_tasks = sizes.tasks}), wanted, in_order);
+    if (!searched.found.schedule) return std::nullopt;
+    return searched.found.replay.makespan + searched.step.cut.step.optimizer;
 }
 
 class PartitionTrial {
@@ -62,8 +76,6 @@ public:
     }
 
 private:
-    using StepTime = std::optional<Duration>;
-
     // Judges places `first` to `last` on so many batches, by searches or by policies.
     void try_out(std::size_t first, std::size_t last, std::size_t batches, bool searched) {
         last = std::min(last, choice_.tried.size());
@@ -79,7 +91,8 @@ private:
                     return;
                 }
                 time[job] =
-                    searched ? searched_step(one.partition, batch, batches == 1 ? quick_choice.rounds : effort_.rounds)
+                    searched ? searched_step(job_, one.partition, batch, candidate_policies,
+                                             batches == 1 ? quick_choice.rounds : effort_.rounds)
                              : policy_step(one.partition, batch);
             });
         for (std::size_t c = first; c < last; ++c) {
@@ -225,15 +238,6 @@ private:
         return mean_of(steps);
     }
 
-    StepTime searched_step(const Partition& partition, const Microbatches& batch, std::uint64_t rounds) const {
-        ScheduleWanted wanted = short_search(job_, candidate_policies);
-        wanted.max_rounds = rounds;
-        const ScheduledStep searched = schedule_step(
-            build(*job_.setup, partition, batch, {.name = "search", .most_tasks = sizes.tasks}), wanted, in_order);
-        if (!searched.found.schedule) return std::nullopt;
-        return searched.found.replay.makespan + searched.step.cut.step.optimizer;
-    }
-
     // Which candidates are worth long searches.
     void search_shortly() {
         choice_.cut_short |= effort_.semifinalists > 0 && time_.is_over();
@@ -314,6 +318,75 @@ PartitionChoice choose_partition(const Job& job, const Batch& batch, const Choic
     auto candidates = partition::partitions_for_job(*job.setup, cut_on(job, batch), job.partition, job.layouts);
     for (Partition& one : candidates) one.modes = menu_of(job);
     return PartitionTrial(job, batch, effort, execute, time, on).run(std::move(candidates));
+}
+
+Request choose_packing(std::vector<Request> packed, const Executor& execute) {
+    const Request& first = packed.front();
+    const auto choice = choose_partition(first.job, first.batch, quick_choice, execute);
+    const std::size_t batches = std::min(batches_of(first.job, first.batch).size(), sizes.packing_batches);
+    std::vector<Duration> steps(packed.size() * batches);
+    run_jobs(execute, steps.size(), [&](std::size_t k) {
+        const Request& request = packed[k / batches];
+        // By the initial schedules of a search: which packing is shorter rounds seldom change.
+        steps[k] = searched_step(request.job, choice.partition, batches_of(request.job, request.batch)[k % batches],
+                                 quick_policies, 0)
+                       .value_or(Duration::max());
+    });
+    std::size_t best = 0;
+    std::vector<double> sums(packed.size());
+    for (std::size_t k = 0; k < steps.size(); ++k) sums[k / batches] += static_cast<double>(steps[k].count());
+    for (std::size_t p = 1; p < packed.size(); ++p)
+        if (sums[p] < margins.packing * sums[0] && sums[p] < sums[best]) best = p;
+    packed[best].job.fixed = partition::PartitionFile{choice.partition, choice.chosen_on};
+    return std::move(packed[best]);
+}
+
+std::vector<const StageLoad*> PartitionLoads::all() const {
+    std::vector<const StageLoad*> loads;
+    for (const StageLoad& one : in_phases) loads.push_back(&one);
+    for (const StageLoad& one : stages) loads.push_back(&one);
+    return loads;
+}
+
+std::vector<Duration> PartitionLoads::rank_times() const {
+    std::vector<Duration> times;
+    for (const StageLoad* one : all()) {
+        times.resize(std::max(times.size(), index(one->stage.rank) + 1));
+        times[index(one->stage.rank)] += one->time;
+    }
+    return times;
+}
+
+PartitionLoads loads_of(const Job& job, const Batch& batch, const Partition& partition) {
+    const Setup& setup = *job.setup;
+    LayerCosts costs = LayerCosts::usual(setup, partition.layouts);
+    const auto units = partition::units(partition, setup.model, cut_on(job, batch));
+    const auto load_of = [&](StageLayers stage, std::size_t chain, std::int64_t gpus) {
+        StageLoad load{std::move(stage)};
+        for (const auto& microbatch : units)
+            for (const Unit& unit : microbatch[chain])
+                for (const PassKind pass : {PassKind::forward, PassKind::backward})
+                    load.time += costs.stage(load.stage, unit.shapes, pass).time;
+        load.time /= static_cast<std::int64_t>(units.size()) * gpus;
+        return load;
+    };
+    PartitionLoads loads;
+    loads.usable = capacity_of(setup);
+    const std::size_t chains = partition.chains.size();
+    for (std::size_t c = 0; c < chains; ++c)
+        for (const StageLayers& stage : partition.chains[c].stages) loads.stages.push_back(load_of(stage, c, 1));
+    // Of each rank's GPUs their mean share: items are dealt by cost.
+    const auto modules = phase_modules(partition);
+    for (std::int64_t r = 0; r < setup.layout.pp; ++r)
+        for (std::size_t d = 0; d < modules.size(); ++d) {
+            const LayerRange all{modules[d], 0, setup.model.modules[modules[d]].architecture.layers};
+            loads.in_phases.push_back(load_of({RankId{static_cast<std::uint32_t>(r)}, {all}}, chains + d,
+                                              setup.layout.gpus_of_rank() * setup.layout.pp));
+        }
+    const auto built = build(setup, partition, {units.front()}, {.name = "loads"});
+    if (!built.shortage)
+        for (const StaticMemory& memory : built.cut.step.memory) loads.fixed.push_back(memory.total());
+    return loads;
 }
 
 }  // namespace pipeweaver::planner

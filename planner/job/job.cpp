@@ -1,5 +1,6 @@
 #include "pipeweaver/planner/job.hpp"
 
+#include "pipeweaver/partition/partition.hpp"
 #include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/planner/time.hpp"
 #include "pipeweaver/planner/tuning.hpp"
@@ -9,6 +10,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <set>
 #include <utility>
 
 namespace pipeweaver::planner {
@@ -74,6 +77,26 @@ Batch Job::in_layout(const Batch& batch, const emulator::Layout& layout) const {
     if ((is_even || equal_microbatches) && (own.replicas != other.replicas || own.ranks != other.ranks))
         packed.microbatches = workloads::pack(batch.samples, setup->model, packing, other, batch.drawn_into);
     return packed;
+}
+
+std::size_t shapes_of(const workloads::Model& model, const std::vector<workloads::Microbatch>& all) {
+    const bool packs_text = model.modules[model.backbone()].architecture.kind == workloads::ModuleKind::language_model;
+    std::set<std::pair<std::int64_t, std::vector<std::int64_t>>> shapes;
+    for (const workloads::Microbatch& one : all)
+        shapes.emplace(workloads::positions_of(one),
+                       packs_text ? std::vector<std::int64_t>{}
+                                  : std::vector<std::int64_t>(one.lengths.begin(), one.lengths.end()));
+    return shapes.size();
+}
+
+std::vector<emulator::LayerTime> layers_of(const emulator::Setup& setup, const Batch& batch) {
+    std::vector<std::vector<emulator::PassShape>> shapes;
+    for (const auto& microbatch : batch.microbatches) {
+        auto& of = shapes.emplace_back();
+        for (const auto& module : setup.model.modules)
+            of.push_back(partition::shape_in(module, microbatch, 0, microbatch.items.size()));
+    }
+    return emulator::layer_times(setup, shapes);
 }
 
 }  // namespace pipeweaver::planner

@@ -2,11 +2,11 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emulator/memory.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
+#include "pipeweaver/planner/opponents.hpp"
 #include "pipeweaver/workloads/built_model.hpp"
 #include "planner/job/sample.hpp"
 #include "planner/ladder/elsewhere.hpp"
 #include "planner/ladder/rungs.hpp"
-#include "planner/opponents/tuned_cut.hpp"
 #include "planner/replicas/assignment.hpp"
 
 #include <fmt/ranges.h>

@@ -1,8 +1,8 @@
 #include "planner/ladder/elsewhere.hpp"
 
+#include "pipeweaver/planner/layout_choice.hpp"
 #include "pipeweaver/planner/tuning.hpp"
-#include "planner/layout/layout.hpp"
-#include "planner/layout/layout_candidates.hpp"
+#include "planner/layout/layout_trial.hpp"
 
 #include <fmt/format.h>
 

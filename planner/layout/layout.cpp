@@ -1,11 +1,10 @@
-#include "planner/layout/layout.hpp"
+#include "pipeweaver/planner/layout_choice.hpp"
 
 #include "pipeweaver/base/assert.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/planner/tuning.hpp"
 #include "pipeweaver/workloads/built_model.hpp"
-#include "planner/layout/layout_candidates.hpp"
 #include "planner/layout/layout_trial.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-#include "planner/layout/layout_candidates.hpp"
+#include "planner/layout/layout_trial.hpp"
 
 #include "pipeweaver/emulator/least_memory.hpp"
 #include "pipeweaver/partition/partitioner_names.hpp"

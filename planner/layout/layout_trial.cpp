@@ -56,14 +56,9 @@ std::vector<JudgedReplica> heaviest_first(const LayoutRequest& request, const Se
     if (request.for_each_replica || setup.layout.dp == 1) return {{microbatches, sum_of(costs)}};
     const auto shares = partition::balance(costs, static_cast<std::size_t>(setup.layout.dp));
     const auto loads = partition::loads(shares, costs);
-    std::vector<std::size_t> order(shares.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return loads[a] > loads[b]; });
     std::vector<JudgedReplica> all;
-    for (const std::size_t replica : order) {
-        JudgedReplica& share = all.emplace_back(JudgedReplica{{}, loads[replica]});
-        for (const std::size_t i : shares[replica]) share.microbatches.push_back(microbatches[i]);
-    }
+    for (const std::size_t replica : largest_first(loads))
+        all.push_back({of_share(microbatches, shares[replica]), loads[replica]});
     return all;
 }
 

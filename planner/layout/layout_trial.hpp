@@ -10,11 +10,16 @@
 // Determinism  A function of the arguments.
 #pragma once
 
+#include "pipeweaver/base/parallel.hpp"
 #include "pipeweaver/emulator/step.hpp"
 #include "pipeweaver/partition/partition.hpp"
 #include "pipeweaver/planner/layout_choice.hpp"
 
+#include <map>
+#include <memory>
 #include <optional>
+#include <string>
+#include <tuple>
 #include <vector>
 
 namespace pipeweaver::planner {
@@ -44,5 +49,82 @@ struct LayoutTrial {
 /// schedules, `tried` says so. Nothing for steps too large for a quick search. Pre: trial.tried, of `setup`.
 void search_layout(const LayoutRequest& request, const std::shared_ptr<const emulator::Setup>& setup,
                    LayoutTrial& trial);
+
+// The layouts that a request leaves open: which of them GPUs, nodes, model and batch rule out, which hold too much
+// whatever their partition, and a bound on the time of the others.
+//
+// Determinism  A function of the request: not of the executor.
+
+/// In the order in which they are checked.
+enum class LayoutReason : std::uint8_t {
+    other_nodes,
+    heads,
+    columns,
+    layers,
+    context,
+    experts,
+    sequences,
+    few_microbatches,
+    too_many_tasks,
+    memory
+};
+inline constexpr std::size_t layout_reasons = 10;
+
+/// A reason in words, as reports say it.
+[[nodiscard]] std::string reason_text(LayoutReason reason, const LayoutRequest& request);
+
+struct LayoutCandidate {
+    LayoutAndZero as;
+    bool is_own = false;
+    std::optional<LayoutReason> refused{};
+    /// Then, where `refused` is memory: what its weights, gradients and optimizer state are short of on the mean rank.
+    Bytes short_by{};
+    Duration bound{};               ///< of a step, unless refused: no schedule that is tried is expected below it
+    std::int64_t microbatches = 0;  ///< that the step has, of all replicas
+};
+
+/// All layouts of the request on the setup's GPUs, tp first, then cp, pp, ep and ZeRO stage; then the user's own, where
+/// it is not among them.
+///
+/// ZeRO 0 is not tried unless it is asked for: it holds more than 1, and its exchange takes no less.
+/// Bound: the work of all modules on a sample of the microbatches, shared out evenly over ranks and replicas (a replica
+/// has no less than its number of the shortest), and the fill and drain of a chain of four chunks on each rank. What
+/// recomputation, uneven stages and exchanges of gradients add is not in it.
+class LayoutCandidates {
+public:
+    LayoutCandidates(const LayoutRequest& request, const Executor& execute);
+
+    std::vector<LayoutCandidate> take() { return std::move(all_); }
+
+    /// The setup of a candidate, with a store that it shares with those whose layers cost the same.
+    [[nodiscard]] std::shared_ptr<const emulator::Setup> setup_of(const LayoutAndZero& as) const;
+
+    /// How many there are.
+    [[nodiscard]] static std::size_t count(const LayoutRequest& request);
+
+private:
+    // Layouts that price what judges them alike: tp, cp, ep.
+    using Pricing = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
+    using Priced = std::tuple<Pricing, int, std::int64_t>;  // and from ZeRO 2 on the stage, and replicas
+
+    static Pricing pricing_of(const emulator::Layout& layout) { return {layout.tp, layout.cp, layout.ep}; }
+    static Priced priced_of(const LayoutAndZero& as);
+
+    explicit LayoutCandidates(const LayoutRequest& request) : request_(request) { enumerate(); }
+
+    void enumerate();
+    void add_stores(const LayoutAndZero& as);
+    void add(const emulator::Layout& layout);
+    void add_own();
+    std::vector<std::int64_t> experts_of(const emulator::Layout& layout) const;
+    std::optional<LayoutReason> refusal(const emulator::Layout& layout) const;
+    void refuse_by_memory(LayoutCandidate& candidate) const;
+    void bound_all(const Executor& execute);
+    Duration bound_of(const LayoutCandidate& candidate, const std::vector<Duration>& costs) const;
+
+    const LayoutRequest& request_;
+    std::map<Priced, std::shared_ptr<emulator::LayerStore>> stores_;
+    std::vector<LayoutCandidate> all_;
+};
 
 }  // namespace pipeweaver::planner

@@ -1,6 +1,9 @@
 #include "pipeweaver/planner/opponents.hpp"
 
 #include "pipeweaver/partition/partitioners.hpp"
+#include "pipeweaver/partition/said_layers.hpp"
+#include "pipeweaver/partition/tune.hpp"
+#include "pipeweaver/planner/tuning.hpp"
 #include "planner/job/sample.hpp"
 #include "planner/replicas/assignment.hpp"
 #include "planner/way/run.hpp"
@@ -8,8 +11,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <tuple>
+#include <utility>
 
 namespace pipeweaver::planner {
 
@@ -22,10 +25,7 @@ std::vector<Microbatches> groups_of(const Setup& setup, const Microbatches& all,
     if (groups == 1) return {all};
     const auto shares = partition::balance(partition::microbatch_costs(setup, all), groups);
     std::vector<Microbatches> parts;
-    for (const auto& share : shares) {
-        parts.emplace_back();
-        for (const std::size_t i : share) parts.back().push_back(all[i]);
-    }
+    for (const auto& share : shares) parts.push_back(of_share(all, share));
     return parts;
 }
 
@@ -44,6 +44,11 @@ std::vector<std::pair<std::size_t, std::size_t>> same_cuts(const std::vector<Opp
 // How many replicas of the way run on the GPUs of one of the plan's: one, too, where there are fewer than the plan's.
 std::size_t replicas_for_one(const Way& way, const Setup& plan) {
     return static_cast<std::size_t>(std::max<std::int64_t>(1, way.setup->layout.dp / plan.layout.dp));
+}
+
+NotApplicable not_applicable(const OpponentWay& way, const WayResult& ran, const Job& job) {
+    return {way.name,    way.partition.chunks_per_rank, way.policy,
+            ran.why_not, ran.short_by,                  launches(target(job.target), way)};
 }
 
 class OpponentTrial {
@@ -140,8 +145,7 @@ private:
 
     void try_first_batch() {
         const auto cuts = same_cuts(result_.ways);
-        std::vector<std::string> refused(result_.ways.size());
-        std::vector<Bytes> short_by(result_.ways.size());
+        std::vector<WayResult> ran(result_.ways.size());
         run_jobs(execute_, cuts.size(), [&](std::size_t c) {
             std::string why_not;
             std::optional<BuiltWay> steps;
@@ -149,24 +153,20 @@ private:
                 why_not = no_time_left;
             else
                 steps = built(result_.ways[cuts[c].first], batches_.front(), why_not);
-            for (std::size_t w = cuts[c].first; w < cuts[c].second; ++w) {
-                OpponentWay& way = result_.ways[w];
-                const WayResult ran = steps ? steps->run(way.policy, {}) : WayResult{.why_not = why_not};
-                refused[w] = ran.why_not;
-                short_by[w] = ran.short_by;
-                if (ran.runs()) way.recompute = ran.recompute;
-                way.step = ran.step;
-                way.batches = 1;
-            }
+            for (std::size_t w = cuts[c].first; w < cuts[c].second; ++w)
+                ran[w] = steps ? steps->run(result_.ways[w].policy, {}) : WayResult{.why_not = why_not};
         });
         std::vector<OpponentWay> running;
-        for (std::size_t w = 0; w < refused.size(); ++w) {
+        for (std::size_t w = 0; w < ran.size(); ++w) {
             OpponentWay& way = result_.ways[w];
-            if (refused[w].empty())
-                running.push_back(std::move(way));
-            else
-                result_.not_applicable.push_back({way.name, way.partition.chunks_per_rank, way.policy, refused[w],
-                                                  short_by[w], launches(target(job_.target), way)});
+            if (!ran[w].runs()) {
+                result_.not_applicable.push_back(not_applicable(way, ran[w], job_));
+                continue;
+            }
+            way.recompute = ran[w].recompute;
+            way.step = ran[w].step;
+            way.batches = 1;
+            running.push_back(std::move(way));
         }
         result_.ways = std::move(running);
         sort();
@@ -253,9 +253,7 @@ std::vector<Microbatches> examined_replicas(const Way& way, const Job& job, cons
     Assignment assignment = assign(in_setup_of(way, job), batch, execute);
     const auto costs = partition::microbatch_costs(*way.setup, batch.microbatches, execute);
     const auto loads = partition::loads(assignment.shares, costs);
-    std::vector<std::size_t> order(loads.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return loads[a] > loads[b]; });
+    std::vector<std::size_t> order = largest_first(loads);
     order.resize(std::min(order.size(), sizes.replicas_examined * replicas_for_one(way, *job.setup)));
     const std::size_t full = fullest(assignment.microbatches);
     if (std::find(order.begin(), order.end(), full) == order.end()) order.push_back(full);
@@ -293,8 +291,7 @@ Baselines run_opponents(const Opponents& opponents, const Job& job, const Batch&
     for (std::size_t w = 0; w < ways.size(); ++w) {
         OpponentWay way = ways[w];
         if (!ran[w].runs()) {
-            result.not_applicable.push_back({way.name, way.partition.chunks_per_rank, way.policy, ran[w].why_not,
-                                             ran[w].short_by, launches(target(job.target), way)});
+            result.not_applicable.push_back(not_applicable(way, ran[w], job));
             continue;
         }
         Baseline baseline{way.name, way.partition.chunks_per_rank, way.policy};
@@ -325,6 +322,71 @@ OpponentResult run_on_all(const Way& way, const Job& job, const Batch& batch, co
     Assignment assignment = assign(in_setup_of(way, job), own, execute);
     return {run_way(way, assignment.microbatches, target(job.target), exactly, execute), std::move(own),
             std::move(assignment.shares)};
+}
+
+using partition::Partition;
+
+namespace {
+
+// The best of the job's own layout that its target launches as one chain, each of another cut.
+std::vector<OpponentWay> best_chains(const Opponents& opponents, const Job& job) {
+    std::vector<OpponentWay> best;
+    for (const OpponentWay& way : launched_here(opponents, job).ways) {
+        if (best.size() == sizes.cuts_tuned) break;
+        const Partition& cut = way.partition;
+        const bool is_chain =
+            way.has_pipeline && way.layers.empty() && phase_modules(cut).empty() && cut.chains.size() == 1;
+        const bool is_known =
+            std::any_of(best.begin(), best.end(), [&](const OpponentWay& other) { return other.cut == way.cut; });
+        if (is_chain && !is_known) best.push_back(way);
+    }
+    return best;
+}
+
+// How many microbatches tell cuts apart: whole groups of one for each rank, where there are as many.
+std::size_t tuned_on(std::size_t microbatches, const Layout& layout) {
+    const std::size_t some = std::min(microbatches, sizes.candidate_microbatches);
+    const auto ranks = static_cast<std::size_t>(layout.pp);
+    return some == microbatches || some < ranks ? some : some - some % ranks;
+}
+
+OpponentWay with_cut(const OpponentWay& way, Partition cut) {
+    OpponentWay tuned = way;
+    tuned.name = way.partition.name + " tuned";
+    tuned.layers = partition::text_of(partition::said_layers(way.setup->model, cut));
+    tuned.partition = std::move(cut);
+    return tuned;
+}
+
+}  // namespace
+
+bool add_tuned(Opponents& opponents, const Job& job, const Batch& batch, const Executor& execute, const Time& time) {
+    const auto batches = batches_of(job, batch);
+    std::vector<Microbatches> few(batches.begin(), batches.begin() + static_cast<std::ptrdiff_t>(std::min(
+                                                                         batches.size(), sizes.batches_tuned_on)));
+    for (Microbatches& one : few) one.resize(tuned_on(one.size(), job.setup->layout));
+    const Target& runs = target(job.target);
+    for (const OpponentWay& way : best_chains(opponents, job)) {
+        if (time.is_over()) return false;
+        const partition::Tuning tuning{.step_of = [&](const Partition& cut) -> std::optional<Duration> {
+                                           const OpponentWay tried = with_cut(way, cut);
+                                           if (!launches(runs, tried)) return std::nullopt;
+                                           const WayResult ran = BuiltWay(tried, few, runs).run(way.policy, {});
+                                           return ran.runs() ? std::optional(ran.step) : std::nullopt;
+                                       },
+                                       .most_steps = sizes.steps_tuned,
+                                       .is_over = [&] { return time.is_over(); }};
+        auto found = partition::tune(*job.setup, way.partition, tuning, execute);
+        if (!found) continue;
+        OpponentWay tuned = with_cut(way, std::move(found->partition));
+        // With one recomputation for the whole sample.
+        const WayResult ran = BuiltWay(tuned, batches, runs).run(way.policy, {});
+        if (!ran.runs()) continue;
+        tuned.recompute = ran.recompute;
+        tuned.cut = opponents.ways.size() + opponents.not_applicable.size();  // a number of its own
+        opponents.ways.push_back(std::move(tuned));
+    }
+    return !time.is_over();
 }
 
 }  // namespace pipeweaver::planner

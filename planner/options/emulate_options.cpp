@@ -1,26 +1,23 @@
 #include "pipeweaver/planner/emulate_options.hpp"
 
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/json.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/partition/partitioner_names.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/ladder.hpp"
-#include "planner/options/given_assignment.hpp"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <string_view>
 #include <utility>
 
 namespace pipeweaver::planner {
 
 namespace {
-
-// "none|selective|...", or the same with another separator.
-std::string allowed_recomputes(std::string_view separator) {
-    return fmt::format("{}", fmt::join(step_recompute_names(), separator));
-}
 
 StepRecompute read_recompute(const std::string& given) {
     if (const auto setting = step_recompute_named(given)) return *setting;
@@ -54,6 +51,67 @@ bool has_own_chunks(const std::string& name) {
                        [&](const partition::Partitioner& one) { return one.name == name && one.own_chunks; });
 }
 
+// Places of the batch's samples by id, each taken once.
+class Samples {
+public:
+    explicit Samples(const Batch& batch) : taken_(batch.samples.size(), false) {
+        for (std::size_t i = 0; i < batch.samples.size(); ++i) places_.emplace(batch.samples[i].id, i);
+    }
+
+    std::size_t take(const Json& id) {
+        const auto found = places_.find(id.text());
+        if (found == places_.end()) id.fail(fmt::format("sample '{}' is not in the batch", id.text()));
+        if (taken_[found->second]) id.fail(fmt::format("sample '{}' is in the assignment twice", id.text()));
+        taken_[found->second] = true;
+        return found->second;
+    }
+
+    void require_all(const Json& root, const Batch& batch) const {
+        for (std::size_t i = 0; i < taken_.size(); ++i)
+            if (!taken_[i])
+                root.fail(fmt::format("lacks sample '{}' of the batch, which has {}", batch.samples[i].id,
+                                      batch.samples.size()));
+    }
+
+private:
+    std::map<std::string, std::size_t, std::less<>> places_;
+    std::vector<bool> taken_;
+};
+
+workloads::Microbatch read_microbatch(const Json& given, Samples& samples, const Job& job, const Batch& batch) {
+    std::vector<std::size_t> members;
+    for (const Json& sample : given.at("samples").elements()) members.push_back(samples.take(sample.at("id")));
+    if (members.empty()) given.fail("has no samples, allowed are one or more");
+    if (const auto why = workloads::why_no_microbatch(members, batch.samples, job.setup->model)) given.fail(*why);
+    return workloads::microbatch_of(members, batch.samples, job.setup->model);
+}
+
+// Packs the batch as an assignment says (`pipeweaver-assignment/1`: of a plan, of the Python package, or by hand): the
+// samples of each microbatch by their ids, the microbatches of each replica in the order that they run in. Of a
+// microbatch only the samples' ids are read: tokens, weights, rows and units follow from them. Throws Error{input}
+// naming what is missing, twice, unknown, empty or larger than a microbatch of the model may be, and where the replicas
+// are not the job's; Error{io}.
+void take_assignment(const std::filesystem::path& file, const Job& job, Batch& batch) {
+    const auto document = JsonDocument::read_large(file);
+    document.require_format("pipeweaver-assignment", 1);
+    const auto replicas = document.root().at("replicas");
+    const auto wanted = static_cast<std::size_t>(job.setup->layout.dp);
+    if (replicas.size() != wanted)
+        replicas.fail(fmt::format("are {}, allowed are as many as --dp, {}", replicas.size(), wanted));
+    Samples samples(batch);
+    batch.microbatches.clear();
+    auto& shares = batch.shares.emplace(wanted);
+    for (std::size_t r = 0; r < wanted; ++r) {
+        const auto mine = replicas[r].at("microbatches");
+        if (mine.size() == 0) mine.fail("are none, each replica needs one");
+        for (const Json& one : mine.elements()) {
+            shares[r].push_back(batch.microbatches.size());
+            batch.microbatches.push_back(read_microbatch(one, samples, job, batch));
+        }
+    }
+    samples.require_all(document.root(), batch);
+}
+
 }  // namespace
 
 void EmulateOptions::add_to(OptionTable& options) {
@@ -77,7 +135,7 @@ void EmulateOptions::add_to(OptionTable& options) {
     options.text("schedule", schedule, "PATH",
                  "a plan folder, or the solution file of the only replica, in place of a policy");
     options.parsed(
-        "recompute", allowed_recomputes("|"),
+        "recompute", fmt::format("{}", fmt::join(step_recompute_names(), "|")),
         "what backwards compute again; blocks:N: the first N blocks of each module in each stage; by-rank: "
         "every rank what costs it least time and fits (default: the least with which the step fits the "
         "memory)",
@@ -184,6 +242,86 @@ MadeRequest EmulateOptions::try_request(std::uint64_t seed, const Executor& exec
         if (error.kind() == ErrorKind::io) throw;
         return {{}, error};
     }
+}
+
+namespace {
+
+constexpr int most_zero = 3;
+
+Bytes fullest(const Emulation& emulation) {
+    Bytes most{};
+    for (const emulator::ReplicaEmulation& replica : emulation.replicas)
+        for (const emulator::RankMemory& rank : replica.memory) most = std::max(most, rank.peak);
+    return most;
+}
+
+class Changes {
+public:
+    Changes(const EmulateOptions& options, const EmulationRequest& request, std::uint64_t seed, const Executor& execute)
+        : options_(options),
+          layout_(request.job.setup->layout),
+          zero_(request.job.setup->recipe.zero),
+          seed_(seed),
+          execute_(execute) {}
+
+    std::vector<FittingChange> all() {
+        add_zero({}, options_);
+        const bool recomputes_less = options_.recompute && *options_.recompute != fully();
+        if (recomputes_less) {
+            EmulateOptions changed = options_;
+            changed.recompute = fully();
+            const std::string say = "--recompute full";
+            if (!add(say, changed) && found_.empty()) add_zero(say + " ", changed);
+        }
+        add_wider("--tp", layout_.tp, &WorkloadOptions::tp);
+        add_wider("--pp", layout_.pp, &WorkloadOptions::pp);
+        return std::move(found_);
+    }
+
+private:
+    static StepRecompute fully() { return {.everywhere = emulator::Recompute::full}; }
+
+    bool add(const std::string& say, const EmulateOptions& changed) {
+        const MadeRequest made = changed.try_request(seed_, execute_);
+        if (!made.request) return false;
+        const MadeEmulation run = try_emulate(*made.request, execute_);
+        if (run.emulation) found_.push_back({say, fullest(*run.emulation)});
+        return run.emulation.has_value();
+    }
+
+    // Copies of the weights share out what the stage says.
+    void add_zero(const std::string& before, const EmulateOptions& options) {
+        if (layout_.weight_copies() == 1) return;
+        for (int zero = zero_ + 1; zero <= most_zero; ++zero) {
+            EmulateOptions changed = options;
+            changed.workload.overrides.zero = zero;
+            if (add(fmt::format("{}--zero {}", before, zero), changed)) return;
+        }
+    }
+
+    // On the same GPUs, for the same batch.
+    void add_wider(std::string_view option, std::int64_t degree, Degree WorkloadOptions::*member) {
+        const bool same_batch = !options_.workload.batch.empty() || options_.workload.global_batch;
+        if (!same_batch || layout_.dp % 2 != 0) return;
+        EmulateOptions changed = options_;
+        changed.workload.*member = {2 * degree, false};
+        changed.workload.dp = {layout_.dp / 2, false};
+        add(fmt::format("{} {} --dp {}", option, 2 * degree, layout_.dp / 2), changed);
+    }
+
+    const EmulateOptions& options_;
+    const emulator::Layout& layout_;
+    int zero_;
+    std::uint64_t seed_;
+    const Executor& execute_;
+    std::vector<FittingChange> found_;
+};
+
+}  // namespace
+
+std::vector<FittingChange> fitting_changes(const EmulateOptions& options, const EmulationRequest& request,
+                                           std::uint64_t seed, const Executor& execute) {
+    return Changes(options, request, seed, execute).all();
 }
 
 }  // namespace pipeweaver::planner

@@ -1,8 +1,8 @@
 // The options of a layout, and of the batch that layouts share: what is fixed, what is chosen, and what was.
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/planner/layout_choice.hpp"
 #include "pipeweaver/planner/workload_options.hpp"
-#include "planner/layout/layout.hpp"
 
 #include <algorithm>
 

@@ -4,7 +4,7 @@
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emulator/reserve.hpp"
 #include "pipeweaver/planner/emulate_options.hpp"
-#include "pipeweaver/planner/layers.hpp"
+#include "pipeweaver/planner/job.hpp"
 
 #include <fmt/ranges.h>
 
@@ -17,10 +17,10 @@
 
 namespace pipeweaver::planner {
 
-namespace {
-
 using emulator::Anchored;
 using emulator::RankMemory;
+
+namespace {
 
 constexpr double least_factor = 0.2, most_factor = 5;
 
@@ -34,8 +34,6 @@ public:
         changed.job.setup = std::make_shared<const emulator::Setup>(setup_with(factor));
         return emulate(changed, in_order);
     }
-
-    Duration step(double factor) const { return emulated(factor).step; }
 
     // Forward and backward of that layer, nothing computed again. Nothing: there is none.
     std::optional<Duration> layer(std::string_view module, std::int64_t number, double factor) const {
@@ -119,7 +117,9 @@ public:
         const emulator::Setup& setup = launch.setup();
         Anchor anchor{.found = {}, .device = setup.cluster.device, .recipe = setup.recipe.name};
         anchor.found.from = path_;
-        if (step) take_step(*step, launch, anchor.found);
+        if (step)
+            take_time(
+                *step, measured_in(*step), [&](double factor) { return launch.emulated(factor).step; }, anchor.found);
         if (layer) take_layer(*layer, launch, anchor.found);
         if (memory) take_memory(root, *memory, launch, anchor.found);
         return std::make_shared<const Anchor>(std::move(anchor));
@@ -164,11 +164,6 @@ private:
                             "it; another launch was measured, or it waits for its host or its data",
                             human(measured), human(found.emulated), least_factor, most_factor));
         found.kernels = *factor;
-    }
-
-    static void take_step(const Json& json, const AnchoredLaunch& launch, Anchored& found) {
-        take_time(
-            json, measured_in(json), [&](double factor) { return launch.step(factor); }, found);
     }
 
     static void take_layer(const Json& json, const AnchoredLaunch& launch, Anchored& found) {

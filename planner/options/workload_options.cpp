@@ -2,15 +2,25 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
+#include "pipeweaver/base/random.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/frameworks/built_encoders.hpp"
 #include "pipeweaver/planner/anchor.hpp"
+#include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/planner/training_cost.hpp"
+#include "pipeweaver/planner/tuning.hpp"
+#include "pipeweaver/workloads/built_model.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
+
+#include <fmt/format.h>
 
 #include <charconv>
 #include <cmath>
+#include <utility>
 
 namespace pipeweaver::planner {
+
+using emulator::Recipe;
 
 std::vector<std::string> packing_names() {
     std::vector<std::string> names;
@@ -359,6 +369,135 @@ Request WorkloadOptions::request(std::uint64_t seed, const Executor& execute) co
     request.batch.dropped = std::move(batch_drawn.dropped);
     request.batch.microbatches = std::move(batch_drawn.microbatches);
     return request;
+}
+
+// The batch file of a step: all its samples, or so many of them as a seed draws.
+
+namespace {
+
+// So many of the samples, in an order that the seed decides (Fisher and Yates, as far as they go). Pre: there are as
+// many.
+std::vector<workloads::Sample> draw_of(std::vector<workloads::Sample> samples, std::size_t count, std::uint64_t seed) {
+    Random random(seed);
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::size_t other = i + static_cast<std::size_t>(random.below(samples.size() - i));
+        if (other != i) std::swap(samples[i], samples[other]);
+    }
+    samples.resize(count);
+    return samples;
+}
+
+}  // namespace
+
+Batch WorkloadOptions::read(const workloads::Model& of, std::uint64_t seed) const {
+    Batch read;
+    read.name = batch;
+    auto samples = batch_text ? workloads::parse_batch(batch, *batch_text, of) : workloads::read_batch(batch, of);
+    const std::size_t all = samples.size();
+    const std::size_t wanted = global_batch ? static_cast<std::size_t>(global_batch->number) : all;
+    if (wanted > all)
+        fail(ErrorKind::input, "--global-batch: is {}, but {} has {} samples: allowed are at most as many", wanted,
+             batch, all);
+    if (wanted < all) {
+        samples = draw_of(std::move(samples), wanted, seed);
+        read.name = fmt::format("{} of the {} samples of {}, seed {}", wanted, all, batch, seed);
+    }
+    auto kept = workloads::without_too_long(std::move(samples), of);
+    read.samples = std::move(kept.samples);
+    read.dropped = std::move(kept.dropped);
+    return read;
+}
+
+// A data set that is taken for a step would be planned as one.
+void WorkloadOptions::require_one_step(const Batch& given, std::int64_t replicas) const {
+    const std::size_t of_replica = given.microbatches.size() / static_cast<std::size_t>(replicas);
+    const bool is_step = given.samples.size() <= sizes.samples_of_step || of_replica <= sizes.microbatches_of_step;
+    if (global_batch || batch_text || is_step) return;
+    fail(
+        ErrorKind::input,
+        "--batch: {} has {} samples, {} microbatches of each replica, which is much for one step: add --global-batch N "
+        "to draw steps of N samples from it, or --global-batch {} if all of them are one",
+        batch, given.samples.size(), of_replica, given.samples.size());
+}
+
+// How the encoders of a model lie: as the target's frameworks build them, unless something else is said.
+
+namespace {
+
+constexpr std::string_view as_built = "as-built";
+
+}  // namespace
+
+void WorkloadOptions::add_encoders(OptionTable& options) {
+    std::vector<std::string> ways{std::string(as_built), std::string(split)};
+    for (std::string& one : frameworks::builders()) ways.push_back(std::move(one));
+    options.choice(
+        "encoders", encoders, ways,
+        "how encoders lie on the GPUs of their stage: as what --target names builds them (default: as-built; "
+        "as the language model, where it names no framework), as the language model (split), or as this "
+        "framework builds them");
+    options.choice(
+        "encoder-recompute", encoder_recompute, workloads::encoder_recompute_names(),
+        "what of encoders that a framework builds runs again, in place of what it does by default: as much as "
+        "of the language model, nothing, or all");
+    options.flag(
+        "deal-images", deal_images,
+        "encoders whose framework has a switch for it take some whole images on each context parallel group, in "
+        "place of all on every one (Megatron-Bridge: model.vision_dp_when_cp=true)");
+}
+
+void WorkloadOptions::require_dealt(const workloads::Model& of) const {
+    if (!deal_images || (of.built && of.built->lies.context == workloads::OnContextRanks::dealt)) return;
+    if (of.built)
+        fail(ErrorKind::input, "--deal-images: {} has no switch for it for '{}'; allowed is to leave it out",
+             of.built->framework, of.name);
+    fail(ErrorKind::input,
+         "--deal-images: goes with a model whose encoders a framework builds, by --target or --encoders");
+}
+
+void WorkloadOptions::build_encoders(workloads::Model& of) const {
+    if (encoders == split || of.modules.size() == 1) return;
+    const bool is_named = !encoders.empty() && encoders != as_built;
+    const auto by = is_named ? std::vector<std::string_view>{encoders} : planner::target(target).builders;
+    if (by.empty()) return;
+    if (const auto* row = frameworks::built_encoder(by, of.family)) {
+        workloads::build_as(of, deal_images && !row->deals.empty() ? dealing(*row) : *row);
+        if (const auto again = workloads::encoder_recompute_called(encoder_recompute)) of.built->recompute = *again;
+        return;
+    }
+    if (is_named)
+        fail(
+            ErrorKind::input,
+            "--encoders: how {} builds the encoders of '{}'{} was not read; allowed are {} and frameworks that have it "
+            "(docs/encoders.md)",
+            encoders, of.name, of.family.empty() ? "" : " (" + of.family + ")", split);
+    workloads::build_as(of, {.framework = by.front()});
+}
+
+namespace {
+
+void require_same(const Anchor& anchor, const char* what, const std::string& its, const std::string& asked) {
+    if (its == asked) return;
+    fail(ErrorKind::input, "--anchor: {} is of {} {}, and {} is asked for; an anchor corrects what it was measured on",
+         anchor.found.from, what, its, asked);
+}
+
+}  // namespace
+
+Recipe with_kernels(Recipe recipe, double factor) {
+    for (double* const part :
+         {&recipe.kernels.products, &recipe.kernels.attention, &recipe.kernels.memory_bound, &recipe.kernels.experts})
+        *part *= factor;
+    return recipe;
+}
+
+Recipe anchored(Recipe recipe, const Anchor& anchor, const std::string& device) {
+    require_same(anchor, "device", anchor.device, device);
+    require_same(anchor, "recipe", anchor.recipe, recipe.name);
+    recipe = with_kernels(std::move(recipe), anchor.found.kernels);
+    recipe.beside += anchor.found.beside;
+    recipe.anchored = anchor.found;
+    return recipe;
 }
 
 }  // namespace pipeweaver::planner

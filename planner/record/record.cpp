@@ -2,6 +2,7 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/json.hpp"
+#include "pipeweaver/search/search.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -79,6 +80,115 @@ Recorded plan_again(const std::filesystem::path& path, const Executor& execute) 
             fmt::format("has {} entries, the session plans {} replicas", how->size(), kept.session.replicas().size()));
     auto plan = kept.session.plan_again(batch, execute, *how);
     return {kept.session.job(), std::move(batch), std::move(plan)};
+}
+
+namespace {
+
+// Of a session's priced layers: batches differ, so most of what is older than some dozens of steps is never asked for
+// again.
+constexpr std::size_t bytes_of_layers = std::size_t{4} << 20;
+
+std::string_view text_of(Split split) {
+    return split == Split::always ? "always" : split == Split::never ? "never" : "auto";
+}
+
+// Layout, packing and partition as they were chosen; nothing is left to be chosen again.
+json pinned(json configuration, const Job& job, const Plan& plan, Split split) {
+    const emulator::Layout& layout = job.setup->layout;
+    configuration["tp"] = layout.tp;
+    configuration["pp"] = layout.pp;
+    configuration["dp"] = layout.dp;
+    if (job.layout_choice) {
+        configuration["cp"] = layout.cp;
+        configuration["ep"] = layout.ep;
+        configuration["zero"] = job.setup->recipe.zero;
+        if (job.setup->recipe.zero >= 2) configuration["bucket"] = "0B";
+        configuration.erase("layout");
+    }
+    configuration["packing"] = std::string(name_of(job.packing));
+    configuration["split"] = std::string(text_of(split));
+    configuration["partition"] = partition::to_json({plan.partition(), plan.partition_choice.chosen_on}, *job.setup);
+    configuration.erase("budget");
+    configuration.erase("sample");
+    configuration.erase("replicas");
+    return configuration;
+}
+
+json order_json(const Plan& plan) {
+    const auto order = StaticOrder::of_plan(plan);
+    if (!order) return nullptr;
+    const std::string problem = to_json(order->problem());
+    const auto& found = plan.replicas[plan.slowest].found;
+    const std::string sha256 = schedule::parse_problem("order", problem).sha256;
+    return {{"problem", json::parse(problem)},
+            {"solution", json::parse(to_json(search::solution(found, order->problem(), sha256)))}};
+}
+
+// When searches of the session's batches end; a session without the key was kept when they ended by themselves.
+constexpr std::string_view at_the_deadline = "at the deadline";
+
+std::optional<search::Patience> patience_of(const Json& kept) {
+    const auto ends = kept.find("ends");
+    if (!ends) return patience;
+    if (ends->text() != at_the_deadline) ends->fail(fmt::format("is none of: {}", at_the_deadline));
+    return std::nullopt;
+}
+
+std::optional<StaticOrder> order_of(const std::string& name, const Json& kept, const partition::Partition& partition) {
+    if (kept.is_null()) return std::nullopt;
+    auto problem = schedule::parse_problem(name, kept.at("problem").raw().dump());
+    auto schedule = schedule::parse_schedule(name, kept.at("solution").raw().dump(), problem);
+    return StaticOrder(partition, std::move(problem.problem), std::move(schedule));
+}
+
+}  // namespace
+
+SessionOptions::SessionOptions(const Json& configuration, const std::optional<std::string>& sample) {
+    asked.configure(configuration);
+    WorkloadOptions& workload = asked.plan.workload;
+    workload.batch_text = sample;
+    workload.store_bytes = bytes_of_layers;
+    if (sample) workload.batch = "sample";
+}
+
+Request SessionOptions::request(const Executor& execute) const { return asked.plan.request(asked.limits, execute); }
+
+std::string keep(std::string_view configuration, const std::optional<std::string>& sample, const Job& job,
+                 const Plan& plan) {
+    const Session session(job, plan);
+    const json kept{{"format", "pipeweaver-session/1"},
+                    {"config", pinned(json::parse(configuration), job, plan, session.job().split)},
+                    {"sample", sample ? json(*sample) : json(nullptr)},
+                    {"replicas", session.replicas()},
+                    {"order", order_json(plan)},
+                    {"ends", std::string(at_the_deadline)},
+                    {"first_makespan_ns", plan.makespan.count()}};
+    return kept.dump();
+}
+
+KeptSession read_session(const std::string& name, std::string_view kept, const Executor& execute) {
+    const JsonDocument document(name, kept);
+    document.require_format("pipeweaver-session", 1);
+    const Json root = document.root();
+    root.only_keys({"format", "config", "sample", "replicas", "order", "ends", "first_makespan_ns"});
+    const Json sample = root.at("sample");
+    const SessionOptions options(root.at("config"), sample.is_null() ? std::nullopt : std::optional(sample.text()));
+    const auto request = options.request(execute);
+    if (!request.job.fixed || request.job.split == Split::automatic)
+        root.at("config").fail("has no partition, or leaves open which backwards are split");
+    std::vector<std::size_t> replicas;
+    for (const Json& one : root.at("replicas").elements())
+        replicas.push_back(static_cast<std::size_t>(one.integer(0, request.job.setup->layout.dp - 1)));
+    if (replicas.empty()) root.at("replicas").fail("has none");
+    auto order = order_of(name, root.at("order"), request.job.fixed->partition);
+    return {Session(request.job, std::move(replicas), std::move(order), patience_of(root)),
+            options.asked.plan.job.partition, workloads::to_jsonl(request.batch.samples),
+            Duration{root.at("first_makespan_ns").integer(0)}};
+}
+
+Batch KeptSession::batch(std::int64_t step, std::string_view samples) const {
+    const std::string name = fmt::format("step {}", step);
+    return session.job().batch(name, workloads::parse_batch(name, samples, session.job().setup->model));
 }
 
 }  // namespace pipeweaver::planner

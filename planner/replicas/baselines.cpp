@@ -1,7 +1,7 @@
 #include "planner/replicas/baselines.hpp"
 
-#include "planner/opponents/opponent_run.hpp"
 #include "planner/schedule/schedule_step.hpp"
+#include "planner/way/run.hpp"
 
 #include <algorithm>
 
@@ -91,6 +91,25 @@ std::optional<Robustness> robustness_of(const std::vector<const ScheduledStep*>&
         result.against[i].recompute = against[i]->recompute;
     }
     return result;
+}
+
+std::optional<OpponentRun> pipelined_opponent(const Job& job, const Opponents& opponents, const Baselines& baselines,
+                                              const std::vector<Microbatches>& replicas) {
+    const Baseline* best = nullptr;  // rows stand by their steps
+    for (const Baseline& one : baselines.all)
+        if (one.way && one.on_own_ranks && (best == nullptr || (one.launched && !best->launched))) best = &one;
+    if (!best) return std::nullopt;
+    const OpponentWay& way = opponents.ways[*best->way];
+    OpponentRun run{.baseline = *best, .steps = {}, .schedules = {}};
+    BuiltWay steps(way, replicas, target(job.target));
+    WayResult ran = steps.run(way.policy, best->recompute, true);
+    if (!ran.runs()) return std::nullopt;
+    run.baseline.recompute = ran.recompute;
+    for (std::size_t r = 0; r < replicas.size(); ++r) {
+        run.steps.push_back(steps.take(r));
+        run.schedules.push_back(std::move(ran.replicas[r].schedule));
+    }
+    return run;
 }
 
 }  // namespace pipeweaver::planner

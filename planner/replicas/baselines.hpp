@@ -2,16 +2,16 @@
 // wrong costs.
 #pragma once
 
+#include "pipeweaver/planner/opponents.hpp"
 #include "pipeweaver/planner/plan_parts.hpp"
+#include "planner/evaluate/step.hpp"
 
 #include <optional>
 #include <vector>
 
 namespace pipeweaver::planner {
 
-struct OpponentRun;
 struct ScheduledStep;
-struct Step;
 
 /// What a policy makes of one replica.
 struct PolicyTime {
@@ -34,6 +34,20 @@ struct ReplicaTimes {
 
 /// Of the policies on the plan's partition; null: there is none. Pre: `baselines` outlives the answer.
 [[nodiscard]] const Baseline* fastest_policy(const Baselines& baselines);
+
+/// The fastest opponent of a batch that runs on the plan's own ranks, of those that the target launches if there are
+/// any: what the plan is pictured beside, and must stand up to if costs are wrong.
+struct OpponentRun {
+    Baseline baseline;
+    std::vector<Step> steps;                    ///< per replica
+    std::vector<schedule::Schedule> schedules;  ///< on `steps`
+};
+
+/// The run on `replicas`, the microbatches of those that are wanted. None: there is no such opponent, or it does not
+/// fit one of them. Pre: `baselines` is what run_opponents() said of that batch.
+[[nodiscard]] std::optional<OpponentRun> pipelined_opponent(const Job& job, const Opponents& opponents,
+                                                            const Baselines& baselines,
+                                                            const std::vector<Microbatches>& replicas);
 
 /// The opponent as it runs on one of its replicas, with the lags and tails that its schedule leads to.
 [[nodiscard]] BaselinePlan pictured(const OpponentRun& run, std::size_t replica);

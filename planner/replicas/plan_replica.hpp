@@ -2,9 +2,18 @@
 // the batch is shared out, and of nothing that is found for other replicas: each can be planned alone, where it runs.
 #pragma once
 
+#include "pipeweaver/base/parallel.hpp"
+#include "pipeweaver/planner/time.hpp"
 #include "planner/replicas/assignment.hpp"
 #include "planner/replicas/baselines.hpp"
 #include "planner/schedule/schedule_step.hpp"
+
+#include <cstddef>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
 
 namespace pipeweaver::planner {
 
@@ -36,5 +45,79 @@ struct PlannedReplica {
 
 /// Lets go of all that grows with the tasks, but for the schedule: of thousands of replicas few are looked at again.
 void let_go(ReplicaPlan& replica);
+
+// The replicas of a plan, within one part of the budget.
+
+/// Work on one replica, on that executor, within that time. It writes nothing that others read.
+using ReplicaWork = std::function<void(std::size_t replica, const Executor& execute, const Time& time)>;
+
+/// Works on these replicas, the first ones first, within `part` of `time`, each in an equal part of what the others
+/// have left, less what those before took beyond theirs. Where they are as many as threads, a multiple, or more than
+/// twice as many, they go side by side, each on one thread; no result depends on that. Of several errors the first by
+/// `replicas` is thrown.
+void for_replicas(std::span<const std::size_t> replicas, const ReplicaWork& work, const Executor& execute,
+                  const Time& time, double part);
+
+// A plan put together from what was compared and found: the sums over its replicas.
+
+/// The partition that the job fixes, else those that runtimes of one chain are given.
+[[nodiscard]] std::vector<partition::Partition> partitions_of(const Job& job, const Batch& batch);
+
+/// The numbers of the replicas that are wanted.
+[[nodiscard]] std::vector<std::size_t> replicas_of(const Job& job, const Wanted& wanted);
+
+/// Of a target that was not planned, and why.
+[[nodiscard]] TargetPlan no_target_plan(const Target& target, const std::string& why);
+
+/// Plan::targets where none was.
+[[nodiscard]] std::vector<TargetPlan> no_target_plans(const std::string& why);
+
+/// Replicas, makespan, bound, step, shares of time and MFU; what the plan is compared with is the caller's to add.
+[[nodiscard]] Plan assemble(const Job& job, const Assignment& assignment, std::vector<ReplicaPlan> replicas);
+
+// All replicas of a plan, as far as they are remembered: of many, those that are examined and the slowest of the
+// others.
+
+/// Plans one replica.
+using MakeReplica = std::function<PlannedReplica(std::size_t number, const Executor& execute, const Time& time)>;
+
+class PlannedReplicas {
+public:
+    /// Pre: the arguments outlive it.
+    PlannedReplicas(const AllReplicas& all, const std::vector<std::size_t>& numbers, const OnReplica& on_replica);
+
+    /// Plans each within its share of a part of the time.
+    void plan(const Executor& execute, const Time& time, double part);
+
+    /// The same in another way than by plan_replica().
+    void plan(const MakeReplica& make, const Executor& execute, const Time& time, double part);
+
+    /// Why the first that has no plan has none; empty: all are planned.
+    std::string why_not() const;
+
+    /// Of the slowest, with the optimizer. Pre: all are planned, and so below.
+    Duration step() const;
+
+    /// Those that are replayed under perturbed costs: the first of those that are examined. None where time is short
+    /// and they take some.
+    std::vector<const ScheduledStep*> replayed(const Time& time) const;
+
+    const std::vector<ReplicaTimes>& times() const { return times_; }
+    const RobustChoice& choice(std::size_t place) const { return replicas_[place].scheduled.choice; }
+
+    std::vector<ReplicaPlan> take();
+
+private:
+    bool is_slower(std::size_t place, std::size_t other) const;
+    void keep(std::size_t place, PlannedReplica one);
+
+    const AllReplicas& all_;
+    const std::vector<std::size_t>& numbers_;
+    const OnReplica& on_replica_;
+    std::vector<PlannedReplica> replicas_;
+    std::vector<ReplicaTimes> times_;
+    std::optional<std::size_t> slowest_;  // of those that are not examined
+    std::mutex mutex_;
+};
 
 }  // namespace pipeweaver::planner

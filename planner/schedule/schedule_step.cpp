@@ -1,7 +1,6 @@
 #include "planner/schedule/schedule_step.hpp"
 
 #include "pipeweaver/base/error.hpp"
-#include "planner/schedule/lower_peak.hpp"
 #include "planner/schedule/selection.hpp"
 #include "planner/schedule/split_search.hpp"
 

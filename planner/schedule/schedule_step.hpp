@@ -6,7 +6,7 @@
 #pragma once
 
 #include "pipeweaver/planner/job.hpp"
-#include "pipeweaver/planner/robust_choice.hpp"
+#include "pipeweaver/planner/robustness.hpp"
 #include "pipeweaver/planner/tuning.hpp"
 #include "planner/evaluate/step.hpp"
 

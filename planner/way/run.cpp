@@ -1,10 +1,11 @@
 #include "planner/way/run.hpp"
 
+#include "pipeweaver/base/assert.hpp"
+#include "pipeweaver/emulator/ports.hpp"
 #include "pipeweaver/search/policies.hpp"
 #include "pipeweaver/search/policy_names.hpp"
 #include "pipeweaver/search/standing.hpp"
 #include "planner/replicas/assignment.hpp"
-#include "planner/way/policy_run.hpp"
 #include "planner/way/settings.hpp"
 
 #include <fmt/format.h>
@@ -17,6 +18,7 @@
 namespace pipeweaver::planner {
 
 using namespace emulator;
+using namespace schedule;
 
 namespace {
 
@@ -50,12 +52,6 @@ public:
           lend_(std::move(lend)),
           execute_(std::move(execute)),
           keeps_schedules_(keeps_schedules) {}
-
-    WayResult run(const std::optional<StepRecompute>& said, bool exactly) const {
-        if (said)
-            if (WayResult result = under(*said); result.runs() || exactly) return result;
-        return fastest();
-    }
 
     WayResult under(const StepRecompute& setting) const {
         WayResult result{.recompute = setting, .replicas = std::vector<ReplicaRun>(replicas_)};
@@ -176,25 +172,21 @@ std::string why_not_run(const Target& target, const Step& step, std::string_view
 }
 
 // Steps at hand, each with what has been worked out of it.
-Lend lend_known(const std::vector<const Step*>& steps, std::string_view policy, const std::vector<Recompute>& settings,
-                const Target& target, std::vector<std::optional<StepUnderPolicy>>& runs) {
-    runs.resize(steps.size());
-    return [&steps, policy, &settings, &target, &runs](std::size_t r, const std::function<void(Lent)>& use) {
+WayResult run_known(const std::vector<const Step*>& steps, std::string_view policy,
+                    const std::vector<Recompute>& settings, const Target& target, bool by_rank,
+                    const std::optional<StepRecompute>& recompute, bool keeps_schedules) {
+    std::vector<std::optional<StepUnderPolicy>> runs(steps.size());
+    const auto lend = [&](std::size_t r, const std::function<void(Lent)>& use) {
         std::string why_not = why_not_run(target, *steps[r], policy);
         if (!why_not.empty()) return why_not;
         if (!runs[r]) runs[r].emplace(steps[r]->cut.step, policy, settings);
         use({*steps[r], *runs[r]});
         return why_not;
     };
-}
-
-WayResult run_known(const std::vector<const Step*>& steps, std::string_view policy,
-                    const std::vector<Recompute>& settings, const Target& target, bool by_rank,
-                    const std::optional<StepRecompute>& recompute, const HowRun& how) {
-    std::vector<std::optional<StepUnderPolicy>> runs;
-    const ReplicasOfWay all(steps.size(), policy, settings, by_rank, lend_known(steps, policy, settings, target, runs),
-                            in_order, how.keeps_schedules);
-    return all.run(recompute, how.exactly);
+    const ReplicasOfWay all(steps.size(), policy, settings, by_rank, lend, in_order, keeps_schedules);
+    if (recompute)
+        if (WayResult said = all.under(*recompute); said.runs()) return said;
+    return all.fastest();
 }
 
 // Replicas whose steps are built when they are lent. Of such with equal microbatches there is one.
@@ -243,6 +235,20 @@ private:
     std::vector<std::size_t> like_, different_;
 };
 
+// Those of opponent_settings() that the target can be told, and what the way itself says, whatever it is.
+std::vector<Recompute> settings_of(const Way& way, const Target& target) {
+    const Setup& setup = *way.setup;
+    auto all = opponent_settings(setup, way.partition);
+    if (!target.launch.blocks)
+        std::erase_if(all, [](const Recompute& one) { return one.kind == Recompute::Kind::blocks; });
+    if (target.launch.selective != Recompute::selective && setup.recipe.execution.fused_attention)
+        std::erase(all, Recompute::selective);
+    const bool is_said = way.recompute && !way.recompute->by_rank;
+    if (is_said && std::find(all.begin(), all.end(), way.recompute->everywhere) == all.end())
+        all.push_back(way.recompute->everywhere);
+    return all;
+}
+
 }  // namespace
 
 // Of a setting that the target cannot be told no rank has a part: its command would not say so. Where a replica is one
@@ -278,10 +284,11 @@ BuiltWay::BuiltWay(const Way& way, const std::vector<Microbatches>& replicas, co
 }
 
 WayResult BuiltWay::run(std::string_view policy, const std::optional<StepRecompute>& recompute,
-                        const HowRun& how) const {
+                        bool keeps_schedules) const {
     std::vector<const Step*> steps;
     for (const Step& one : known_) steps.push_back(&one);
-    WayResult result = run_known(steps, policy, runs_.settings, *runs_.target, runs_.by_rank, recompute, how);
+    WayResult result =
+        run_known(steps, policy, runs_.settings, *runs_.target, runs_.by_rank, recompute, keeps_schedules);
     if (!result.runs() && known_.back().shortage) result.short_by = known_.back().shortage->short_by();
     return result;
 }
@@ -303,7 +310,99 @@ WayResult run_way(const Way& way, const std::vector<Microbatches>& replicas, con
 WayResult run_steps(const std::vector<const Step*>& steps, std::string_view policy,
                     const std::vector<Recompute>& settings, const std::optional<StepRecompute>& recompute) {
     const bool has_ranks = steps.front()->cut.step.problem.ranks.size() > 1;
-    return run_known(steps, policy, settings, targets().front(), has_ranks, recompute, {});
+    return run_known(steps, policy, settings, targets().front(), has_ranks, recompute, true);
+}
+
+namespace {
+
+// The problem with one mode for each pair.
+Problem in_mode(Problem problem, std::size_t mode) {
+    for (Pair& pair : problem.pairs) {
+        pair.modes = {pair.modes[mode]};
+        const auto costs = costs_in(pair, pair.modes.front());
+        apply(problem.tasks[index(pair.forward)], costs[0]);
+        apply(problem.tasks[index(pair.backward)], costs[1]);
+        if (pair.weight) apply(problem.tasks[index(*pair.weight)], costs[2]);
+    }
+    return problem;
+}
+
+}  // namespace
+
+StepUnderPolicy::StepUnderPolicy(const StepProblem& step, std::string_view policy,
+                                 const std::vector<Recompute>& settings)
+    : step_(step),
+      policy_(policy),
+      settings_(settings),
+      replayer_(step.problem),
+      has_order_(search::policy(policy).fixed_order) {
+    for ([[maybe_unused]] const Pair& pair : step.problem.pairs)
+        PIPEWEAVER_ASSERT(pair.modes.size() == settings.size());
+    if (has_order_) order_ = search::fixed_order(policy_, replayer_);
+    why_not_ = order_.why_not;
+}
+
+std::optional<ReplicaRun> StepUnderPolicy::run(const StepRecompute& setting) {
+    if (!order_.why_not.empty()) return std::nullopt;
+    if (!setting.by_rank) {
+        const auto found = std::find(settings_.begin(), settings_.end(), setting.everywhere);
+        if (found != settings_.end()) return uniform(static_cast<std::size_t>(found - settings_.begin()));
+    }
+    if (!setting.by_rank || !has_order_) {
+        why_not_ = fmt::format("{} cannot recompute {}", policy_, name_of(setting));
+        return std::nullopt;
+    }
+    auto run = taken(search::apply_policy_by_rank(policy_, replayer_));
+    if (run) run->by_rank = recompute_of_ranks(step_.problem, run->schedule, settings_);
+    return run;
+}
+
+std::optional<std::size_t> StepUnderPolicy::fewest_blocks() const {
+    if (!order_.why_not.empty()) return std::nullopt;
+    std::vector<std::size_t> blocks;
+    for (std::size_t i = 0; i < settings_.size(); ++i)
+        if (settings_[i].kind == Recompute::Kind::blocks) blocks.push_back(i);
+    std::sort(blocks.begin(), blocks.end(),
+              [&](std::size_t i, std::size_t j) { return settings_[i].layers < settings_[j].layers; });
+    search::OrderMemory memory(replayer_, order_);
+    const auto fits = [&](std::size_t setting) {
+        for (std::size_t r = 0; r < order_.ranks.size(); ++r)
+            if (!memory.fits(r, static_cast<std::uint32_t>(setting))) return false;
+        return true;
+    };
+    const auto found = std::find_if(blocks.begin(), blocks.end(), fits);
+    return found == blocks.end() ? std::nullopt : std::optional(*found);
+}
+
+double StepUnderPolicy::fullness(const ReplicaRun& run) const { return search::largest_peak(step_.problem, run.peak); }
+
+std::optional<ReplicaRun> StepUnderPolicy::uniform(std::size_t setting) {
+    const std::vector<std::uint32_t> modes(step_.problem.pairs.size(), static_cast<std::uint32_t>(setting));
+    if (!has_order_) {
+        const Problem alone = in_mode(step_.problem, setting);
+        auto result = search::apply_policy(policy_, Replayer(alone));
+        if (result.schedule) result.schedule->mode = modes;
+        return taken(std::move(result));
+    }
+    search::PolicyResult result{Schedule{order_.ranks, modes}, {}, {}};
+    const Replay replay = replayer_.replay(*result.schedule);
+    if (replay.outcome != Outcome::completed) result = {{}, {}, why_it_fails(step_.problem, replay)};
+    if (replay.outcome == Outcome::out_of_memory) result.short_by = replay.short_by;
+    return taken(std::move(result));
+}
+
+std::optional<ReplicaRun> StepUnderPolicy::taken(search::PolicyResult result) {
+    why_not_ = std::move(result.why_not);
+    short_by_ = result.short_by;
+    if (!result.schedule) return std::nullopt;
+    PortReplay on_ports = replay_on_ports(step_, *result.schedule);
+    auto& peak = on_ports.replay.peak;
+    for (std::size_t r = 0; r < peak.size(); ++r) peak[r] = std::max(peak[r], step_.memory[r].at_update);
+    return ReplicaRun{.schedule = std::move(*result.schedule),
+                      .makespan = on_ports.replay.makespan,
+                      .optimizer = step_.optimizer,
+                      .peak = std::move(peak),
+                      .by_rank = {}};
 }
 
 }  // namespace pipeweaver::planner

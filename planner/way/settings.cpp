@@ -1,6 +1,10 @@
 #include "planner/way/settings.hpp"
 
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/workloads/module_roles.hpp"
+
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -56,25 +60,57 @@ std::vector<Recompute> opponent_settings(const Setup& setup, const partition::Pa
             Recompute::full};
 }
 
-std::vector<Recompute> settings_of(const Way& way, const Target& target) {
-    const Setup& setup = *way.setup;
-    auto all = opponent_settings(setup, way.partition);
-    if (!target.launch.blocks)
-        std::erase_if(all, [](const Recompute& one) { return one.kind == Recompute::Kind::blocks; });
-    if (target.launch.selective != Recompute::selective && setup.recipe.execution.fused_attention)
-        std::erase(all, Recompute::selective);
-    const bool is_said = way.recompute && !way.recompute->by_rank;
-    if (is_said && std::find(all.begin(), all.end(), way.recompute->everywhere) == all.end())
-        all.push_back(way.recompute->everywhere);
-    return all;
-}
-
 std::vector<Recompute> recompute_of_ranks(const Problem& problem, const Schedule& schedule,
                                           const std::vector<Recompute>& menu) {
     std::vector<Recompute> ranks(problem.ranks.size(), Recompute::none);
     for (std::size_t k = 0; k < problem.pairs.size(); ++k)
         ranks[index(problem.tasks[index(problem.pairs[k].forward)].rank)] = menu[schedule.mode[k]];
     return ranks;
+}
+
+namespace {
+
+constexpr std::string_view automatic = "auto",
+                           what_is_allowed = "auto, or some of none, selective, half, full and blocks:N";
+
+// What --target calls those whose passes carry it.
+std::vector<std::string> that_carry_selective() {
+    return target_options([](const Target& one) { return one.selective_passes; });
+}
+
+}  // namespace
+
+void add_recompute_menu(OptionTable& options, std::string& menu) {
+    options.text("recompute", menu, "auto|SETTING,...",
+                 fmt::format("what each pass may compute again: some of none, selective, half, full and blocks:N "
+                             "(default: auto: none, half, full, and selective with --target {})",
+                             fmt::join(that_carry_selective(), "|")));
+}
+
+std::vector<Recompute> recompute_menu(const std::string& text, const Target& target) {
+    std::vector<Recompute> menu;
+    if (text.empty() || text == automatic) return menu;
+    for (const std::string& name : parts_of(text)) {
+        const auto known = emulator::recompute_named(name);
+        if (!known || !emulator::is_for_plans(*known))
+            fail(ErrorKind::input, "--recompute: {}, N is 1 or more", must_be(name, what_is_allowed));
+        if (std::find(menu.begin(), menu.end(), *known) != menu.end())
+            fail(ErrorKind::input, "--recompute: '{}' is there twice", name);
+        if (*known == Recompute::selective && !target.selective_passes)
+            fail(ErrorKind::limit,
+                 "--recompute: {} carries no selective recomputation of single passes; allowed with "
+                 "--target {}",
+                 target.option, fmt::join(that_carry_selective(), ", "));
+        menu.push_back(*known);
+    }
+    return menu;
+}
+
+std::vector<Recompute> menu_of(const Job& job) {
+    if (!job.recompute.empty()) return job.recompute;
+    auto menu = emulator::usual_modes();
+    if (target(job.target).selective_passes) menu.insert(menu.begin() + 1, Recompute::selective);
+    return menu;
 }
 
 }  // namespace pipeweaver::planner

@@ -1,9 +1,12 @@
 // Recomputation as engineers set it: what a step may be run with.
 #pragma once
 
+#include "pipeweaver/base/options.hpp"
+#include "pipeweaver/planner/job.hpp"
 #include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/planner/way.hpp"
 
+#include <string>
 #include <vector>
 
 namespace pipeweaver::planner {
@@ -19,13 +22,23 @@ namespace pipeweaver::planner {
 [[nodiscard]] std::vector<emulator::Recompute> opponent_settings(const emulator::Setup& setup,
                                                                  const partition::Partition& partition);
 
-/// Those of opponent_settings() that the target can be told, and what the way itself says, whatever it is.
-[[nodiscard]] std::vector<emulator::Recompute> settings_of(const Way& way, const Target& target);
-
 /// What the pairs of each rank recompute; none for a rank without pairs. Pre: each rank has one setting, an index into
 /// `menu`.
 [[nodiscard]] std::vector<emulator::Recompute> recompute_of_ranks(const schedule::Problem& problem,
                                                                   const schedule::Schedule& schedule,
                                                                   const std::vector<emulator::Recompute>& menu);
+
+// What every pass of a plan may choose to compute again: by option, or by what its target carries.
+
+/// Adds `--recompute`, the menu of plans.
+void add_recompute_menu(OptionTable& options, std::string& menu);
+
+/// The settings that `text` names, in their order; empty for "auto" and an empty text. Throws Error{input} for what is
+/// unknown, there twice, or for whole steps alone, and Error{limit} where the target's passes cannot carry it.
+[[nodiscard]] std::vector<emulator::Recompute> recompute_menu(const std::string& text, const Target& target);
+
+/// What passes of the job's plans choose from: what it says, else none, half and full, and selective where the target
+/// carries it.
+[[nodiscard]] std::vector<emulator::Recompute> menu_of(const Job& job);
 
 }  // namespace pipeweaver::planner

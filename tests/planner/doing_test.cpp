@@ -1,4 +1,4 @@
-#include "pipeweaver/planner/doing.hpp"
+#include "pipeweaver/planner/time.hpp"
 
 #include "pipeweaver/planner/plan.hpp"
 #include "tests/support/small_request.hpp"

@@ -3,9 +3,9 @@
 
 #include "pipeweaver/partition/said_layers.hpp"
 #include "pipeweaver/planner/ladder.hpp"
+#include "pipeweaver/planner/opponents.hpp"
 #include "pipeweaver/planner/plan.hpp"
 #include "pipeweaver/planner/plan_options.hpp"
-#include "planner/opponents/tuned_cut.hpp"
 #include "tests/support/effort.hpp"
 #include "tests/support/small_request.hpp"
 #include "tests/support/times.hpp"

@@ -1,4 +1,4 @@
-#include "planner/replicas/exchange.hpp"
+#include "planner/replicas/assignment.hpp"
 
 #include "pipeweaver/partition/partitioners.hpp"
 #include "tests/support/small_request.hpp"

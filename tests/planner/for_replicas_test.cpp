@@ -1,4 +1,4 @@
-#include "planner/replicas/for_replicas.hpp"
+#include "planner/replicas/plan_replica.hpp"
 
 #include "pipeweaver/base/error.hpp"
 

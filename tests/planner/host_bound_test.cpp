@@ -1,5 +1,5 @@
 // Whether a step's host would be waited for.
-#include "pipeweaver/planner/host_bound.hpp"
+#include "pipeweaver/planner/emulate.hpp"
 
 #include "pipeweaver/planner/emulate_options.hpp"
 

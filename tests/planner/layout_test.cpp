@@ -1,10 +1,9 @@
-#include "planner/layout/layout.hpp"
+#include "pipeweaver/planner/layout_choice.hpp"
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emulator/layout.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/plan.hpp"
-#include "planner/layout/layout_candidates.hpp"
 #include "planner/layout/layout_trial.hpp"
 #include "tests/support/effort.hpp"
 #include "tests/support/small_request.hpp"

@@ -1,5 +1,5 @@
 // Plans where links are so slow that transfers wait for ports.
-#include "planner/schedule/port_search.hpp"
+#include "planner/schedule/split_search.hpp"
 
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/planner/emulate.hpp"

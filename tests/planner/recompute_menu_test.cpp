@@ -1,5 +1,5 @@
 // What passes of a plan choose from: --recompute, and what a target carries.
-#include "planner/options/recompute_menu.hpp"
+#include "planner/way/settings.hpp"
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emulator/memory.hpp"

@@ -1,4 +1,4 @@
-#include "pipeweaver/planner/robust_choice.hpp"
+#include "pipeweaver/planner/robustness.hpp"
 
 #include "planner/schedule/selection.hpp"
 

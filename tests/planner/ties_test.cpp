@@ -1,5 +1,4 @@
 // Of schedules that are as fast as each other the one with the smaller peak is taken, whatever looked for them.
-#include "pipeweaver/planner/solve_problem.hpp"
 #include "pipeweaver/planner/stage_plan.hpp"
 #include "pipeweaver/search/policies.hpp"
 #include "pipeweaver/search/search.hpp"

@@ -3,7 +3,7 @@
 #include "pipeweaver/base/deadline.hpp"
 #include "pipeweaver/planner/search_limits.hpp"
 #include "pipeweaver/planner/tuning.hpp"
-#include "planner/endings.hpp"
+#include "pipeweaver/planner/session.hpp"
 #include "tests/support/shared.hpp"
 #include "tests/support/small_request.hpp"
 #include "tests/support/times.hpp"

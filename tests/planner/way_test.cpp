@@ -2,7 +2,6 @@
 #include "pipeweaver/emulator/split.hpp"
 #include "pipeweaver/emulator/step.hpp"
 #include "pipeweaver/search/policies.hpp"
-#include "planner/way/policy_run.hpp"
 #include "planner/way/run.hpp"
 #include "planner/way/settings.hpp"
 #include "tests/support/effort.hpp"

@@ -5,11 +5,12 @@
 #pragma once
 
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/parallel.hpp"
 #include "pipeweaver/emulator/emulation.hpp"
 #include "pipeweaver/emulator/time_shares.hpp"
 #include "pipeweaver/planner/job.hpp"
-#include "pipeweaver/planner/step_recompute.hpp"
 #include "pipeweaver/planner/targets.hpp"
+#include "pipeweaver/planner/step_recompute.hpp"
 #include "pipeweaver/schedule/solved.hpp"
 #include "pipeweaver/search/policy_names.hpp"
 
@@ -99,5 +100,14 @@ struct ScheduledTimes {
 /// The kernels of one rank of one replica, by start. Pre: both exist. Throws as emulate().
 [[nodiscard]] std::vector<emulator::TracedKernel> kernels_of(const EmulationRequest& request, std::size_t replica,
                                                              std::int64_t rank);
+
+// Whether a step's host would be waited for, by recipes that never wait for theirs.
+
+/// What the step takes with the host of emulator::launched_by_host(), where that is at least a tenth more: such recipes
+/// are of layers in CUDA graphs or compiled, and a launch that has neither takes so long. None: less, or the recipe
+/// knows its host, or an anchor holds it. Emulates once more; throws as emulate().
+/// Pre: `emulation` is that of `request`.
+[[nodiscard]] std::optional<HostBound> host_bound(const EmulationRequest& request, const Emulation& emulation,
+                                                  const Executor& execute);
 
 }  // namespace pipeweaver::planner

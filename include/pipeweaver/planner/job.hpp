@@ -8,13 +8,16 @@
 #pragma once
 
 #include "pipeweaver/base/option_values.hpp"
+#include "pipeweaver/emulator/layer_times.hpp"
 #include "pipeweaver/emulator/setup.hpp"
 #include "pipeweaver/partition/asked_layouts.hpp"
 #include "pipeweaver/partition/partition_file.hpp"
 #include "pipeweaver/partition/replicas.hpp"
 #include "pipeweaver/planner/layout_choice.hpp"
 #include "pipeweaver/workloads/batch.hpp"
+#include "pipeweaver/workloads/model.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -123,5 +126,17 @@ struct Request {
     Job job;
     Batch batch;
 };
+
+// How far microbatches of a step differ in shape: what an allocator cuts its memory up for.
+
+/// How many different shapes the microbatches have: by the positions of an encoder's or a generator's items and, where
+/// the backbone is no language model, the lengths of its sequences. Text is packed up to one length and does not count.
+[[nodiscard]] std::size_t shapes_of(const workloads::Model& model, const std::vector<workloads::Microbatch>& all);
+
+// What each layer of a job's model takes on a batch.
+
+/// All layers in the mean over the batch's microbatches, each whole on one GPU of a rank. Throws as
+/// emulator::layer_times(). Pre: the batch has a microbatch.
+[[nodiscard]] std::vector<emulator::LayerTime> layers_of(const emulator::Setup& setup, const Batch& batch);
 
 }  // namespace pipeweaver::planner

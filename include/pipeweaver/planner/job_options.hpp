@@ -1,8 +1,11 @@
 // Options that say what partition a job has, and what it is chosen on: the same for every command that cuts a model.
 #pragma once
 
+#include "pipeweaver/base/options.hpp"
+#include "pipeweaver/planner/job.hpp"
 #include "pipeweaver/planner/workload_options.hpp"
 
+#include <optional>
 #include <string>
 
 namespace pipeweaver::planner {
@@ -27,5 +30,22 @@ struct JobOptions {
 
 /// Seeds like "101-105,108". Throws Error{input}.
 [[nodiscard]] std::vector<std::uint64_t> parse_seeds(const std::string& text);
+
+// Options that say which samples a step takes, and which replica each microbatch goes to: the same for `plan` and
+// `emulate`.
+
+struct BatchOptions {
+    std::string assignment, deferred;
+    std::optional<std::int64_t> defer;
+
+    void add_to(OptionTable& options);
+
+    /// How the job shares its batches out, and how often a sample may be left. Throws Error{input}.
+    void fill(Job& job) const;
+
+    /// The samples that the step before left come first; then some of all may be left again, and the others are packed.
+    /// Throws Error{input}, Error{io}. Pre: WorkloadOptions::batch() made `batch`.
+    void carry(const Job& job, Batch& batch) const;
+};
 
 }  // namespace pipeweaver::planner

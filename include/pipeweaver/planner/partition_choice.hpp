@@ -5,7 +5,6 @@
 
 #include "pipeweaver/base/parallel.hpp"
 #include "pipeweaver/partition/partition_file.hpp"
-#include "pipeweaver/planner/doing.hpp"
 #include "pipeweaver/planner/time.hpp"
 #include "pipeweaver/planner/tuning.hpp"
 

@@ -10,6 +10,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace pipeweaver::planner {
 
@@ -36,5 +37,14 @@ struct MadePlan {
 /// fit, Error{input} where one is too large to plan.
 [[nodiscard]] std::vector<Cut> steps_of(const Job& job, const Batch& batch, const partition::Partition& partition,
                                         const std::vector<std::size_t>& replicas, const Executor& execute);
+
+/// What a budget or a signal left out of a plan.
+struct LeftOut {
+    std::string what;  ///< a phrase
+    double part = 0;   ///< of a whole plan's time, about
+};
+
+/// In the order of a plan's work; of a plan that was interrupted that comes first.
+[[nodiscard]] std::vector<LeftOut> left_out(const Plan& plan);
 
 }  // namespace pipeweaver::planner

@@ -1,7 +1,6 @@
 // What `plan` may be asked for, by name: the same for the command line, its configuration file and the Python package.
 #pragma once
 
-#include "pipeweaver/planner/batch_options.hpp"
 #include "pipeweaver/planner/job_options.hpp"
 #include "pipeweaver/planner/search_limits.hpp"
 #include "pipeweaver/planner/time.hpp"

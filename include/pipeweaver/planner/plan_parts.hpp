@@ -5,12 +5,11 @@
 #include "pipeweaver/emulator/ports.hpp"
 #include "pipeweaver/emulator/time_shares.hpp"
 #include "pipeweaver/partition/partition.hpp"
-#include "pipeweaver/planner/doing.hpp"
 #include "pipeweaver/planner/partition_choice.hpp"
-#include "pipeweaver/planner/robust_choice.hpp"
 #include "pipeweaver/planner/robustness.hpp"
 #include "pipeweaver/planner/rung.hpp"
 #include "pipeweaver/planner/step_recompute.hpp"
+#include "pipeweaver/planner/time.hpp"
 #include "pipeweaver/search/policies.hpp"
 #include "pipeweaver/search/search.hpp"
 

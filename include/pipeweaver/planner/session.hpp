@@ -36,6 +36,14 @@ using Endings = std::vector<Ending>;
 /// How a plan was found: by its searches' endings; none: it is the plan by policy.
 using How = std::optional<Endings>;
 
+/// `time`, which counts in `stops` what each part of it that is opened answers until it ends a search. Pre: `stops`
+/// outlives it, and parts are opened one after the other.
+[[nodiscard]] Time counted(const Time& time, Stops& stops);
+
+/// Time that answers as one that left `ending`; without an ending there is none. Where more parts are opened than then,
+/// that throws Error{input}. Pre: `ending` outlives it.
+[[nodiscard]] Time again(const Ending& ending);
+
 /// A batch of a session of which a plan by policy is known: its steps are built, and quick policies applied. Pre: its
 /// session stays where it is.
 class Begun {

@@ -4,9 +4,11 @@
 // Determinism  as planner::make_plan().
 #pragma once
 
+#include "pipeweaver/base/parallel.hpp"
 #include "pipeweaver/planner/plan_parts.hpp"
 #include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/planner/time.hpp"
+#include "pipeweaver/search/search.hpp"
 
 #include <optional>
 #include <string>
@@ -45,5 +47,23 @@ struct StagePlan {
 /// Half of the budget goes to the schedules for targets, and the plan starts from those; of a target that is asked for
 /// they are one. Throws Error{limit} where nothing fits, and what stage_problem() throws.
 [[nodiscard]] StagePlan plan_stages(const StageRequest& request, const Executor& execute, const Time& time);
+
+// One search of a given problem, with what `solve` may be asked for: a target's rules, a warm start, a second
+// objective.
+
+struct SolveRequest {
+    std::string strategy = "default";
+    std::uint64_t seed = 1;
+    std::optional<std::uint64_t> max_rounds;
+    std::string target = "free";  ///< of targets(): whose rules to keep
+    bool lower_memory = false;    ///< then the largest peak, at the makespan found
+    std::vector<schedule::Schedule> starts;
+};
+
+/// Searches. Seven tenths of the time go to the makespan if a second objective follows. The answer may have no
+/// schedule; why_not then says why. Throws Error{limit} "NAME: why" where the target cannot run the problem, and as
+/// search::solve().
+[[nodiscard]] search::Found solve_problem(const schedule::Replayer& replayer, const SolveRequest& request,
+                                          const Executor& execute, const Time& time);
 
 }  // namespace pipeweaver::planner

@@ -6,6 +6,7 @@
 #include "pipeweaver/search/options.hpp"
 #include "pipeweaver/search/policy_names.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -146,7 +147,10 @@ struct ChoiceRule {
     std::size_t work = 100'000;  ///< tasks of all of them together; fewer schedules of larger problems, at last one
 
     /// What a search of one of `problems` problems with so many tasks must hand over.
-    [[nodiscard]] search::AlternativesWanted near(std::size_t tasks, std::size_t problems) const;
+    [[nodiscard]] search::AlternativesWanted near(std::size_t tasks, std::size_t problems) const {
+        const std::size_t least = by_median ? 2 : 1;  // who asks for a robust schedule gets a choice, whatever it takes
+        return {std::clamp<std::size_t>(work / (tasks * problems), least, most) - 1, within};
+    }
 };
 
 /// What a plan keeps to by itself, and what `--robust` asks for.
@@ -179,6 +183,19 @@ struct Effort {
 };
 
 /// What a plan of so many replicas, each of about so many tasks, does. Pre: both at least 1.
-[[nodiscard]] Effort effort_of(std::size_t tasks, std::size_t replicas, const ChoiceRule& rule = usual_rule);
+[[nodiscard]] inline Effort effort_of(std::size_t tasks, std::size_t replicas, const ChoiceRule& rule = usual_rule) {
+    const bool at_leisure = tasks <= search::most_tasks_at_leisure;
+    Effort effort;
+    effort.can_plan = tasks <= sizes.tasks;
+    effort.policy_first = effort.full_bounds_first = effort.keeps_order = at_leisure;
+    effort.exchanges = replicas > 1 && 2 * tasks * replicas <= sizes.tasks_exchanged;
+    effort.examined = std::min(replicas, sizes.replicas_examined);
+    effort.perturbed = std::clamp<std::size_t>(sizes.tasks_perturbed / tasks, 1, effort.examined);
+    effort.perturbs_anyhow = effort.perturbed * tasks <= sizes.tasks_perturbed_soon;
+    effort.alternatives = rule.near(tasks, replicas).most;
+    effort.finalists = std::min(quick_choice.finalists, quick_choice.most_tasks / tasks);
+    if (effort.finalists < 2) effort.finalists = 0;
+    return effort;
+}
 
 }  // namespace pipeweaver::planner

@@ -2,7 +2,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/planner/emulate_options.hpp"
-#include "pipeweaver/planner/layers.hpp"
+#include "pipeweaver/planner/job.hpp"
 #include "pipeweaver/planner/read_anchor.hpp"
 #include "tests/support/temporary.hpp"
 
