@@ -226,18 +226,29 @@ void require_priced(const Json& prices, const std::vector<Cell>& cells) {
 
 // Those of a cell that rules refuse included; of ones that differ in the microbatches that they share out all.
 std::size_t count_points(const Study& study, const Cell& cell) {
-    const auto asked = configuration_of(cell);
-    const auto& of = asked.plan.workload;
-    emulator::Setup setup{of.found_model(), cell.machine, {}, nullptr};
+    emulator::Setup setup{cell.job->plan.workload.found_model(), cell.machine, {}, nullptr};
     planner::LayoutRequest request;
     request.setup = &setup;
     request.cp = std::nullopt;
     request.any_ep = request.any_zero = true;
-    request.target = planner::target_called(asked.plan.target);
+    request.target = cell.job->plan.workload.target;
     request.for_each_replica = true;
     request.microbatches.resize(1);
     request.allows = [&](const planner::LayoutAndZero& as) { return study.layouts.allow(as); };
     return planner::count_layouts(request);
+}
+
+planner::PlanConfiguration job_of(const OptionValues& asked) {
+    nlohmann::json options;
+    for (const auto& value : asked.all()) options[value.name] = value.text;
+    const JsonDocument document("a cell of the study", options.dump());
+    planner::PlanConfiguration job;
+    job.configure(document.root());
+    planner::WorkloadOptions& workload = job.plan.workload;
+    workload.layout_as = planner::WorkloadOptions::automatic;
+    workload.target = planner::target_called(job.plan.target);
+    if (workload.recipe.empty()) workload.recipe = planner::target(workload.target).recipe;
+    return job;
 }
 
 }  // namespace
@@ -270,29 +281,12 @@ std::vector<std::string> files_of(const OptionValues& asked) {
     return files;
 }
 
-planner::PlanConfiguration configuration_of(const OptionValues& asked) {
-    nlohmann::json options;
-    for (const auto& value : asked.all()) options[value.name] = value.text;
-    const JsonDocument document("a cell of the study", options.dump());
-    planner::PlanConfiguration configuration;
-    configuration.configure(document.root());
-    return configuration;
-}
-
-planner::PlanConfiguration configuration_of(const Cell& cell) {
-    auto configuration = configuration_of(cell.asked);
-    planner::WorkloadOptions& workload = configuration.plan.workload;
-    workload.layout_as = planner::WorkloadOptions::automatic;
-    workload.target = planner::target_called(configuration.plan.target);
-    if (workload.recipe.empty()) workload.recipe = planner::target(workload.target).recipe;
-    return configuration;
-}
-
-void require_names(const Study& study) {
+void make_jobs(Study& study) {
     std::map<std::string, std::string> wrong;  // by data set; empty: some model of the study reads it
     std::set<std::string> seen;
-    for (const Cell& cell : study.cells) {
-        const auto of = configuration_of(cell).plan.workload;
+    for (Cell& cell : study.cells) {
+        cell.job = std::make_shared<const planner::PlanConfiguration>(job_of(cell.asked));
+        const auto& of = cell.job->plan.workload;
         const std::string microbatch = std::to_string(of.microbatch_tokens.value_or(0)) + "\n" + of.too_long;
         if (!seen.insert(of.model + "\n" + of.recipe + "\n" + of.dataset + "\n" + of.batch + "\n" + microbatch).second)
             continue;

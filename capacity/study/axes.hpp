@@ -6,21 +6,15 @@
 
 namespace pipeweaver::capacity {
 
-/// One choice of every axis, the last axis turning fastest; keys are not filled in. Throws Error{input}.
+/// One choice of every axis, the last axis turning fastest; jobs and keys are not filled in. Throws Error{input}.
 [[nodiscard]] std::vector<Cell> cells_of(const Json& root);
-
-/// What options of `pipeweaver plan` ask for. Throws Error{input}.
-[[nodiscard]] planner::PlanConfiguration configuration_of(const OptionValues& asked);
-
-/// The same of a cell, with `--layout auto`.
-[[nodiscard]] planner::PlanConfiguration configuration_of(const Cell& cell);
 
 /// The files that options name, sorted.
 [[nodiscard]] std::vector<std::string> files_of(const OptionValues& asked);
 
-/// Throws Error{input} where a model, a recipe or a data set is unknown, where no model of the study reads a data set,
-/// or where options contradict each other.
-void require_names(const Study& study);
+/// Makes the cells' jobs. Throws Error{input} where a model, a recipe or a data set is unknown, where no model of the
+/// study reads a data set, or where options contradict each other.
+void make_jobs(Study& study);
 
 /// Throws Error{input} where a study has no point, or more than its limit.
 void require_points(const Json& root, const Study& study);

@@ -1,12 +1,11 @@
 #include "pipeweaver/capacity/cell.hpp"
 
-#include "capacity/study/axes.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emulator/in_situ.hpp"
 #include "pipeweaver/emulator/step_problem.hpp"
 #include "pipeweaver/partition/partitioner_names.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
-#include "pipeweaver/planner/targets.hpp"
+#include "pipeweaver/planner/plan_options.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
 
 #include <algorithm>
@@ -89,12 +88,10 @@ Point point_of(const LayoutConsidered& one, const LayoutChoice& choice) {
 
 std::optional<CellResult> judge(const Study& study, const Cell& cell, Shared& shared, const Executor& execute,
                                 const planner::Time& time) {
-    auto asked = configuration_of(cell);
-    auto& workload = asked.plan.workload;
-    workload.target = planner::target_called(asked.plan.target);
+    planner::WorkloadOptions workload = cell.job->plan.workload;
     workload.known_costs = shared.costs_of(workload);
     const emulator::Setup setup = workload.setup();
-    const auto seed = static_cast<std::uint64_t>(asked.limits.seed);
+    const auto seed = static_cast<std::uint64_t>(cell.job->limits.seed);
     Microbatches given;
     if (!workload.batch.empty())
         given = workloads::pack(workload.read(setup.model, seed).samples, setup.model, workload.how_packed());

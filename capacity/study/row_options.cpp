@@ -1,6 +1,5 @@
 #include "capacity/study/row_options.hpp"
 
-#include "capacity/study/axes.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/planner/layout_choice.hpp"
 #include "pipeweaver/planner/plan.hpp"
@@ -21,6 +20,20 @@ OptionValues options_of(const Cell& cell, const planner::LayoutAndZero& as) {
     set("zero", as.zero);
     if (as.zero >= 2) asked.set("bucket", "0B");
     return asked;
+}
+
+planner::PlanConfiguration job_in(const Cell& cell, const planner::LayoutAndZero& as) {
+    planner::PlanConfiguration job = *cell.job;
+    planner::WorkloadOptions& workload = job.plan.workload;
+    workload.layout_as.clear();
+    workload.tp = {as.layout.tp, false};
+    if (as.layout.cp > 1) workload.cp = {as.layout.cp, false};
+    workload.pp = {as.layout.pp, false};
+    workload.dp = {as.layout.dp, false};
+    if (as.layout.ep > 1) workload.ep = {as.layout.ep, false};
+    workload.overrides.zero = as.zero;
+    if (as.zero >= 2) workload.overrides.bucket = Bytes{};
+    return job;
 }
 
 namespace {
@@ -61,12 +74,12 @@ void judge_closely(const planner::Request& of, Row& row, const Executor& execute
 
 void plan_row(const Cell& cell, const planner::LayoutAndZero& as, Row& row, const Executor& execute,
               const planner::Time& time) {
-    const auto asked = configuration_of(options_of(cell, as));
+    const auto job = job_in(cell, as);
     planner::Wanted wanted;
     wanted.targets = wanted.robustness = wanted.opponents = false;
     wanted.only_examined = true;  // of hundreds of replicas the most loaded decide
     try {
-        const auto request = asked.plan.request(asked.limits, execute);
+        const auto request = job.plan.request(job.limits, execute);
         judge_closely(request, row, execute, time);
         const auto made = planner::try_plan(request.job, request.batch, execute, time, wanted);
         if (made.plan)

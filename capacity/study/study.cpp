@@ -129,7 +129,7 @@ Study read_study(const JsonDocument& document) {
     study.cells = cells_of(root);
     if (const auto constraints = root.find("constraints")) study.constraints = read_constraints(*constraints, study);
     require_prices(study, root);
-    require_names(study);
+    make_jobs(study);
     require_points(root, study);
     for (Cell& cell : study.cells) cell.key = sha256(judged_by(study, cell));
     return study;

@@ -1,6 +1,5 @@
 #include "pipeweaver/capacity/support.hpp"
 
-#include "capacity/study/axes.hpp"
 #include "capacity/study/row_options.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emulator/in_situ.hpp"
@@ -80,8 +79,8 @@ Found fitting(const SupportAsked& asked, const std::string& dataset, const Execu
 }
 
 planner::Emulation emulated(const Found& found, const Executor& execute) {
-    const auto asked = configuration_of(options_of(found.study.cells.front(), found.point.as));
-    auto request = asked.plan.request(asked.limits, execute);
+    const auto job = job_in(found.study.cells.front(), found.point.as);
+    auto request = job.plan.request(job.limits, execute);
     planner::EmulationRequest wanted;
     wanted.job = std::move(request.job);
     wanted.batch = std::move(request.batch);

@@ -12,9 +12,14 @@
 #include "pipeweaver/planner/layout_choice.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
+
+namespace pipeweaver::planner {
+struct PlanConfiguration;
+}
 
 namespace pipeweaver::capacity {
 
@@ -40,6 +45,7 @@ struct Cell {
     OptionValues asked;          ///< of `plan`, but for the layout
     std::string axes;            ///< "gpus 64, global-batch 1024": the axes that have several values
     std::string key;             ///< SHA-256 of all that its points are a function of; this program's version, too
+    std::shared_ptr<const planner::PlanConfiguration> job{};  ///< what `asked` asks for, under --layout auto
 };
 
 struct Study {
