@@ -2,9 +2,11 @@
 
 #include "pipeweaver/base/assert.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 // Set in embedded.S.
 extern "C" {
@@ -58,26 +60,13 @@ std::string filled(std::string_view text, const Parts& parts) {
 }
 
 std::string escape(std::string_view text) {
+    constexpr std::string_view special = "&<>\"'";
+    constexpr std::array<std::string_view, special.size()> entities{"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"};
     std::string escaped;
-    for (const char c : text) switch (c) {
-            case '&':
-                escaped += "&amp;";
-                break;
-            case '<':
-                escaped += "&lt;";
-                break;
-            case '>':
-                escaped += "&gt;";
-                break;
-            case '"':
-                escaped += "&quot;";
-                break;
-            case '\'':
-                escaped += "&#39;";
-                break;
-            default:
-                escaped += c;
-        }
+    for (const char c : text) {
+        const auto place = special.find(c);
+        escaped += place == std::string_view::npos ? std::string_view(&c, 1) : entities[place];
+    }
     return escaped;
 }
 
@@ -130,6 +119,46 @@ std::string first_of(const LongList& list) {
     std::string html = list.opening + first + list.closing;
     if (folded_rows == 0) return html;
     return html + folded(fmt::format("{} {}", folded_rows, list.rest), list.opening + rest + list.closing, false);
+}
+
+Table::Table(std::string_view classes, std::vector<Column> columns)
+    : columns_(std::move(columns)), is_stack_(classes.find("stack") != std::string_view::npos) {
+    opening_ = classes.empty() ? "<table><thead><tr>" : fmt::format("<table class=\"{}\"><thead><tr>", classes);
+    for (const Column& one : columns_)
+        opening_ +=
+            fmt::format("<th{}>{}</th>", one.kind == ColumnKind::number ? " class=\"n\"" : "", escape(one.name));
+    opening_ += "</tr></thead><tbody>\n";
+}
+
+void Table::add(const std::vector<std::string>& texts, std::string_view classes) { add(texts, "", classes); }
+
+void Table::add(const std::vector<std::string>& texts, std::string_view cells, std::string_view classes) {
+    std::string row = classes.empty() ? "<tr>" : fmt::format("<tr class=\"{}\">", classes);
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+        const auto& [name, kind] = columns_[i];
+        const auto column = is_stack_ ? fmt::format(" data-column=\"{}\"", escape(name)) : std::string();
+        row += kind == ColumnKind::head
+                   ? fmt::format("<th scope=\"row\">{}</th>", escape(texts[i]))
+                   : fmt::format("<td{}{}>{}</td>", kind == ColumnKind::number ? " class=\"n\"" : "", column,
+                                 escape(texts[i]));
+    }
+    rows_.push_back(fmt::format("{}{}</tr>\n", row, cells));
+}
+
+std::string Table::html() const { return fmt::format("{}{}</tbody></table>\n", opening_, fmt::join(rows_, "")); }
+
+std::string Table::wide() const { return wide_table(opening_, fmt::format("{}", fmt::join(rows_, ""))); }
+
+std::string Table::first_of(std::string rest, std::vector<std::size_t> kept) const {
+    return html::first_of(
+        {"<div class=\"wide\">" + opening_, "</tbody></table></div>\n", rows_, std::move(rest), std::move(kept)});
+}
+
+std::string first_items(const std::vector<std::string>& lines, std::string rest) {
+    if (lines.empty()) return {};
+    LongList list{"<ul class=\"not\">\n", "</ul>\n", {}, std::move(rest)};
+    for (const std::string& line : lines) list.rows.push_back(fmt::format("<li>{}</li>\n", escape(line)));
+    return first_of(list);
 }
 
 std::string row(std::string_view classes, std::string_view label, std::string_view plot) {

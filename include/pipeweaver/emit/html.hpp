@@ -8,6 +8,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace pipeweaver::emit::html {
@@ -61,6 +62,49 @@ struct LongList {
     std::vector<std::size_t> kept{};  ///< sorted
 };
 [[nodiscard]] std::string first_of(const LongList& list);
+
+/// What a column of a table holds: texts, numbers, or what its rows are called.
+enum class ColumnKind : std::uint8_t { text, number, head };
+
+struct Column {
+    std::string name;
+    ColumnKind kind = ColumnKind::text;
+};
+
+/// A column of numbers, and one of what rows are called.
+[[nodiscard]] inline Column number(std::string name) { return {std::move(name), ColumnKind::number}; }
+[[nodiscard]] inline Column head(std::string name) { return {std::move(name), ColumnKind::head}; }
+
+/// A table under its headings. One of class "stack" has cells as cell() makes them.
+class Table {
+public:
+    Table(std::string_view classes, std::vector<Column> columns);
+
+    /// Pre: a text for each column, which is escaped here; classes are of the row.
+    void add(const std::vector<std::string>& texts, std::string_view classes = "");
+
+    /// A row whose cells are HTML, behind those of `texts`, which are the first columns'.
+    void add(const std::vector<std::string>& texts, std::string_view cells, std::string_view classes);
+
+    [[nodiscard]] bool empty() const { return rows_.empty(); }
+
+    [[nodiscard]] std::string html() const;
+
+    /// The table in a box of its own that scrolls where the page is too narrow for it.
+    [[nodiscard]] std::string wide() const;
+
+    /// The same of the first rows, and of the rest in a fold: see LongList.
+    [[nodiscard]] std::string first_of(std::string rest, std::vector<std::size_t> kept = {}) const;
+
+private:
+    std::vector<Column> columns_;
+    std::string opening_;
+    bool is_stack_;
+    std::vector<std::string> rows_;
+};
+
+/// The first of `lines`, which are texts, as a list, and the rest in a fold; empty without lines.
+[[nodiscard]] std::string first_items(const std::vector<std::string>& lines, std::string rest);
 
 /// A row of a picture: its label to the left, `plot` to the right.
 [[nodiscard]] std::string row(std::string_view classes, std::string_view label, std::string_view plot);
