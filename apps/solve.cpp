@@ -3,7 +3,6 @@
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
 #include "apps/interrupt.hpp"
-#include "apps/search_log.hpp"
 #include "apps/stages.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
@@ -27,6 +26,21 @@ namespace {
 
 using schedule::Outcome;
 using schedule::Replayer;
+
+std::string log_line(const search::Improvement& one) {
+    return fmt::format("{}\t{}\t{}\t{}\t{:.6f}\t{}\n", one.rounds, one.evaluations, one.best.count(), one.bound.count(),
+                       schedule::relative_gap(one.best, one.bound), one.found_by);
+}
+
+// A heading, and a line for every round after which the best or the bound was better: no times, so that the logs of
+// two runs can be compared.
+std::string search_log(const search::Found& found) {
+    std::string text = "round\tevaluations\tbest_ns\tbound_ns\tgap\tfound_by\n";
+    for (const auto& one : found.history) text += log_line(one);
+    if (found.replay.makespan < found.history.back().best)  // by the second objective, on its way
+        text += log_line({found.rounds, found.evaluations, found.replay.makespan, found.bound, found.strategy});
+    return text;
+}
 
 struct Solve {
     explicit Solve(CLI::App& app) : options(app) {

@@ -7,6 +7,7 @@
 #include "pipeweaver/base/csv.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
+#include "pipeweaver/base/text_table.hpp"
 #include "pipeweaver/validation/run_errors.hpp"
 
 #include <fmt/core.h>
@@ -69,27 +70,34 @@ std::string kind_of(const PredictedRows& kind) {
     return kind.device + (kind.experts ? ", experts" : kind.multimodal ? ", multimodal" : "");
 }
 
-std::string figures(const Errors& errors) {
-    if (errors.rows == 0) return fmt::format("{:>5} {:>39}", 0, "");
-    return fmt::format("{:>5} {:>7.2f} {:>7.2f} {:>7.2f} {:>7.2f} {:>+7.2f}", errors.rows, errors.mean_percent,
-                       errors.median_percent, errors.p90_percent, errors.max_percent, errors.bias_percent);
+void add_errors(TextTable& table, const PredictedRows& kind, std::string_view what, const Errors& errors,
+                std::string_view source) {
+    std::vector<std::string> texts{kind_of(kind), std::string(what), std::to_string(errors.rows)};
+    for (const double percent :
+         {errors.mean_percent, errors.median_percent, errors.p90_percent, errors.max_percent, errors.bias_percent})
+        texts.push_back(errors.rows == 0 ? " " : fmt::format("{:.2f}", percent));
+    if (errors.rows > 0) texts.back() = fmt::format("{:+.2f}", errors.bias_percent);
+    texts.push_back(fmt::format(" {}", source));
+    table.add(std::move(texts));
 }
 
-void print_kind(const PredictedRows& kind, std::string_view source) {
-    print_text("{:<20} {:<9} {}  {}\n", kind_of(kind), "time", figures(kind.step_time), source);
+void add_kind(TextTable& table, const PredictedRows& kind, std::string_view source) {
+    add_errors(table, kind, "time", kind.step_time, source);
     for (std::size_t i = 0; i < kind.memory_of.size(); ++i)
         if (kind.memory_of[i].rows > 0)
-            print_text("{:<20} {:<9} {}  {}\n", kind_of(kind), name_of(static_cast<MemoryKind>(i)),
-                       figures(kind.memory_of[i]), source);
+            add_errors(table, kind, name_of(static_cast<MemoryKind>(i)), kind.memory_of[i], source);
 }
 
 void print_errors(const std::vector<SourceErrors>& sources, const std::vector<PredictedRows>& together) {
-    print_text("{:<20} {:<9} {:>5} {:>7} {:>7} {:>7} {:>7} {:>7}  {}\n", "|error| in percent", "", "n", "MAPE",
-               "median", "p90", "max", "bias", "source");
+    std::vector<TextTable::Column> columns{{"|error| in percent", true, 20}, {"", true, 9}, {"n", false, 5}};
+    for (const char* error : {"MAPE", "median", "p90", "max", "bias"}) columns.push_back({error, false, 7});
+    columns.push_back({" source", true});
+    TextTable table(std::move(columns), 1);
     for (const SourceErrors& source : sources)
-        for (const PredictedRows& kind : source.predicted) print_kind(kind, name_of(source));
+        for (const PredictedRows& kind : source.predicted) add_kind(table, kind, name_of(source));
     if (sources.size() > 1)
-        for (const PredictedRows& kind : together) print_kind(kind, "all");
+        for (const PredictedRows& kind : together) add_kind(table, kind, "all");
+    print_text("{}", table.text());
 }
 
 void print_refused(const std::vector<SourceErrors>& sources) {
@@ -106,26 +114,28 @@ void print_refused(const std::vector<SourceErrors>& sources) {
     }
 }
 
-double percent(double ratio) { return 100 * (ratio - 1); }
+// Of a ratio less 1.
+std::string signed_percent(double ratio) { return fmt::format("{:+.1f} %", 100 * (ratio - 1)); }
 
 void print_ratios(const std::vector<StepRatio>& ratios) {
     if (ratios.empty()) return;
     std::vector<double> relative;
     relative.reserve(ratios.size());
     std::size_t same = 0;
-    print_text("\n{:<44} {:>9} {:>9}\n", "step over another row's, less 1", "measured", "predicted");
+    TextTable table(
+        {{"step over another row's, less 1", true, 44}, {"measured", false, 9}, {"predicted", false, 9}, {"", true}},
+        1);
     for (const StepRatio& one : ratios) {
-        const auto predicted = one.predicted ? fmt::format("{:+.1f} %", percent(*one.predicted)) : "refused";
-        print_text("{:<44} {:>9} {:>9}{}\n", one.id + " / " + one.against,
-                   fmt::format("{:+.1f} %", percent(one.measured)), predicted,
-                   !one.predicted || one.same_sign() ? "" : "  other sign");
+        table.add({one.id + " / " + one.against, signed_percent(one.measured),
+                   one.predicted ? signed_percent(*one.predicted) : "refused",
+                   !one.predicted || one.same_sign() ? "" : " other sign"});
         if (!one.predicted) continue;
         same += one.same_sign() ? 1 : 0;
         relative.push_back(*one.predicted / one.measured - 1);
     }
     const std::size_t asked = relative.size();
-    print_text("{} of {} have the measured sign; the ratios are {:.1f} % off on average\n", same, asked,
-               validation::errors_of(std::move(relative)).mean_percent);
+    print_text("\n{}{} of {} have the measured sign; the ratios are {:.1f} % off on average\n", table.text(), same,
+               asked, validation::errors_of(std::move(relative)).mean_percent);
 }
 
 nlohmann::ordered_json to_json(const std::vector<StepRatio>& ratios) {

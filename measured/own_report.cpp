@@ -73,10 +73,10 @@ std::string own_memory(const OwnRunReport& report) {
 }
 
 std::string own_support(const OwnRunReport& report) {
-    std::string text = "\nbusy time by what it rests on, the weakest first\n";
+    TextTable table({{"", true, 13}, {"", true, 12}, {"", false, 8}}, 1);
     for (const Support& one : report.support)
-        text += fmt::format("{:<13} {:<12} {:>6.1f} %\n", name_of(one.basis), name_of(one.kind), 100 * one.share);
-    return text;
+        table.add({std::string(name_of(one.basis)), std::string(name_of(one.kind)), percent(one.share)});
+    return "\nbusy time by what it rests on, the weakest first\n" + table.text();
 }
 
 nlohmann::ordered_json parts_json(const std::vector<OwnPart>& parts, const char* amount) {

@@ -2,8 +2,10 @@
 #include "apps/command_line.hpp"
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
+#include "apps/optional_figures.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/base/text_table.hpp"
 #include "pipeweaver/capacity/roofline.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
 
@@ -75,8 +77,9 @@ struct Analyze {
         if (console.json) {
             print_json(as_json(found, language_model));
         } else {
-            print_text("{}", work_table(found, language_model) + cost_table(language_model) +
-                                 (latency ? split_table(language_model) : ""));
+            const auto costs = costs_of(language_model);
+            print_text("{}",
+                       work_table(found, language_model) + cost_table(costs) + (latency ? split_table(costs) : ""));
         }
     }
 
@@ -95,48 +98,82 @@ private:
             if (!one.modelled && (device == "all" ? one.name != "cpu" : one.fp8_flops > 0)) add(one);
     }
 
-    std::string work_table(const workloads::Model& of, const workloads::Architecture& language_model) const {
-        std::string text = fmt::format("{}: {}, {} layers, {} wide; of a token that is decoded\n", of.name,
-                                       language_model.name, language_model.layers, language_model.hidden);
-        text += fmt::format("{:>10} {:>16} {:>16} {:>8} {:>18} {:>18}\n", "tokens", "keys, values", "their FLOPs",
-                            "a byte", "projections' FLOPs", "feed-forward FLOPs");
-        for (const std::int64_t tokens : contexts) {
-            const TokenWork work = capacity::token_work(language_model, tokens);
-            text += fmt::format("{:>10} {:>13.4g} MB {:>14.4g} G {:>8.4g} {:>16.4g} G {:>16.4g} G\n", tokens,
-                                work.cache_bytes * 1e-6, work.attention_flops * 1e-9, work.intensity(),
-                                work.linear_flops * 1e-9, work.ffn_flops * 1e-9);
-        }
-        return text;
-    }
-
-    static std::string usd(double seconds, const Cluster& cluster) {
-        if (cluster.price_per_gpu_hour == 0) return "no price";
-        return fmt::format("{:.3f} USD", capacity::usd_per_million(seconds, cluster.price_per_gpu_hour));
-    }
-
-    std::string cost_table(const workloads::Architecture& language_model) const {
-        std::string text = fmt::format(
-            "\na million tokens at the roofline, products in fp8 where there are\n"
-            "{:<12} {:>9} {:>10} {:>14} {:>12} {:>14} {:>12}\n",
-            "device", "USD/hour", "tokens", "attention", "", "feed-forward", "");
-        for (const Cluster& cluster : clusters)
-            for (const std::int64_t tokens : contexts) {
-                const auto time = capacity::token_time(capacity::token_work(language_model, tokens),
-                                                       workloads::device(cluster.device));
-                text += fmt::format("{:<12} {:>9} {:>10} {:>12.1f} s {:>12} {:>12.1f} s {:>12}\n", cluster.device,
-                                    cluster.price_per_gpu_hour > 0 ? fmt::format("{:.2f}", cluster.price_per_gpu_hour)
-                                                                   : std::string("-"),
-                                    tokens, 1e6 * time.attention, usd(time.attention, cluster), 1e6 * time.ffn,
-                                    usd(time.ffn, cluster));
-            }
-        return text;
-    }
-
     struct Split {
         std::optional<SplitInstances> nodes;
         std::string why_not;
         double least_sparsity = 0;
     };
+
+    // What a token costs on a cluster behind so many others.
+    struct TokenCost {
+        const Cluster& cluster;
+        std::int64_t tokens = 0;
+        capacity::TokenTime time{};
+        std::optional<double> attention_usd{}, ffn_usd{};  // of a million
+        std::optional<Split> split{};                      // where a latency is asked for
+    };
+
+    TokenCost cost_of(const workloads::Architecture& language_model, const Cluster& cluster,
+                      std::int64_t tokens) const {
+        TokenCost cost{.cluster = cluster, .tokens = tokens};
+        cost.time =
+            capacity::token_time(capacity::token_work(language_model, tokens), workloads::device(cluster.device));
+        if (cluster.price_per_gpu_hour > 0) {
+            cost.attention_usd = capacity::usd_per_million(cost.time.attention, cluster.price_per_gpu_hour);
+            cost.ffn_usd = capacity::usd_per_million(cost.time.ffn, cluster.price_per_gpu_hour);
+        }
+        if (latency) cost.split = split_of(language_model, cluster, tokens);
+        return cost;
+    }
+
+    // Of each cluster behind each number of tokens, cluster by cluster.
+    std::vector<TokenCost> costs_of(const workloads::Architecture& language_model) const {
+        std::vector<TokenCost> costs;
+        for (const Cluster& cluster : clusters)
+            for (const std::int64_t tokens : contexts) costs.push_back(cost_of(language_model, cluster, tokens));
+        return costs;
+    }
+
+    std::string work_table(const workloads::Model& of, const workloads::Architecture& language_model) const {
+        TextTable table({{"tokens", false, 10},
+                         {"keys, values", false, 16},
+                         {"their FLOPs", false, 16},
+                         {"a byte", false, 8},
+                         {"projections' FLOPs", false, 18},
+                         {"feed-forward FLOPs", false, 18}},
+                        1);
+        const auto giga = [](double flops) { return fmt::format("{:.4g} G", flops * 1e-9); };
+        for (const std::int64_t tokens : contexts) {
+            const TokenWork work = capacity::token_work(language_model, tokens);
+            table.add({std::to_string(tokens), fmt::format("{:.4g} MB", work.cache_bytes * 1e-6),
+                       giga(work.attention_flops), fmt::format("{:.4g}", work.intensity()), giga(work.linear_flops),
+                       giga(work.ffn_flops)});
+        }
+        return fmt::format("{}: {}, {} layers, {} wide; of a token that is decoded\n{}", of.name, language_model.name,
+                           language_model.layers, language_model.hidden, table.text());
+    }
+
+    static std::string cost_table(const std::vector<TokenCost>& costs) {
+        TextTable table({{"device", true, 12},
+                         {"USD/hour", false, 9},
+                         {"tokens", false, 10},
+                         {"attention", false, 14},
+                         {"", false, 12},
+                         {"feed-forward", false, 14},
+                         {"", false, 12}},
+                        1);
+        const auto usd = [](const std::optional<double>& cost) {
+            return cost ? fmt::format("{:.3f} USD", *cost) : std::string("no price");
+        };
+        const auto of_million = [](double seconds) { return fmt::format("{:.1f} s", 1e6 * seconds); };
+        for (const TokenCost& one : costs) {
+            const double price = one.cluster.price_per_gpu_hour;
+            table.add({one.cluster.device, or_dash(price > 0 ? std::optional(price) : std::nullopt, 2),
+                       std::to_string(one.tokens), of_million(one.time.attention), usd(one.attention_usd),
+                       of_million(one.time.ffn), usd(one.ffn_usd)});
+        }
+        return "\na million tokens at the roofline, products in fp8 where there are\n" + table.text();
+    }
 
     Split split_of(const workloads::Architecture& language_model, const Cluster& cluster, std::int64_t tokens) const {
         const double seconds = static_cast<double>(latency->count()) * 1e-9;
@@ -153,27 +190,30 @@ private:
         return split;
     }
 
-    std::string split_table(const workloads::Architecture& language_model) const {
-        std::string text = fmt::format(
-            "\nattention and feed-forward on nodes of their own, {} a token\n"
-            "{:<12} {:>10} {:>10} {:>14} {:>14} {:>14} {:>12} {:<10} {}\n",
-            human(*latency), "device", "tokens", "attention", "feed-forward", "microbatch", "tokens/s/GPU", "USD/M",
-            "limit", "least share of experts");
-        for (const Cluster& cluster : clusters)
-            for (const std::int64_t tokens : contexts) {
-                const Split split = split_of(language_model, cluster, tokens);
-                if (!split.nodes) {
-                    text += fmt::format("{:<12} {:>10} {}\n", cluster.device, tokens, split.why_not);
-                    continue;
-                }
-                const SplitInstances& nodes = *split.nodes;
-                text += fmt::format(
-                    "{:<12} {:>10} {:>8} nodes {:>8} nodes {:>14.0f} {:>14.1f} {:>12} {:<10} {:.3f}\n", cluster.device,
-                    tokens, nodes.attention_nodes, nodes.ffn_nodes, nodes.tokens, nodes.tokens_per_second_per_gpu,
-                    nodes.usd_per_million ? fmt::format("{:.3f}", *nodes.usd_per_million) : std::string("-"),
-                    name_of(nodes.limit), split.least_sparsity);
+    std::string split_table(const std::vector<TokenCost>& costs) const {
+        TextTable table({{"device", true, 12},
+                         {"tokens", false, 10},
+                         {"attention", false, 14},
+                         {"feed-forward", false, 14},
+                         {"microbatch", false, 14},
+                         {"tokens/s/GPU", false, 14},
+                         {"USD/M", false, 12},
+                         {"limit", true, 10},
+                         {"least share of experts", true}},
+                        1);
+        for (const auto& [cluster, tokens, time, attention_usd, ffn_usd, split] : costs) {
+            if (!split->nodes) {
+                table.add({cluster.device, std::to_string(tokens), split->why_not});
+                continue;
             }
-        return text;
+            const SplitInstances& nodes = *split->nodes;
+            table.add({cluster.device, std::to_string(tokens), fmt::format("{} nodes", nodes.attention_nodes),
+                       fmt::format("{} nodes", nodes.ffn_nodes), fmt::format("{:.0f}", nodes.tokens),
+                       fmt::format("{:.1f}", nodes.tokens_per_second_per_gpu), or_dash(nodes.usd_per_million, 3),
+                       std::string(name_of(nodes.limit)), fmt::format("{:.3f}", split->least_sparsity)});
+        }
+        return fmt::format("\nattention and feed-forward on nodes of their own, {} a token\n{}", human(*latency),
+                           table.text());
     }
 
     nlohmann::ordered_json as_json(const workloads::Model& of, const workloads::Architecture& language_model) const {
@@ -185,40 +225,31 @@ private:
                                     {"attention_flops", work.attention_flops},
                                     {"attention_linear_flops", work.linear_flops},
                                     {"ffn_flops", work.ffn_flops}});
-            for (const Cluster& cluster : clusters) json["costs"].push_back(cost_json(language_model, cluster, tokens));
+            for (const Cluster& cluster : clusters)
+                json["costs"].push_back(cost_json(cost_of(language_model, cluster, tokens)));
         }
         return json;
     }
 
-    nlohmann::ordered_json cost_json(const workloads::Architecture& language_model, const Cluster& cluster,
-                                     std::int64_t tokens) const {
-        const auto time =
-            capacity::token_time(capacity::token_work(language_model, tokens), workloads::device(cluster.device));
-        const auto usd_of = [&](double seconds) {
-            return cluster.price_per_gpu_hour > 0
-                       ? nlohmann::ordered_json(capacity::usd_per_million(seconds, cluster.price_per_gpu_hour))
-                       : nlohmann::ordered_json(nullptr);
-        };
-        nlohmann::ordered_json json{{"device", cluster.device},
-                                    {"context", tokens},
-                                    {"attention_s", time.attention},
-                                    {"ffn_s", time.ffn},
-                                    {"attention_usd_per_million", usd_of(time.attention)},
-                                    {"ffn_usd_per_million", usd_of(time.ffn)}};
-        if (!latency) return json;
-        const Split split = split_of(language_model, cluster, tokens);
-        json["least_sparsity"] = split.least_sparsity;
-        if (!split.nodes) {
-            json["why_no_split"] = split.why_not;
+    static nlohmann::ordered_json cost_json(const TokenCost& cost) {
+        nlohmann::ordered_json json{{"device", cost.cluster.device},
+                                    {"context", cost.tokens},
+                                    {"attention_s", cost.time.attention},
+                                    {"ffn_s", cost.time.ffn},
+                                    {"attention_usd_per_million", or_null(cost.attention_usd)},
+                                    {"ffn_usd_per_million", or_null(cost.ffn_usd)}};
+        if (!cost.split) return json;
+        json["least_sparsity"] = cost.split->least_sparsity;
+        if (!cost.split->nodes) {
+            json["why_no_split"] = cost.split->why_not;
             return json;
         }
-        const SplitInstances& nodes = *split.nodes;
+        const SplitInstances& nodes = *cost.split->nodes;
         json["split"] = {{"attention_nodes", nodes.attention_nodes},
                          {"ffn_nodes", nodes.ffn_nodes},
                          {"tokens", nodes.tokens},
                          {"tokens_per_second_per_gpu", nodes.tokens_per_second_per_gpu},
-                         {"usd_per_million", nodes.usd_per_million ? nlohmann::ordered_json(*nodes.usd_per_million)
-                                                                   : nlohmann::ordered_json(nullptr)},
+                         {"usd_per_million", or_null(nodes.usd_per_million)},
                          {"limit", name_of(nodes.limit)}};
         return json;
     }

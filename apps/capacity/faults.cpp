@@ -4,9 +4,11 @@
 #include "apps/command_line.hpp"
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
+#include "apps/optional_figures.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/base/text_table.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -65,15 +67,6 @@ struct FaultRow {
         return groups ? asked.tp * groups->at(confidence) : tried.at(confidence);
     }
 };
-
-template <class Value>
-nlohmann::ordered_json or_null(const std::optional<Value>& value) {
-    return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
-}
-
-std::string or_dash(const std::optional<double>& value, int digits) {
-    return value ? fmt::format("{:.{}f}", *value, digits) : "-";
-}
 
 struct Faults {
     explicit Faults(CLI::App& app) : options(app) {
@@ -146,27 +139,40 @@ private:
     std::int64_t job_gpus() const { return job > 0 ? job : gpus; }
 
     std::string table() const {
-        std::string text = fmt::format(
-            "{} GPUs; of the nodes {:.6g} % are faulty, so that {:.1f} GPUs are down on average; {} trials, seed {}\n\n"
-            "{:<10} {:>4} {:>10} {:>9} {:>9} {:>19} {:>10} {:>12} {:>8} {:>10}\n"
-            "{:<10} {:>4} {:>10} {:>9} {:>9} {:>19} {:>10} {:>12} {:>8} {:>10}\n",
-            gpus, 100 * faulty, faulty * static_cast<double>(gpus), trials, seed, "network", "TP", "usable, no",
-            "usable", "wasted", "95 % interval", "job at", "to buy for", "USD of", "USD of a", "", "", "faults", "GPUs",
-            "GPUs", "of trials", fmt::format("{:.6g} %", 100 * confidence), fmt::format("{} GPUs", job_gpus()), "a GPU",
-            "usable GPU");
-        for (const FaultRow& row : rows) text += line_of(row);
-        return text;
+        TextTable table({{"network", true, 10},
+                         {"TP", false, 4},
+                         {"usable, no", false, 10},
+                         {"usable", false, 9},
+                         {"wasted", false, 9},
+                         {"95 % interval", false, 19},
+                         {"job at", false, 10},
+                         {"to buy for", false, 12},
+                         {"USD of", false, 8},
+                         {"USD of a", false, 10}},
+                        1);
+        table.add({"", "", "faults", "GPUs", "GPUs", "of trials", fmt::format("{:.6g} %", 100 * confidence),
+                   fmt::format("{} GPUs", job_gpus()), "a GPU", "usable GPU"});
+        for (const FaultRow& row : rows) table.add(texts_of(row));
+        return fmt::format(
+            "{} GPUs; of the nodes {:.6g} % are faulty, so that {:.1f} GPUs are down on average; {} trials, seed "
+            "{}\n\n{}",
+            gpus, 100 * faulty, faulty * static_cast<double>(gpus), trials, seed, table.text());
     }
 
-    std::string line_of(const FaultRow& row) const {
-        const std::string start = fmt::format("{:<10} {:>4} ", row.asked.network.name, row.asked.tp);
-        if (row.why_not) return start + *row.why_not + "\n";
+    std::vector<std::string> texts_of(const FaultRow& row) const {
+        const std::string tp_text = std::to_string(row.asked.tp);
+        if (row.why_not) return {row.asked.network.name, tp_text, *row.why_not};
         const auto& [mean, half] = row.tried.wasted;
-        return start + fmt::format("{:>10} {:>9.1f} {:>9} {:>19} {:>10} {:>12} {:>8} {:>10}\n",
-                                   row.usable_without_faults(), row.usable(), or_dash(row.wasted(), 2),
-                                   fmt::format("{:.2f} to {:.2f}", mean - half, mean + half), row.job(confidence),
-                                   row.to_buy ? std::to_string(*row.to_buy) : "-",
-                                   or_dash(row.asked.network.usd_per_gpu, 0), or_dash(row.usd_of_a_usable(), 0));
+        return {row.asked.network.name,
+                tp_text,
+                std::to_string(row.usable_without_faults()),
+                fmt::format("{:.1f}", row.usable()),
+                or_dash(row.wasted(), 2),
+                fmt::format("{:.2f} to {:.2f}", mean - half, mean + half),
+                std::to_string(row.job(confidence)),
+                row.to_buy ? std::to_string(*row.to_buy) : "-",
+                or_dash(row.asked.network.usd_per_gpu, 0),
+                or_dash(row.usd_of_a_usable(), 0)};
     }
 
     // How the first size of each network was counted.

@@ -28,25 +28,24 @@ struct Recommend {
     explicit Recommend(CLI::App& app) : options(app) {
         console.add_to(app);
         options.group("What is trained");
-        options.text("model", model, "MODEL",
-                     "a model of `pipeweaver list models`, a model file, or hf:CONFIG.json (required)");
-        options.text("dataset", dataset, "DATASET", "draw steps from this data set of `pipeweaver list datasets`");
-        options.text("batch", batch, "FILE", "the samples of a step (.jsonl), in place of a data set");
-        options.text("global-batch", global_batch, "N|Nmb",
-                     "samples of a step of all replicas, or with mb their microbatches (default: 1024)");
+        add_of_plan("model", "MODEL",
+                    "a model of `pipeweaver list models`, a model file, or hf:CONFIG.json (required)");
+        add_of_plan("dataset", "DATASET", "draw steps from this data set of `pipeweaver list datasets`");
+        add_of_plan("batch", "FILE", "the samples of a step (.jsonl), in place of a data set");
+        add_of_plan("global-batch", "N|Nmb",
+                    "samples of a step of all replicas, or with mb their microbatches (default: 1024)");
         options.text("tokens", asked.tokens, "TOKENS", "of the whole training run, like 300B");
-        options.text("recipe", recipe, "RECIPE", "how the framework trains (default: megatron-core)");
-        options.text("costs", costs, "FILE",
-                     "operator costs from this file of `costdb import`; what it lacks: from the embedded tables");
-        options.text("packing", packing, "WAY",
-                     "samples to microbatches, as `plan --packing` has it (default: balanced)");
-        options.text("microbatch-tokens", microbatch_tokens, "N",
-                     "that a microbatch holds at most, as `plan` has it (default: the model's)");
-        options.text("too-long", too_long, "error|drop|own",
-                     "what becomes of a sample larger than a microbatch, as `plan` has it");
-        options.text("headroom", headroom, "PERCENT", "of a GPU's usable memory that is kept free (default: 3%)");
-        options.text("target", target, "NAME", "what runs the job, as `plan --target` has it");
-        options.text("encoders", encoders, "HOW", "how encoders lie, as `plan --encoders` has it (default: as-built)");
+        add_of_plan("recipe", "RECIPE", "how the framework trains (default: megatron-core)");
+        add_of_plan("costs", "FILE",
+                    "operator costs from this file of `costdb import`; what it lacks: from the embedded tables");
+        add_of_plan("packing", "WAY", "samples to microbatches, as `plan --packing` has it (default: balanced)");
+        add_of_plan("microbatch-tokens", "N",
+                    "that a microbatch holds at most, as `plan` has it (default: the model's)");
+        add_of_plan("too-long", "error|drop|own",
+                    "what becomes of a sample larger than a microbatch, as `plan` has it");
+        add_of_plan("headroom", "PERCENT", "of a GPU's usable memory that is kept free (default: 3%)");
+        add_of_plan("target", "NAME", "what runs the job, as `plan --target` has it");
+        add_of_plan("encoders", "HOW", "how encoders lie, as `plan --encoders` has it (default: as-built)");
         options.group("What is asked");
         options.parsed("days", "DAYS", "that the run may take",
                        [this](const std::string& text) { asked.days = parse_number("--days", text, 1e-6, 10'000); });
@@ -72,7 +71,7 @@ struct Recommend {
     void run() {
         const Stopwatch start;
         options.apply();
-        take_options();
+        complete();
         const Interrupt interrupt(console.quiet);
         std::optional<OutputFolder> folder;
         if (!out.empty()) {
@@ -91,12 +90,23 @@ struct Recommend {
     }
 
 private:
+    void add_of_plan(const std::string& name, const std::string& kind, const std::string& about) {
+        options.parsed(name, kind, about, [this, name](const std::string& text) {
+            if (!text.empty()) asked.plan.set(name, text);
+        });
+    }
+
+    std::string of_plan(std::string_view name) const {
+        const auto* value = asked.plan.find(name);
+        return value == nullptr ? std::string() : value->text;
+    }
+
     // What the model's rule makes of a batch's sizes.
     std::vector<std::string> sizes() const {
-        if (batch.empty() || console.json) return {};
-        workloads::Model of = workloads::find_model(model);
+        if (of_plan("batch").empty() || console.json) return {};
+        workloads::Model of = workloads::find_model(of_plan("model"));
         of.too_long = workloads::TooLong::own;  // each cell has said what becomes of those
-        auto lines = workloads::resized(workloads::read_batch(batch, of), of);
+        auto lines = workloads::resized(workloads::read_batch(of_plan("batch"), of), of);
         for (std::string& line : lines) line.insert(0, "sizes: ");
         return lines;
     }
@@ -105,36 +115,20 @@ private:
         std::vector<std::string> all = sizes();
         if (console.json) return all;
         planner::WorkloadOptions of;
-        of.model = model;
-        of.encoders = encoders;
-        of.target = planner::target_called(target);
+        of.model = of_plan("model");
+        of.encoders = of_plan("encoders");
+        of.target = planner::target_called(of_plan("target"));
         if (const std::string built = how_built(of.found_model()); !built.empty()) all.push_back("encoders: " + built);
         return all;
     }
 
-    void take_options() {
-        const auto set = [&](std::string_view name, const std::string& text) {
-            if (!text.empty()) asked.plan.set(name, text);
-        };
-        require_given(
-            {planner::needed_model(model),
-             {!asked.tokens.empty(), "--tokens TOKENS", "of the whole training run, like 300B"},
-             {!batch.empty() || !dataset.empty(), "--batch FILE or --dataset DATASET", "the samples of a step"}});
-        set("model", model);
-        set("dataset", dataset);
-        set("batch", batch);
-        set("recipe", recipe);
-        set("costs", costs);
-        set("packing", packing);
-        set("microbatch-tokens", microbatch_tokens);
-        set("too-long", too_long);
-        set("headroom", headroom);
-        set("target", target);
-        set("encoders", encoders);
-        if (!dataset.empty() && !batch.empty())
-            fail(ErrorKind::input, "--batch, --dataset: exactly one of the two is needed");
-        if (batch.empty() || !global_batch.empty())
-            asked.plan.set("global-batch", global_batch.empty() ? "1024" : global_batch);
+    void complete() {
+        const bool has_batch = !of_plan("batch").empty(), has_dataset = !of_plan("dataset").empty();
+        require_given({planner::needed_model(of_plan("model")),
+                       {!asked.tokens.empty(), "--tokens TOKENS", "of the whole training run, like 300B"},
+                       {has_batch || has_dataset, "--batch FILE or --dataset DATASET", "the samples of a step"}});
+        if (has_dataset && has_batch) fail(ErrorKind::input, "--batch, --dataset: exactly one of the two is needed");
+        if (!has_batch && of_plan("global-batch").empty()) asked.plan.set("global-batch", "1024");
         asked.plan.set("seed", std::to_string(limits.seed));
         if (limits.max_rounds) asked.plan.set("max-rounds", std::to_string(*limits.max_rounds));
     }
@@ -143,8 +137,7 @@ private:
     Console console;
     Limits limits;
     capacity::RecommendAsked asked;
-    std::string model, dataset, batch, global_batch, recipe, costs, packing, headroom, target, encoders, out;
-    std::string microbatch_tokens, too_long;
+    std::string out;
 };
 
 }  // namespace

@@ -8,7 +8,6 @@ namespace pipeweaver::apps {
 namespace {
 
 using capacity::QueueResult;
-using capacity::time_for;
 using capacity::Wide;
 
 double weighted_seconds(Wide weighted) { return static_cast<double>(weighted) * 1e-12; }
@@ -20,14 +19,12 @@ nlohmann::ordered_json share_json(const SharedOut& found) {
                                 {"weighted_completion_s", weighted_seconds(found.shares.weighted)}};
     auto jobs = nlohmann::ordered_json::array();
     for (std::size_t j = 0; j < found.cluster.jobs.size(); ++j) {
-        const auto& job = found.cluster.jobs[j];
         nlohmann::ordered_json one{
-            {"job", job.name}, {"gpus", 0}, {"tokens_per_s", nullptr}, {"completion_ns", nullptr}};
-        if (const auto& chosen = found.shares.speed_of[j]) {
-            const auto& speed = job.speeds[*chosen];
-            one["gpus"] = speed.gpus;
-            one["tokens_per_s"] = static_cast<double>(speed.tokens_per_ks) / 1000;
-            one["completion_ns"] = time_for(work_of(job), speed.tokens_per_ks).count();
+            {"job", found.cluster.jobs[j].name}, {"gpus", 0}, {"tokens_per_s", nullptr}, {"completion_ns", nullptr}};
+        if (const auto share = share_of(found, j)) {
+            one["gpus"] = share->gpus;
+            one["tokens_per_s"] = share->tokens_per_s;
+            one["completion_ns"] = share->time.count();
         }
         jobs.push_back(std::move(one));
     }

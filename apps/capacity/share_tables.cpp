@@ -16,8 +16,6 @@ namespace {
 
 using capacity::QueuedJob;
 using capacity::QueueResult;
-using capacity::Speed;
-using capacity::time_for;
 using capacity::TrainingJob;
 using capacity::Wide;
 
@@ -27,7 +25,6 @@ constexpr double day_ns = 86'400e9, hour_ns = 3'600e9;
 double days(Duration time) { return static_cast<double>(time.count()) / day_ns; }
 double weight_of(const TrainingJob& job) { return static_cast<double>(job.weight_thousandths) / 1000; }
 double weighted_days(Wide weighted) { return static_cast<double>(weighted) / 1000 / day_ns; }
-double per_second(const Speed& speed) { return static_cast<double>(speed.tokens_per_ks) / 1000; }
 
 double share_used(const QueueResult& queue) {
     return queue.offered > 0 ? static_cast<double>(queue.gpu_time) / static_cast<double>(queue.offered) : 0;
@@ -56,10 +53,8 @@ std::string sum_of_terms(const SharedOut& found) {
     std::string text;
     for (std::size_t j = 0; j < found.cluster.jobs.size(); ++j) {
         if (!found.shares.speed_of[j]) continue;
-        const TrainingJob& job = found.cluster.jobs[j];
-        const Speed& speed = job.speeds[*found.shares.speed_of[j]];
-        text += fmt::format("{}{:.4g} x {:.2f}", text.empty() ? "" : " + ", weight_of(job),
-                            days(time_for(work_of(job), speed.tokens_per_ks)));
+        text += fmt::format("{}{:.4g} x {:.2f}", text.empty() ? "" : " + ", weight_of(found.cluster.jobs[j]),
+                            days(share_of(found, j)->time));
     }
     return fmt::format("{} = {:.2f} weighted days", text, weighted_days(found.shares.weighted));
 }
@@ -76,28 +71,39 @@ std::string waiting_line(const SharedOut& found) {
 
 }  // namespace
 
+std::optional<JobShare> share_of(const SharedOut& found, std::size_t j) {
+    if (!found.shares.speed_of[j]) return std::nullopt;
+    const TrainingJob& job = found.cluster.jobs[j];
+    const auto& [gpus, tokens_per_ks] = job.speeds[*found.shares.speed_of[j]];
+    const Duration time = capacity::time_for(work_of(job), tokens_per_ks);
+    return JobShare{gpus, static_cast<double>(tokens_per_ks) / 1000, time, gpu_hours(Wide{gpus} * time.count())};
+}
+
 double gpu_hours(Wide gpu_ns) { return static_cast<double>(gpu_ns) / hour_ns; }
 
 std::string share_table(const SharedOut& found) {
-    const std::size_t width = name_width(found);
-    std::string text =
-        cluster_line(found) + fmt::format(
-                                  "\nall at once, from now to their ends: the least weighted time\n"
-                                  "{:<{}} {:>8} {:>10} {:>8} {:>14} {:>10} {:>12}\n",
-                                  "job", width, "weight", "tokens", "GPUs", "tokens/s", "days", "GPU-hours");
+    TextTable table({{"job", true, 3},
+                     {"weight", false, 8},
+                     {"tokens", false, 10},
+                     {"GPUs", false, 8},
+                     {"tokens/s", false, 14},
+                     {"days", false, 10},
+                     {"GPU-hours", false, 12}},
+                    1);
     for (std::size_t j = 0; j < found.cluster.jobs.size(); ++j) {
         const TrainingJob& job = found.cluster.jobs[j];
-        text +=
-            fmt::format("{:<{}} {:>8.4g} {:>10} ", job.name, width, weight_of(job), planner::tokens_text(job.tokens));
-        if (!found.shares.speed_of[j]) {
-            text += fmt::format("{:>8} {:>14} {:>10} {:>12}\n", "waits", "-", "-", "-");
-            continue;
-        }
-        const Speed& speed = job.speeds[*found.shares.speed_of[j]];
-        const Duration time = time_for(work_of(job), speed.tokens_per_ks);
-        text += fmt::format("{:>8} {:>14.0f} {:>10.2f} {:>12.0f}\n", speed.gpus, per_second(speed), days(time),
-                            gpu_hours(Wide{speed.gpus} * time.count()));
+        std::vector<std::string> texts{job.name, fmt::format("{:.4g}", weight_of(job)),
+                                       planner::tokens_text(job.tokens)};
+        if (const auto share = share_of(found, j))
+            texts.insert(texts.end(),
+                         {std::to_string(share->gpus), fmt::format("{:.0f}", share->tokens_per_s),
+                          fmt::format("{:.2f}", days(share->time)), fmt::format("{:.0f}", share->gpu_hours)});
+        else
+            texts.insert(texts.end(), {"waits", "-", "-", "-"});
+        table.add(std::move(texts));
     }
+    std::string text = fmt::format("{}\nall at once, from now to their ends: the least weighted time\n{}",
+                                   cluster_line(found), table.text());
     text += fmt::format("{} of {} GPUs; days = tokens / (tokens/s) / 86,400", found.shares.gpus, found.cluster.gpus);
     const bool few = found.cluster.jobs.size() <= most_terms;
     text += few ? fmt::format("; weight x days: {}\n", sum_of_terms(found))
@@ -178,20 +184,17 @@ std::string columns_lines(const SharedOut& found) {
 }
 
 std::string jobs_table(const SharedOut& found) {
-    const std::size_t width = name_width(found);
-    std::string text =
-        fmt::format("\n{:<{}} {:>9} {:>6}", "days from hour 0", std::max<std::size_t>(width, 16), "arrives", "asks");
-    for (const QueueResult& queue : found.queues) text += fmt::format("  {:>17}", name_of(queue.policy));
-    text += '\n';
+    std::vector<TextTable::Column> columns{{"days from hour 0", true}, {"arrives", false, 9}, {"asks", false, 6}};
+    for (const QueueResult& queue : found.queues) columns.push_back({fmt::format(" {:>17}", name_of(queue.policy))});
+    TextTable table(std::move(columns), 1);
     for (std::size_t j = 0; j < found.cluster.jobs.size(); ++j) {
         const TrainingJob& job = found.cluster.jobs[j];
-        text += fmt::format("{:<{}} {:>9.2f} {:>6}", job.name, std::max<std::size_t>(width, 16), days(job.arrives),
-                            job.asked);
+        std::vector<std::string> texts{job.name, fmt::format("{:.2f}", days(job.arrives)), std::to_string(job.asked)};
         for (const QueueResult& queue : found.queues)
-            text += fmt::format("  {:>7.2f} to {:>6.2f}", days(queue.jobs[j].starts), days(queue.jobs[j].ends));
-        text += '\n';
+            texts.push_back(fmt::format(" {:>7.2f} to {:>6.2f}", days(queue.jobs[j].starts), days(queue.jobs[j].ends)));
+        table.add(std::move(texts));
     }
-    return text;
+    return "\n" + table.text();
 }
 
 // Mean GPUs of the job in the slice of time.
@@ -234,7 +237,8 @@ std::string timeline_of(const SharedOut& found, const QueueResult& queue, Durati
     return text;
 }
 
-std::string seconds(Duration time) {
+// All nanoseconds.
+std::string csv_seconds(Duration time) {
     return fmt::format("{}.{:09}", time.count() / 1'000'000'000, time.count() % 1'000'000'000);
 }
 
@@ -259,14 +263,10 @@ std::string shares_csv(const SharedOut& found) {
     for (std::size_t j = 0; j < found.cluster.jobs.size(); ++j) {
         const TrainingJob& job = found.cluster.jobs[j];
         csv += fmt::format("{},{},{},", csv_cell(job.name), weight_of(job), job.tokens);
-        if (!found.shares.speed_of[j]) {
-            csv += "0,,,\n";
-            continue;
-        }
-        const Speed& speed = job.speeds[*found.shares.speed_of[j]];
-        const Duration time = time_for(work_of(job), speed.tokens_per_ks);
-        csv += fmt::format("{},{},{},{:.3f}\n", speed.gpus, per_second(speed), seconds(time),
-                           gpu_hours(Wide{speed.gpus} * time.count()));
+        const auto share = share_of(found, j);
+        csv += share ? fmt::format("{},{},{},{:.3f}\n", share->gpus, share->tokens_per_s, csv_seconds(share->time),
+                                   share->gpu_hours)
+                     : "0,,,\n";
     }
     return csv;
 }
@@ -281,9 +281,9 @@ std::string queue_csv(const SharedOut& found) {
             const QueuedJob& told = queue.jobs[j];
             const Duration completion = told.ends - job.arrives;
             csv += fmt::format("{},{},{},{},{},{},{},{},{},{:.3f},{:.3f},{},{}\n", name_of(queue.policy),
-                               csv_cell(job.name), weight_of(job), job.asked, seconds(job.arrives),
-                               seconds(told.starts), seconds(told.ends), seconds(told.queued), seconds(completion),
-                               weight_of(job) * static_cast<double>(completion.count()) * 1e-9,
+                               csv_cell(job.name), weight_of(job), job.asked, csv_seconds(job.arrives),
+                               csv_seconds(told.starts), csv_seconds(told.ends), csv_seconds(told.queued),
+                               csv_seconds(completion), weight_of(job) * static_cast<double>(completion.count()) * 1e-9,
                                gpu_hours(told.gpu_time), told.stops, told.resizes);
         }
     return csv;

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,15 @@ struct SharedOut {
     capacity::Shares shares;
     std::vector<capacity::QueueResult> queues;  ///< one for each policy
 };
+
+/// What a job has of all at once.
+struct JobShare {
+    std::int64_t gpus = 0;
+    double tokens_per_s = 0;
+    Duration time{};
+    double gpu_hours = 0;
+};
+[[nodiscard]] std::optional<JobShare> share_of(const SharedOut& found, std::size_t job);  ///< none: it waits
 
 /// Of GPUs times nanoseconds.
 [[nodiscard]] double gpu_hours(capacity::Wide gpu_ns);

@@ -5,6 +5,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/base/text_table.hpp"
 #include "pipeweaver/costdb/evaluate.hpp"
 
 #include <fmt/core.h>
@@ -44,15 +45,21 @@ OrderedJson row_json(const std::string& device, const EvaluationRow& row) {
             {"printed_percent", rounded(row.printed)}};
 }
 
-void print_row(const std::string& device, const EvaluationRow& row) {
-    print_text("{:<10} {:<10} {:<26} {:<7} {:<5} {:<12} {:>7} {:>7.1f} {:>7.1f} {:>8.1f} {:>7.1f}\n", device, row.op,
-               row.kind, row.left_out, row.size, row.basis, row.points, row.error.median, row.error.p90,
-               100 * row.within, row.printed);
-}
-
-void print_header() {
-    print_text("{:<10} {:<10} {:<26} {:<7} {:<5} {:<12} {:>7} {:>7} {:>7} {:>8} {:>7}\n", "device", "op", "kind",
-               "left", "size", "basis", "points", "median", "p90", "within %", "printed");
+// Under headings and with printed errors, or without both.
+std::string rows_text(const std::vector<DeviceResult>& results, bool is_whole) {
+    std::vector<TextTable::Column> columns{{"device", true, 10}, {"op", true, 10},  {"kind", true, 26},
+                                           {"left", true, 7},    {"size", true, 5}, {"basis", true, 12}};
+    for (const char* number : {"points", "median", "p90", "within %", "printed"}) columns.push_back({number, false, 7});
+    if (!is_whole)
+        for (auto& column : columns) column.heading.clear();
+    TextTable table(std::move(columns), 1);
+    const auto tenths = [](double percent) { return fmt::format("{:.1f}", percent); };
+    for (const auto& result : results)
+        for (const auto& row : result.rows)
+            table.add({result.device, row.op, row.kind, row.left_out, row.size, row.basis, std::to_string(row.points),
+                       tenths(row.error.median), tenths(row.error.p90), is_whole ? tenths(100 * row.within) : "",
+                       is_whole ? tenths(row.printed) : ""});
+    return table.text();
 }
 
 std::string points_csv(const std::vector<DeviceResult>& results) {
@@ -131,14 +138,10 @@ struct Evaluate {
             results.push_back(std::move(result));
         }
         if (!out.empty()) files.push_back({std::filesystem::path(out) / "points.csv", points_csv(results)});
-        if (!console.json) print(results);
-    }
-
-    static void print(const std::vector<DeviceResult>& results) {
-        print_header();
-        for (const auto& result : results)
-            for (const auto& row : result.rows)
-                if (row.basis == "any" || row.size == "all") print_row(result.device, row);
+        if (console.json) return;
+        for (DeviceResult& result : results)
+            std::erase_if(result.rows, [](const auto& row) { return row.basis != "any" && row.size != "all"; });
+        print_text("{}", rows_text(results, true));
     }
 
     void try_transfer(OrderedJson& answer) const {
@@ -146,14 +149,14 @@ struct Evaluate {
         if (colon == std::string::npos)
             fail(ErrorKind::input, "--transfer: {}", must_be(transfer, "DONOR:DEVICE, such as a100_sxm:h100_sxm"));
         const auto donor = opened(transfer.substr(0, colon)), served = opened(transfer.substr(colon + 1));
-        const auto trial = costdb::try_transfer(donor, served, static_cast<std::size_t>(points));
+        auto trial = costdb::try_transfer(donor, served, static_cast<std::size_t>(points));
         answer["donor"] = donor.device();
         answer["points"] = points;
         answer["rows"] = OrderedJson::array();
         answer["by_peak"] = OrderedJson::array();
         for (const auto& row : trial.rows) answer["rows"].push_back(row_json(served.device(), row));
-        for (const auto& row : trial.by_peak)
-            if (row.basis == "any") answer["by_peak"].push_back(row_json(served.device(), row));
+        std::erase_if(trial.by_peak, [](const EvaluationRow& row) { return row.basis != "any"; });
+        for (const auto& row : trial.by_peak) answer["by_peak"].push_back(row_json(served.device(), row));
         if (!console.json) print(trial, donor.device(), served.device());
     }
 
@@ -163,14 +166,9 @@ struct Evaluate {
                 "{} -> {} {}: {} shapes measured, the others hidden; each of the measured left out: median "
                 "{:.1f} %, p90 {:.1f} %\n",
                 donor, served, name_of(report.dtype), report.measured, report.left_out.median, report.left_out.p90);
-        print_text("hidden points, by the transfer:\n");
-        print_header();
-        for (const auto& row : trial.rows) print_row(served, row);
-        print_text("the same by {}'s times and the ratio of the peaks:\n", donor);
-        for (const auto& row : trial.by_peak)
-            if (row.basis == "any")
-                print_text("{:<10} {:<10} {:<26} {:<7} {:<5} {:<12} {:>7} {:>7.1f} {:>7.1f}\n", served, row.op,
-                           row.kind, row.left_out, row.size, row.basis, row.points, row.error.median, row.error.p90);
+        print_text("hidden points, by the transfer:\n{}", rows_text({{served, {}, trial.rows}}, true));
+        print_text("the same by {}'s times and the ratio of the peaks:\n{}", donor,
+                   rows_text({{served, {}, trial.by_peak}}, false));
     }
 
     Options options;

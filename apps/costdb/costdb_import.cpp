@@ -2,15 +2,16 @@
 #include "apps/command_line.hpp"
 #include "apps/console.hpp"
 #include "apps/costdb/costdb_commands.hpp"
-#include "apps/costdb/trace_report.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/base/text_table.hpp"
 #include "pipeweaver/costdb/import.hpp"
+#include "pipeweaver/costdb/trace.hpp"
 #include "pipeweaver/measured/import_run.hpp"
 
 #include <fmt/core.h>
+#include <nlohmann/json.hpp>
 
 #include <string>
 #include <utility>
@@ -68,6 +69,67 @@ void print(const costdb::Imported& done, const ImportAsked& asked) {
 void store(const std::vector<costdb::TableFile>& tables, const ImportAsked& asked) {
     print(asked.into.empty() ? costdb::import_tables(tables, asked.output) : costdb::add_tables(tables, asked.into),
           asked);
+}
+
+// Cut to `width` bytes, never inside a letter of several.
+std::string cut(const std::string& name, std::size_t width) {
+    if (name.size() <= width) return name;
+    auto end = width - 3;
+    while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xC0U) == 0x80U) --end;
+    return name.substr(0, end) + "...";
+}
+
+double milliseconds(std::int64_t ns) { return static_cast<double>(ns) * 1e-6; }
+
+std::size_t points_of(const costdb::TraceReport& report) {
+    return report.points.gemm.size() + report.points.attention.size() + report.points.collective.size();
+}
+
+nlohmann::ordered_json kernel_json(const costdb::KernelRow& row) {
+    nlohmann::ordered_json json{{"name", row.name},
+                                {"kind", row.is_copy ? "copy" : "kernel"},
+                                {"operator", name_of(row.which)},
+                                {"mapped", row.why_not.empty()},
+                                {"why_not", nullptr},
+                                {"count", row.count},
+                                {"total_ns", row.total_ns}};
+    if (!row.why_not.empty()) json["why_not"] = row.why_not;
+    return json;
+}
+
+// Longest first; every kernel of the trace is in one of the rows.
+void print_trace_report(const costdb::TraceReport& report) {
+    TextTable table(
+        {{"total ms", false, 12}, {"count", false, 8}, {"operator", true, 12}, {"mapped", true, 6}, {"kernel", true}});
+    for (const auto& row : report.rows) {
+        table.add({fmt::format("{:.3f}", milliseconds(row.total_ns)), std::to_string(row.count),
+                   std::string(name_of(row.which)), row.why_not.empty() ? "yes" : "no", cut(row.name, 90)});
+        if (!row.why_not.empty()) table.add({"", "", "", "", row.why_not});
+    }
+    print_text("{}", table.text());
+    print_text("\n{:>12.3f} {:>9}  kernels\n{:>12.3f} {:>9}  copies\n{:>12.3f} {:>9}  of these mapped, to {} points\n",
+               milliseconds(report.kernels_ns), report.kernels, milliseconds(report.copies_ns), report.copies,
+               milliseconds(report.mapped_ns), report.mapped, points_of(report));
+    print_text("{} events on '{}', the file read {} times\n", report.events,
+               report.product.empty() ? "(no device stated)" : report.product, report.readings);
+}
+
+// The same as JSON, format pipeweaver-trace-report/1.
+std::string trace_report_json(const costdb::TraceReport& report) {
+    nlohmann::ordered_json json{{"format", "pipeweaver-trace-report/1"},
+                                {"device", report.product},
+                                {"sha256", report.sha256},
+                                {"events", report.events},
+                                {"kernels", report.kernels},
+                                {"kernels_ns", report.kernels_ns},
+                                {"copies", report.copies},
+                                {"copies_ns", report.copies_ns},
+                                {"mapped", report.mapped},
+                                {"mapped_ns", report.mapped_ns},
+                                {"points", points_of(report)},
+                                {"rows", nlohmann::ordered_json::array()}};
+    for (const auto& row : report.rows) json["rows"].push_back(kernel_json(row));
+    return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 void import_trace(const ImportAsked& asked) {

@@ -18,10 +18,10 @@ public:
     /// `gap`: blanks between columns.
     explicit TextTable(std::vector<Column> columns, std::size_t gap = 2) : columns_(std::move(columns)), gap_(gap) {}
 
-    /// Pre: a text for each column, in ASCII.
+    /// Pre: a text for each column, in ASCII. A row may have fewer: then its last runs on to the end of the line.
     void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
 
-    /// The table, with a line of headings; columns without any text are left out.
+    /// The table, with a line of headings if there are any; where it has rows, columns without any text are left out.
     [[nodiscard]] std::string text() const;
 
 private:
