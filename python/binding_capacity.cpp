@@ -6,7 +6,6 @@
 #include "pipeweaver/base/parallel.hpp"
 #include "pipeweaver/capacity/answer.hpp"
 #include "pipeweaver/capacity/run.hpp"
-#include "pipeweaver/capacity/tables.hpp"
 #include "python/binding.hpp"
 
 #include <chrono>

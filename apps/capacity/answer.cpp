@@ -3,7 +3,7 @@
 #include "apps/interrupt.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
-#include "pipeweaver/capacity/tables.hpp"
+#include "pipeweaver/capacity/answer.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -93,9 +93,7 @@ private:
                                     {"error_percent", support.error_percent},
                                     {"confidence", support.confidence},
                                     {"assumed", support.assumed}};
-        const emulator::Layout& in = support.point.as.layout;
-        json["layout"] = {{"tp", in.tp}, {"cp", in.cp}, {"pp", in.pp},
-                          {"dp", in.dp}, {"ep", in.ep}, {"zero", support.point.as.zero}};
+        json["layout"] = capacity::layout_json(support.point.as);
         for (const BasisShares& row : support.shares)
             json["shares"].push_back({{"what", row.what},
                                       {"of_time", row.of_time},

@@ -3,6 +3,8 @@
 
 #include "pipeweaver/capacity/faults.hpp"
 
+#include <optional>
+
 namespace pipeweaver::capacity {
 
 /// Of one node: free or not.
@@ -19,5 +21,9 @@ void add_scaled(GroupCounts& into, const GroupCounts& from, double factor, std::
 
 /// Leaves out what cannot change a result at both ends.
 void trim(GroupCounts& counts);
+
+/// How many groups a ring of nodes has: exact; nothing where a walk around it has too many states to be taken in a
+/// second or two. Pre: a ring, answerable.
+[[nodiscard]] std::optional<GroupCounts> groups_of_ring(const FaultCase& asked);
 
 }  // namespace pipeweaver::capacity

@@ -1,5 +1,4 @@
-#include "capacity/faults/ring_walk.hpp"
-
+// A walk around a ring that meets each node once, free or faulty.
 #include "capacity/faults/group_counts.hpp"
 
 #include <algorithm>

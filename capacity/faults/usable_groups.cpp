@@ -1,6 +1,5 @@
 // The closed form, from domains and rings to the whole cluster.
 #include "capacity/faults/group_counts.hpp"
-#include "capacity/faults/ring_walk.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/capacity/faults.hpp"
 

@@ -22,6 +22,15 @@ struct QueueRule {
 [[nodiscard]] std::vector<std::int64_t> targets_of(const QueueSetting& setting, const QueueState& state,
                                                    const QueueRule& rule);
 
+/// What jobs that run have when the GPUs have become fewer, for the least weighted time lost until the next loan.
+[[nodiscard]] std::vector<std::int64_t> reclaimed(const QueueSetting& setting, const QueueState& state,
+                                                  std::int64_t capacity);
+
+/// Weighted time that a job loses until the next loan if it has `gpus` from now on: by the next loan it has done less,
+/// and then it restarts. 0 for what it has. Pre: it runs, on as many GPUs at least.
+[[nodiscard]] Wide reclaim_cost(const QueueSetting& setting, const QueueState& state, const JobState& job,
+                                std::int64_t gpus);
+
 /// The rule with which the jobs at hand end with the least weighted time, if no other arrives.
 [[nodiscard]] QueueRule best_rule(const QueueSetting& setting, const QueueState& state);
 

@@ -1,6 +1,6 @@
 // The answer for programs.
 #include "capacity/show/words.hpp"
-#include "pipeweaver/capacity/tables.hpp"
+#include "pipeweaver/capacity/answer.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -19,13 +19,6 @@ Writer answers_json(const Ranking& ranking) {
     return {{"fewest", place(ranking.answers.fewest)},
             {"cheapest", place(ranking.answers.cheapest)},
             {"fastest", place(ranking.answers.fastest)}};
-}
-
-Writer layout_json(const Point& point) {
-    Writer json;
-    const auto degrees = degrees_of(point.as);
-    for (std::size_t i = 0; i < degrees.size(); ++i) json[std::string(degree_names[i])] = degrees[i];
-    return json;
 }
 
 // What the step rests on: how runs like it are off, and of a planned row the parts of its busy time by their costs.
@@ -70,17 +63,17 @@ Writer faults_json(const FaultColumns& of) {
             {"usd_of_a_usable", number_or_null(of.usd_of_a_usable)}};
 }
 
-Writer row_json(const Study& study, const std::vector<CellResult>& results, std::size_t place, const Row& row,
-                const std::vector<std::string>& options) {
-    const Cell& cell = study.cells[row.cell];
-    const Point& point = point_of(results, row);
+Writer row_json(const FoundStudy& found, std::size_t place) {
+    const Row& row = found.row(place);
+    const Cell& cell = found.cell(row);
+    const Point& point = found.point(row);
     Writer json{{"row", place + 1},
                 {"cell", cell.number},
                 {"model", value_of(cell, "model")},
                 {"cluster", cell.cluster},
                 {"gpus", cell.gpus},
-                {"options", options_json(cell, options)},
-                {"layout", layout_json(point)},
+                {"options", options_json(cell, found.options)},
+                {"layout", layout_json(point.as)},
                 {"step_ns", row.step().count()},
                 {"flags_step_ns", row.flags_step.count()},
                 {"flags_schedule", schedule_json(point)},
@@ -95,9 +88,9 @@ Writer row_json(const Study& study, const std::vector<CellResult>& results, std:
     json["tflops_per_gpu"] = row.pace.tflops_per_gpu;
     json["memory_bytes"] = (row.planned ? row.planned->memory : point.memory).count;
     json["memory_left_bytes"] = row.memory_left.count;
-    json["little_room"] = has_little_room(study, results, row);
+    json["little_room"] = has_little_room(found, row);
     json["error_percent"] = row.error_percent;
-    json["basis"] = basis_json(row, results[row.cell].facts);
+    json["basis"] = basis_json(row, found.results[row.cell].facts);
     if (row.faults) json["faults"] = faults_json(*row.faults);
     json["meets"] = row.meets;
     json["at_risk"] = row.at_risk;
@@ -122,10 +115,9 @@ nlohmann::ordered_json answer_json(const Study& study, const std::vector<CellRes
                 {"points", {{"judged", ranking.judged}, {"bounded", ranking.bounded}, {"refused", ranking.refused}}},
                 {"answers", answers_json(ranking)}};
     if (!ranking.none_meets.empty()) json["none_meets"] = ranking.none_meets;
-    const auto options = varying_options(study);
+    const FoundStudy found(study, results, ranking);
     json["rows"] = Writer::array();
-    for (std::size_t i = 0; i < ranking.rows.size(); ++i)
-        json["rows"].push_back(row_json(study, results, i, ranking.rows[i], options));
+    for (std::size_t i = 0; i < ranking.rows.size(); ++i) json["rows"].push_back(row_json(found, i));
     for (const CellResult& result : results)
         if (!result.why_not.empty())
             json["cells_not_asked"].push_back({{"cell", study.cells[result.cell].number}, {"why", result.why_not}});

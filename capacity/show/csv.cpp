@@ -2,11 +2,10 @@
 #include "pipeweaver/base/csv.hpp"
 
 #include "capacity/show/words.hpp"
-#include "pipeweaver/capacity/tables.hpp"
+#include "pipeweaver/base/figures.hpp"
+#include "pipeweaver/capacity/answer.hpp"
 
-#include <fmt/format.h>
-
-#include <initializer_list>
+#include <fmt/ranges.h>
 
 namespace pipeweaver::capacity {
 
@@ -14,77 +13,65 @@ namespace show {
 
 namespace {
 
-constexpr double bytes_of_gib = 1024.0 * 1024 * 1024;
-
+// Cells under their columns' names; what is not there is an empty cell.
 class CsvLine {
 public:
-    void text(std::string_view one) {
-        if (!text_.empty() || has_cells_) text_ += ',';
-        has_cells_ = true;
-        text_ += csv_cell(one);
+    void text(std::string_view name, std::string_view one) {
+        names_.push_back(csv_cell(name));
+        cells_.push_back(csv_cell(one));
     }
-    void whole(std::int64_t number) { text(std::to_string(number)); }
-    void number(double number, int digits) { text(fmt::format("{:.{}f}", number, digits)); }
-    void number(const std::optional<double>& said, int digits) { said ? number(*said, digits) : text(""); }
-    void seconds(Duration time) {
+    void whole(std::string_view name, const std::optional<std::int64_t>& number) {
+        text(name, number ? std::to_string(*number) : "");
+    }
+    void number(std::string_view name, const std::optional<double>& number, int digits) {
+        text(name, number ? fmt::format("{:.{}f}", *number, digits) : "");
+    }
+    void seconds(std::string_view name, const std::optional<Duration>& time) {
         constexpr int nanoseconds = 9;
-        number(static_cast<double>(time.count()) * 1e-9, nanoseconds);
+        number(name, time ? std::optional(static_cast<double>(time->count()) * 1e-9) : std::nullopt, nanoseconds);
     }
-    void gib(Bytes size) { number(static_cast<double>(size.count) / bytes_of_gib, 3); }
-    void yes_or_no(bool is_so) { text(is_so ? "yes" : "no"); }
-    void texts(std::initializer_list<std::string_view> all) {
-        for (const std::string_view one : all) text(one);
-    }
-    void nothing(std::size_t cells) {
-        for (std::size_t i = 0; i < cells; ++i) text("");
-    }
-    std::string ended() const { return text_ + "\n"; }
+    void yes_or_no(std::string_view name, bool is_so) { text(name, is_so ? "yes" : "no"); }
+
+    std::string names() const { return fmt::format("{}\n", fmt::join(names_, ",")); }
+    std::string cells() const { return fmt::format("{}\n", fmt::join(cells_, ",")); }
 
 private:
-    std::string text_;
-    bool has_cells_ = false;
+    std::vector<std::string> names_, cells_;
 };
 
-void add_cell_names(CsvLine& line, const std::vector<std::string>& options) {
-    line.texts({"cell", "model", "cluster", "gpus", "price_per_gpu_hour"});
-    for (const std::string& name : options) line.text(name);
+// A member of what may not be there.
+template <class Of, class Member>
+auto member_of(const std::optional<Of>& of, Member Of::*member) {
+    return of ? std::optional<Member>((*of).*member) : std::nullopt;
 }
 
 void add_cell(CsvLine& line, const Cell& cell, const std::vector<std::string>& options) {
-    line.whole(static_cast<std::int64_t>(cell.number));
-    line.texts({value_of(cell, "model"), cell.cluster});
-    line.whole(cell.gpus);
+    line.whole("cell", static_cast<std::int64_t>(cell.number));
+    line.text("model", value_of(cell, "model"));
+    line.text("cluster", cell.cluster);
+    line.whole("gpus", cell.gpus);
     const double price = price_of(cell);
-    line.number(price > 0 ? std::optional(price) : std::nullopt, 4);
-    for (const std::string& name : options) line.text(value_of(cell, name));
+    line.number("price_per_gpu_hour", price > 0 ? std::optional(price) : std::nullopt, 4);
+    for (const std::string& name : options) line.text(name, value_of(cell, name));
 }
 
-void add_layout_names(CsvLine& line) {
-    for (const std::string_view name : degree_names) line.text(name);
+void add_layout(CsvLine& line, const Point* point) {
+    const auto degrees = degrees_of(point == nullptr ? planner::LayoutAndZero{} : point->as);
+    for (std::size_t i = 0; i < degrees.size(); ++i)
+        line.whole(degree_names[i], point == nullptr ? std::nullopt : std::optional(degrees[i]));
 }
 
-void add_layout(CsvLine& line, const Point& point) {
-    for (const std::int64_t degree : degrees_of(point.as)) line.whole(degree);
-}
-
-constexpr std::size_t pace_cells = 9;
-
-void add_pace_names(CsvLine& line) {
-    line.texts({"tokens_per_s", "tokens_per_s_per_gpu", "samples_per_s", "tflops_per_gpu", "mfu", "days", "gpu_hours",
-                "usd", "kwh"});
-}
-
-void add_pace(CsvLine& line, const Pace& pace) {
-    line.number(pace.tokens_per_second, 3);
-    line.number(pace.tokens_per_second_per_gpu, 3);
-    line.number(pace.samples_per_second, 3);
-    line.number(pace.tflops_per_gpu, 3);
-    line.number(pace.mfu, 5);
-    if (!pace.run) return line.nothing(4);
-    line.number(pace.run->days, 4);
-    line.number(pace.run->gpu_hours, 2);
-    line.number(pace.run->usd, 2);
-    line.number(pace.run->kwh, 1);
+void add_pace(CsvLine& line, const std::optional<Pace>& pace) {
+    line.number("tokens_per_s", member_of(pace, &Pace::tokens_per_second), 3);
+    line.number("tokens_per_s_per_gpu", member_of(pace, &Pace::tokens_per_second_per_gpu), 3);
+    line.number("samples_per_s", member_of(pace, &Pace::samples_per_second), 3);
+    line.number("tflops_per_gpu", member_of(pace, &Pace::tflops_per_gpu), 3);
+    line.number("mfu", member_of(pace, &Pace::mfu), 5);
+    const auto run = pace ? pace->run : std::nullopt;
+    line.number("days", member_of(run, &planner::TrainingCost::days), 4);
+    line.number("gpu_hours", member_of(run, &planner::TrainingCost::gpu_hours), 2);
+    line.number("usd", run ? run->usd : std::nullopt, 2);
+    line.number("kwh", run ? run->kwh : std::nullopt, 1);
 }
 
 // The model has a column whether it varies or not.
@@ -94,115 +81,81 @@ std::vector<std::string> option_columns(const Study& study) {
     return options;
 }
 
-constexpr std::size_t schedule_cells = 6;
-
-void add_schedule_names(CsvLine& line) {
-    line.texts({"partition", "chunks", "policy", "recompute", "memory_gib", "memory_left_gib"});
+void add_schedule(CsvLine& line, const std::optional<Point>& judged, Bytes usable) {
+    line.text("partition", judged ? judged->partition : "");
+    line.whole("chunks", member_of(judged, &Point::chunks));
+    line.text("policy", judged ? judged->policy : "");
+    line.text("recompute", judged ? judged->recompute : "");
+    line.number("memory_gib", judged ? std::optional(gib(judged->memory)) : std::nullopt, 3);
+    line.number("memory_left_gib", judged ? std::optional(gib(usable - judged->memory)) : std::nullopt, 3);
 }
 
-void add_schedule(CsvLine& line, const Point& point, Bytes usable) {
-    line.text(point.partition);
-    line.whole(point.chunks);
-    line.texts({point.policy, point.recompute});
-    line.gib(point.memory);
-    line.gib(usable - point.memory);
-}
-
-std::string point_line(const Study& study, const CellResult& result, const Point& point,
-                       const std::vector<std::string>& options) {
-    const Cell& cell = study.cells[result.cell];
+// Of a cell that cannot be asked, `point` is null.
+CsvLine point_line(const Study& study, const Cell& cell, const CellResult& result, const Point* point,
+                   const std::vector<std::string>& options) {
     CsvLine line;
     add_cell(line, cell, options);
     add_layout(line, point);
-    line.text(name_of(point.status));
-    if (point.bound > Duration{}) {
-        line.seconds(point.bound);
-    } else {
-        line.nothing(1);
-    }
-    if (point.status == PointStatus::judged) {
-        line.seconds(point.step);
-        add_schedule(line, point, result.facts.usable);
-        add_pace(line, pace_of(study, cell, result.facts, point.step));
-        line.number(result.facts.error_percent, 2);
-    } else {
-        line.nothing(1 + schedule_cells + pace_cells + 1);
-    }
-    line.text(point.why);
-    return line.ended();
+    Point as;
+    if (point == nullptr)
+        as.why = result.why_not;
+    else
+        as = *point;
+    const auto judged = as.status == PointStatus::judged ? std::optional(as) : std::nullopt;
+    line.text("status", name_of(as.status));
+    line.seconds("bound_s", as.bound > Duration{} ? std::optional(as.bound) : std::nullopt);
+    line.seconds("step_s", member_of(judged, &Point::step));
+    add_schedule(line, judged, result.facts.usable);
+    add_pace(line, judged ? std::optional(pace_of(study, cell, result.facts, judged->step)) : std::nullopt);
+    line.number("error_percent", judged ? std::optional(result.facts.error_percent) : std::nullopt, 2);
+    line.text("why", as.why);
+    return line;
 }
 
-std::string refused_cell_line(const Study& study, const CellResult& result, const std::vector<std::string>& options) {
+void add_planned(CsvLine& line, const std::optional<Planned>& planned) {
+    line.seconds("planned_step_s", member_of(planned, &Planned::step));
+    line.text("planned_partition", planned ? planned->partition : "");
+    line.number("gap", member_of(planned, &Planned::gap), 5);
+}
+
+void add_faults(CsvLine& line, const std::optional<FaultColumns>& faults) {
+    line.number("usable_gpus", member_of(faults, &FaultColumns::usable_gpus), 2);
+    line.number("wasted_share", member_of(faults, &FaultColumns::wasted_share), 5);
+    line.whole("job_gpus", member_of(faults, &FaultColumns::job_gpus));
+    line.whole("spares", faults ? faults->spares : std::nullopt);
+    line.number("network_usd_per_gpu", faults ? faults->usd_per_gpu : std::nullopt, 2);
+}
+
+void add_basis(CsvLine& line, const std::optional<Planned>& planned) {
+    line.number("exact", member_of(planned, &Planned::exact), 5);
+    line.number("interpolated", member_of(planned, &Planned::interpolated), 5);
+    line.number("extrapolated", member_of(planned, &Planned::extrapolated), 5);
+    line.number("modelled", member_of(planned, &Planned::modelled), 5);
+}
+
+CsvLine row_line(const Ranking& ranking, std::size_t place, const Row& row, const Cell& cell, Point point,
+                 std::string_view footing, const std::vector<std::string>& options) {
     CsvLine line;
-    add_cell(line, study.cells[result.cell], options);
-    line.nothing(degree_names.size());
-    line.text(name_of(PointStatus::refused));
-    line.nothing(2 + schedule_cells + pace_cells + 1);
-    line.text(result.why_not);
-    return line.ended();
-}
-
-std::string rows_head(const std::vector<std::string>& options) {
-    CsvLine head;
-    head.texts({"place", "answer", "meets", "at_risk", "front", "tied"});
-    add_cell_names(head, options);
-    add_layout_names(head);
-    head.texts({"flags_step_s", "planned_step_s", "planned_partition", "gap"});
-    add_schedule_names(head);
-    add_pace_names(head);
-    head.texts({"usable_gpus", "wasted_share", "job_gpus", "spares", "network_usd_per_gpu"});
-    head.texts({"error_percent", "footing", "exact", "interpolated", "extrapolated", "modelled", "why_not_planned",
-                "command"});
-    return head.ended();
-}
-
-void add_planned(CsvLine& line, const Row& row) {
-    if (!row.planned) return line.nothing(3);
-    line.seconds(row.planned->step);
-    line.text(row.planned->partition);
-    line.number(row.planned->gap, 5);
-}
-
-void add_faults(CsvLine& line, const Row& row) {
-    if (!row.faults) return line.nothing(5);
-    line.number(row.faults->usable_gpus, 2);
-    line.number(row.faults->wasted_share, 5);
-    line.whole(row.faults->job_gpus);
-    line.text(row.faults->spares ? std::to_string(*row.faults->spares) : "");
-    line.number(row.faults->usd_per_gpu, 2);
-}
-
-void add_basis(CsvLine& line, const Row& row) {
-    if (!row.planned) return line.nothing(4);
-    for (const double share :
-         {row.planned->exact, row.planned->interpolated, row.planned->extrapolated, row.planned->modelled})
-        line.number(share, 5);
-}
-
-std::string row_line(const Study& study, const std::vector<CellResult>& results, const Ranking& ranking,
-                     std::size_t place, const std::vector<std::string>& options) {
-    const Row& row = ranking.rows[place];
-    std::string answers;
-    for (const std::string_view key : answer_keys_of(ranking, place))
-        answers += fmt::format("{}{}", answers.empty() ? "" : "+", key);
-    CsvLine line;
-    line.whole(static_cast<std::int64_t>(place) + 1);
-    line.text(answers);
-    for (const bool is_so : {row.meets, row.at_risk, row.on_front, row.is_tied}) line.yes_or_no(is_so);
-    add_cell(line, study.cells[row.cell], options);
-    Point point = point_of(results, row);
-    add_layout(line, point);
-    line.seconds(row.flags_step);
-    add_planned(line, row);
+    line.whole("place", static_cast<std::int64_t>(place) + 1);
+    line.text("answer", fmt::format("{}", fmt::join(answer_keys_of(ranking, place), "+")));
+    line.yes_or_no("meets", row.meets);
+    line.yes_or_no("at_risk", row.at_risk);
+    line.yes_or_no("front", row.on_front);
+    line.yes_or_no("tied", row.is_tied);
+    add_cell(line, cell, options);
+    add_layout(line, &point);
+    line.seconds("flags_step_s", row.flags_step);
+    add_planned(line, row.planned);
     if (row.planned) point.memory = row.planned->memory;
     add_schedule(line, point, point.memory + row.memory_left);
     add_pace(line, row.pace);
-    add_faults(line, row);
-    line.number(row.error_percent, 2);
-    line.text(results[row.cell].facts.footing);
-    add_basis(line, row);
-    line.texts({row.why_not_planned, row.command});
-    return line.ended();
+    add_faults(line, row.faults);
+    line.number("error_percent", row.error_percent, 2);
+    line.text("footing", footing);
+    add_basis(line, row.planned);
+    line.text("why_not_planned", row.why_not_planned);
+    line.text("command", row.command);
+    return line;
 }
 
 }  // namespace
@@ -211,25 +164,25 @@ std::string row_line(const Study& study, const std::vector<CellResult>& results,
 
 std::string results_csv(const Study& study, const std::vector<CellResult>& results) {
     const auto options = show::option_columns(study);
-    show::CsvLine head;
-    show::add_cell_names(head, options);
-    show::add_layout_names(head);
-    head.texts({"status", "bound_s", "step_s"});
-    show::add_schedule_names(head);
-    show::add_pace_names(head);
-    head.texts({"error_percent", "why"});
-    std::string text = head.ended();
+    std::string text = show::point_line(study, {}, {}, nullptr, options).names();
     for (const CellResult& result : results) {
-        if (!result.why_not.empty()) text += show::refused_cell_line(study, result, options);
-        for (const Point& point : result.points) text += show::point_line(study, result, point, options);
+        const Cell& cell = study.cells[result.cell];
+        if (!result.why_not.empty()) text += show::point_line(study, cell, result, nullptr, options).cells();
+        for (const Point& point : result.points) text += show::point_line(study, cell, result, &point, options).cells();
     }
     return text;
 }
 
 std::string rows_csv(const Study& study, const std::vector<CellResult>& results, const Ranking& ranking) {
     const auto options = show::option_columns(study);
-    std::string text = show::rows_head(options);
-    for (std::size_t i = 0; i < ranking.rows.size(); ++i) text += show::row_line(study, results, ranking, i, options);
+    std::string text = show::row_line(ranking, 0, {}, {}, {}, "", options).names();
+    for (std::size_t i = 0; i < ranking.rows.size(); ++i) {
+        const Row& row = ranking.rows[i];
+        const CellResult& result = results[row.cell];
+        text += show::row_line(ranking, i, row, study.cells[row.cell], result.points[row.point], result.facts.footing,
+                               options)
+                    .cells();
+    }
     return text;
 }
 

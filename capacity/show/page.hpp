@@ -10,20 +10,6 @@
 
 namespace pipeweaver::capacity::show {
 
-/// What the parts are of.
-struct Shown {
-    const Study& study;
-    const std::vector<CellResult>& results;
-    const Ranking& ranking;
-    std::vector<std::string> options;   ///< varying_options()
-    std::vector<std::string> clusters;  ///< each once, in the order of cells; a cluster's place is its colour
-};
-
-[[nodiscard]] Shown shown_of(const Study& study, const std::vector<CellResult>& results, const Ranking& ranking);
-
-/// The class of a cluster's colour: "c0".
-[[nodiscard]] std::string color_of(const Shown& shown, const Cell& cell);
-
 /// A plot of two directions: its marks are at the same places where it is wide and where it is narrow.
 struct Plot {
     std::string id, caption, description, x_name;
@@ -49,24 +35,24 @@ struct Plot {
 };
 
 /// Cost over time, a spot for each row with what its step may be off.
-[[nodiscard]] std::string pareto_plot(const Shown& shown);
+[[nodiscard]] std::string pareto_plot(const FoundStudy& found);
 
 /// Step, and tokens a second for each GPU, over the number of GPUs: a line for each cluster and choice of options.
-[[nodiscard]] std::string scaling_plots(const Shown& shown);
+[[nodiscard]] std::string scaling_plots(const FoundStudy& found);
 
 /// All rows, the answers and the first ones open.
-[[nodiscard]] std::string row_table(const Shown& shown);
+[[nodiscard]] std::string row_table(const FoundStudy& found);
 
 /// The commands that plan rows: of the answers open, of the first others behind a fold.
-[[nodiscard]] std::string row_commands(const Shown& shown);
+[[nodiscard]] std::string row_commands(const FoundStudy& found);
 
 /// Each cell behind a fold: its points, and why others are none.
-[[nodiscard]] std::string cell_list(const Shown& shown);
+[[nodiscard]] std::string cell_list(const FoundStudy& found);
 
 /// What was asked and what the figures rest on.
-[[nodiscard]] std::string study_facts(const Shown& shown);
+[[nodiscard]] std::string study_facts(const FoundStudy& found);
 
 /// Of planned rows, the parts of their busy time by what the costs rest on; empty: no row is planned.
-[[nodiscard]] std::string basis_table(const Shown& shown);
+[[nodiscard]] std::string basis_table(const FoundStudy& found);
 
 }  // namespace pipeweaver::capacity::show

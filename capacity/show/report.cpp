@@ -1,11 +1,9 @@
 // The page of a study.
 #include "capacity/show/page.hpp"
-#include "pipeweaver/capacity/tables.hpp"
+#include "pipeweaver/capacity/answer.hpp"
 #include "pipeweaver/emit/html.hpp"
 
 #include <fmt/format.h>
-
-#include <algorithm>
 
 // Set in embedded.S.
 extern "C" {
@@ -18,46 +16,31 @@ namespace show {
 
 namespace html = emit::html;
 
-Shown shown_of(const Study& study, const std::vector<CellResult>& results, const Ranking& ranking) {
-    Shown shown{study, results, ranking, varying_options(study), {}};
-    for (const Cell& cell : study.cells)
-        if (std::find(shown.clusters.begin(), shown.clusters.end(), cell.cluster) == shown.clusters.end())
-            shown.clusters.push_back(cell.cluster);
-    return shown;
-}
-
 namespace {
 
-std::string answer_figure(const Shown& shown, std::size_t place) {
-    const Row& row = shown.ranking.rows[place];
-    std::string about = layout_text(point_of(shown.results, row).as);
+std::string answer_figure(const FoundStudy& found, std::size_t place) {
+    const Row& row = found.row(place);
+    std::string about = layout_text(found.point(row).as);
     if (row.pace.run) about += fmt::format("; {:.1f} days", row.pace.run->days);
     if (row.pace.run && row.pace.run->usd) about += fmt::format(", {} USD", planner::with_commas(*row.pace.run->usd));
-    const std::string notes = notes_of(shown.study, row);
+    const std::string notes = notes_of(found.study, row);
     about += fmt::format("; row {}{}{}", place + 1, notes.empty() ? "" : ", ", notes);
-    return html::figure(joined(answers_of(shown.study, shown.ranking, place), ", "),
-                        gpus_text(shown.study.cells[row.cell]), about);
+    return html::figure(answers_text(found, place), gpus_text(found.cell(row)), about);
 }
 
-std::string figures_of(const Shown& shown) {
-    const auto& answers = shown.ranking.answers;
-    std::vector<std::size_t> places;
+std::string figures_of(const FoundStudy& found) {
     std::string text;
-    for (const auto& answer : {answers.fewest, answers.cheapest, answers.fastest}) {
-        if (!answer || std::find(places.begin(), places.end(), *answer) != places.end()) continue;
-        places.push_back(*answer);
-        text += answer_figure(shown, *answer);
-    }
-    if (places.empty()) text += html::figure("answer", "none", "no row meets what is asked");
-    const Ranking& ranking = shown.ranking;
+    for (const std::size_t place : found.ranking.answers.places()) text += answer_figure(found, place);
+    if (text.empty()) text = html::figure("answer", "none", "no row meets what is asked");
+    const Ranking& ranking = found.ranking;
     return text +
            html::figure("points",
                         planner::with_commas(static_cast<double>(ranking.judged + ranking.bounded + ranking.refused)),
                         points_text(ranking));
 }
 
-std::string answer_section(const Shown& shown) {
-    const Ranking& ranking = shown.ranking;
+std::string answer_section(const FoundStudy& found) {
+    const Ranking& ranking = found.ranking;
     std::string text;
     const auto paragraph = [&](std::string_view id, std::string said) {
         if (said.empty()) return;
@@ -69,10 +52,8 @@ std::string answer_section(const Shown& shown) {
         paragraph("no-rows", "No layout runs; the cells below have the reasons");
         return text;
     }
-    const std::size_t first = ranking.answers.cheapest.value_or(0);
-    paragraph("arithmetic",
-              fmt::format("Row {}: {}", first + 1, arithmetic_text(shown.study, shown.results, ranking.rows[first])));
-    paragraph("ties", ties_text(shown.study, ranking));
+    paragraph("arithmetic", arithmetic_text(found));
+    paragraph("ties", ties_text(found));
     return text;
 }
 
@@ -82,20 +63,20 @@ std::string answer_section(const Shown& shown) {
 
 std::string report_html(const Study& study, const std::vector<CellResult>& results, const Ranking& ranking) {
     using namespace show;
-    const Shown shown = shown_of(study, results, ranking);
+    const FoundStudy found(study, results, ranking);
     emit::html::Parts parts{{"style", emit::html::style()},
                             {"title", emit::html::escape(title_of(study))},
                             {"asked", emit::html::escape(asked_text(study))},
-                            {"figures", figures_of(shown)},
-                            {"answer", answer_section(shown)},
-                            {"cells", cell_list(shown)},
-                            {"facts", study_facts(shown)},
-                            {"basis", basis_table(shown)}};
+                            {"figures", figures_of(found)},
+                            {"answer", answer_section(found)},
+                            {"cells", cell_list(found)},
+                            {"facts", study_facts(found)},
+                            {"basis", basis_table(found)}};
     if (!ranking.rows.empty()) {
-        parts.emplace("pareto", pareto_plot(shown));
-        parts.emplace("scaling", scaling_plots(shown));
-        parts.emplace("rows", row_table(shown));
-        parts.emplace("commands", row_commands(shown));
+        parts.emplace("pareto", pareto_plot(found));
+        parts.emplace("scaling", scaling_plots(found));
+        parts.emplace("rows", row_table(found));
+        parts.emplace("commands", row_commands(found));
     }
     return emit::html::filled({pipeweaver_capacity_report_template, pipeweaver_capacity_report_template_end}, parts);
 }

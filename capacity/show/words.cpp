@@ -1,6 +1,7 @@
 #include "capacity/show/words.hpp"
 
 #include "capacity/show/pareto.hpp"
+#include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emulator/reserve.hpp"
 #include "pipeweaver/workloads/cluster.hpp"
@@ -8,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 namespace pipeweaver::capacity::show {
@@ -23,14 +25,12 @@ std::string cheapest_name(const Study& study, const Ranking& ranking) {
 
 }  // namespace
 
-const Point& point_of(const std::vector<CellResult>& results, const Row& row) {
-    return results[row.cell].points[row.point];
-}
-
-std::array<std::int64_t, 6> degrees_of(const planner::LayoutAndZero& as) {
-    const emulator::Layout& in = as.layout;
-    return {in.tp, in.cp, in.pp, in.dp, in.ep, as.zero};
-}
+FoundStudy::FoundStudy(const Study& of, const std::vector<CellResult>& its_results, const Ranking& its_ranking)
+    : study(of),
+      results(its_results),
+      ranking(its_ranking),
+      options(varying_options(of)),
+      clusters(each_once(of, [](const Cell& cell) { return cell.cluster; })) {}
 
 std::string layout_text(const planner::LayoutAndZero& as) {
     const auto degrees = degrees_of(as);
@@ -69,14 +69,6 @@ std::string options_text(const Cell& cell, const std::vector<std::string>& optio
 
 std::string gpus_text(const Cell& cell) { return fmt::format("{} x {}", cell.gpus, cell.cluster); }
 
-std::vector<std::string> answers_of(const Study& study, const Ranking& ranking, std::size_t row) {
-    std::vector<std::string> names;
-    if (ranking.answers.fewest == row) names.emplace_back("fewest GPUs");
-    if (ranking.answers.cheapest == row) names.push_back(cheapest_name(study, ranking));
-    if (ranking.answers.fastest == row) names.emplace_back("fastest");
-    return names;
-}
-
 std::vector<std::string_view> answer_keys_of(const Ranking& ranking, std::size_t row) {
     std::vector<std::string_view> keys;
     if (ranking.answers.fewest == row) keys.emplace_back("fewest");
@@ -85,12 +77,13 @@ std::vector<std::string_view> answer_keys_of(const Ranking& ranking, std::size_t
     return keys;
 }
 
-std::vector<std::string_view> missed_by(const Study& study, const Row& row) {
-    std::vector<std::string_view> missed;
-    if (!row.pace.run) return missed;
-    if (study.constraints.days && row.pace.run->days > *study.constraints.days) missed.emplace_back("days");
-    if (study.constraints.usd && row.pace.run->usd.value_or(0) > *study.constraints.usd) missed.emplace_back("USD");
-    return missed;
+std::string answers_text(const FoundStudy& found, std::size_t row) {
+    std::vector<std::string> names;
+    for (const std::string_view key : answer_keys_of(found.ranking, row))
+        names.push_back(key == "fewest"     ? "fewest GPUs"
+                        : key == "cheapest" ? cheapest_name(found.study, found.ranking)
+                                            : std::string(key));
+    return joined(names, ", ");
 }
 
 std::string notes_of(const Study& study, const Row& row) {
@@ -98,13 +91,57 @@ std::string notes_of(const Study& study, const Row& row) {
     if (row.is_tied) notes.emplace_back("tied");
     if (row.at_risk) notes.emplace_back("at risk");
     if (row.modelled) notes.emplace_back("modelled");
-    for (const std::string_view missed : missed_by(study, row)) notes.push_back(fmt::format("{} missed", missed));
+    const Constraints& limits = study.constraints;
+    if (row.pace.run && limits.days && row.pace.run->days > *limits.days) notes.emplace_back("days missed");
+    if (row.pace.run && limits.usd && row.pace.run->usd.value_or(0) > *limits.usd) notes.emplace_back("USD missed");
     return joined(notes, ", ");
 }
 
-bool has_little_room(const Study& study, const std::vector<CellResult>& results, const Row& row) {
-    const Bytes peak = results[row.cell].facts.usable - row.memory_left;
-    return emulator::leaves_little_room(peak, workloads::device(study.cells[row.cell].machine.device).memory);
+namespace {
+
+std::string commas_or_none(const std::optional<double>& number) { return number ? with_commas(*number) : ""; }
+
+std::string answers_fact(const FoundRow& of) { return answers_text(of.found, of.place); }
+
+using RowOf = FoundRow;
+constexpr auto nowhere = RowFact::nowhere;
+
+constexpr std::array all_row_facts{
+    RowFact{"", nowhere, true, answers_fact},
+    RowFact{"row", "row", false, [](const RowOf& of) { return std::to_string(of.place + 1); }},
+    RowFact{nowhere, "answers", true, answers_fact},
+    RowFact{"", RowFact::by_option, true, [](const RowOf& of) { return options_text(of.cell, of.found.options); }},
+    RowFact{"cluster", "cluster", true, [](const RowOf& of) { return of.cell.cluster; }},
+    RowFact{"GPUs", "GPUs", false, [](const RowOf& of) { return std::to_string(of.cell.gpus); }},
+    RowFact{"layout", "layout", true, [](const RowOf& of) { return layout_text(of.found.point(of.row).as); }},
+    RowFact{"launch flags", "launch flags", false, [](const RowOf& of) { return human(of.row.flags_step); }},
+    RowFact{"planned", "planned", false,
+            [](const RowOf& of) { return of.row.planned ? human(of.row.planned->step) : ""; }},
+    RowFact{"tokens/s/GPU", "tokens/s a GPU", false,
+            [](const RowOf& of) { return with_commas(of.row.pace.tokens_per_second_per_gpu); }},
+    RowFact{nowhere, "samples/s", false,
+            [](const RowOf& of) { return fmt::format("{:.4g}", of.row.pace.samples_per_second); }},
+    RowFact{nowhere, "TFLOP/s a GPU", false,
+            [](const RowOf& of) { return fmt::format("{:.0f}", of.row.pace.tflops_per_gpu); }},
+    RowFact{"MFU", "MFU", false, [](const RowOf& of) { return percent(of.row.pace.mfu); }},
+    RowFact{"days", "days", false, [](const RowOf& of) { return of.run ? fmt::format("{:.1f}", of.run->days) : ""; }},
+    RowFact{"GPU-hours", "GPU-hours", false,
+            [](const RowOf& of) { return of.run ? with_commas(of.run->gpu_hours) : ""; }},
+    RowFact{"USD", "USD", false, [](const RowOf& of) { return of.run ? commas_or_none(of.run->usd) : ""; }},
+    RowFact{nowhere, "kWh", false, [](const RowOf& of) { return of.run ? commas_or_none(of.run->kwh) : ""; }},
+    RowFact{"GiB left", "GiB left", false,
+            [](const RowOf& of) { return fmt::format("{:.1f}", gib(of.row.memory_left)); }},
+    RowFact{"+-", "off by", false, [](const RowOf& of) { return fmt::format("{:.1f} %", of.row.error_percent); }},
+    RowFact{"", "notes", true, [](const RowOf& of) { return notes_of(of.found.study, of.row); }},
+};
+
+}  // namespace
+
+std::span<const RowFact> row_facts() { return all_row_facts; }
+
+bool has_little_room(const FoundStudy& found, const Row& row) {
+    const Bytes peak = found.results[row.cell].facts.usable - row.memory_left;
+    return emulator::leaves_little_room(peak, workloads::device(found.cell(row).machine.device).memory);
 }
 
 std::string asked_text(const Study& study) {
@@ -115,17 +152,18 @@ std::string asked_text(const Study& study) {
     return text;
 }
 
-std::string arithmetic_text(const Study& study, const std::vector<CellResult>& results, const Row& row) {
-    const Cell& cell = study.cells[row.cell];
-    const CellFacts& facts = results[row.cell].facts;
+std::string arithmetic_text(const FoundStudy& found) {
+    const std::size_t place = found.ranking.answers.cheapest.value_or(0);
+    const Row& row = found.row(place);
+    const Cell& cell = found.cell(row);
+    const CellFacts& facts = found.results[row.cell].facts;
     if (!row.pace.run)
-        return fmt::format("{} tokens a step / {} / {} GPUs = {} tokens/s a GPU",
+        return fmt::format("row {}: {} tokens a step / {} / {} GPUs = {} tokens/s a GPU", place + 1,
                            with_commas(static_cast<double>(facts.tokens)), human(row.step()), cell.gpus,
                            with_commas(row.pace.tokens_per_second_per_gpu));
     const planner::TrainingCost& run = *row.pace.run;
     std::string text = fmt::format(
-        "{} tokens / {} tokens a step = {} steps x {} = {:.2f} days x {} GPUs x 24 h = {} "
-        "GPU-hours",
+        "row {}: {} tokens / {} tokens a step = {} steps x {} = {:.2f} days x {} GPUs x 24 h = {} GPU-hours", place + 1,
         planner::tokens_text(run.tokens), with_commas(static_cast<double>(facts.tokens)),
         with_commas(static_cast<double>(run.steps)), human(row.step()), run.days, cell.gpus,
         with_commas(run.gpu_hours));
@@ -133,10 +171,11 @@ std::string arithmetic_text(const Study& study, const std::vector<CellResult>& r
     return text;
 }
 
-std::string ties_text(const Study& study, const Ranking& ranking) {
+std::string ties_text(const FoundStudy& found) {
+    const Ranking& ranking = found.ranking;
     if (!ranking.answers.cheapest) return {};
     const std::size_t best = *ranking.answers.cheapest;
-    const auto spots = plane_of(study, ranking).spots;
+    const auto spots = plane_of(found.study, ranking).spots;
     std::vector<std::string> others;
     double most_over = 0;
     for (std::size_t i = 0; i < ranking.rows.size(); ++i) {
@@ -151,20 +190,17 @@ std::string ties_text(const Study& study, const Ranking& ranking) {
     return fmt::format(
         "tied with row {} ({}): {} {}{}, at most {:.1f} % above it: less than the costs of their steps can "
         "tell apart",
-        best + 1, cheapest_name(study, ranking), count == 1 ? "row" : "rows", joined(others, ", "),
+        best + 1, cheapest_name(found.study, ranking), count == 1 ? "row" : "rows", joined(others, ", "),
         count > others.size() ? fmt::format(" and {} more", count - others.size()) : "", most_over);
 }
 
-std::string errors_text(const Study& study, const std::vector<CellResult>& results) {
-    std::vector<std::string> said;
-    for (std::size_t i = 0; i < results.size(); ++i) {
-        const CellFacts& facts = results[i].facts;
-        if (!results[i].why_not.empty()) continue;
-        const std::string one =
-            fmt::format("{} {:.1f} % ({})", study.cells[i].cluster, facts.error_percent, facts.footing);
-        if (std::find(said.begin(), said.end(), one) == said.end()) said.push_back(one);
-    }
-    return joined(said, ", ");
+std::string errors_text(const FoundStudy& found) {
+    const auto of_cell = [&](const Cell& cell) {
+        const CellResult& result = found.results[cell.number];
+        if (!result.why_not.empty()) return std::string();
+        return fmt::format("{} {:.1f} % ({})", cell.cluster, result.facts.error_percent, result.facts.footing);
+    };
+    return joined(each_once(found.study, of_cell), ", ");
 }
 
 std::string points_text(const Ranking& ranking) {

@@ -1,21 +1,30 @@
-// How rows, layouts and constraints are called wherever a study is shown.
+// How rows, layouts and constraints are called wherever a study is shown, and the figures of rows.
 #pragma once
 
 #include "pipeweaver/capacity/ranking.hpp"
 
-#include <array>
+#include <algorithm>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace pipeweaver::capacity::show {
 
-/// The layout's point among the results.
-[[nodiscard]] const Point& point_of(const std::vector<CellResult>& results, const Row& row);
+/// A study with all that was found of it.
+struct FoundStudy {
+    FoundStudy(const Study& study, const std::vector<CellResult>& results, const Ranking& ranking);
 
-/// Degrees as columns, in the order of degree_names.
-inline constexpr std::array<std::string_view, 6> degree_names{"tp", "cp", "pp", "dp", "ep", "zero"};
-[[nodiscard]] std::array<std::int64_t, 6> degrees_of(const planner::LayoutAndZero& as);
+    const Study& study;
+    const std::vector<CellResult>& results;
+    const Ranking& ranking;
+    std::vector<std::string> options;   ///< varying_options()
+    std::vector<std::string> clusters;  ///< each once, in the order of cells
+
+    const Row& row(std::size_t place) const { return ranking.rows[place]; }
+    const Cell& cell(const Row& row) const { return study.cells[row.cell]; }
+    const Point& point(const Row& row) const { return results[row.cell].points[row.point]; }
+};
 
 /// "tp 8 pp 4 dp 8 zero 1": cp and ep where they are above 1.
 [[nodiscard]] std::string layout_text(const planner::LayoutAndZero& as);
@@ -33,31 +42,62 @@ inline constexpr std::array<std::string_view, 6> degree_names{"tp", "cp", "pp", 
 /// "256 x h100-sxm".
 [[nodiscard]] std::string gpus_text(const Cell& cell);
 
-/// What a row is the best of: "fewest GPUs", "cheapest" (without prices: what it has the least of), "fastest"; and
-/// as keys: "fewest", "cheapest", "fastest".
-[[nodiscard]] std::vector<std::string> answers_of(const Study& study, const Ranking& ranking, std::size_t row);
+/// What `of` says of the cells, each text once, in the order of cells; empty ones are left out.
+template <class Of>
+[[nodiscard]] std::vector<std::string> each_once(const Study& study, Of of) {
+    std::vector<std::string> texts;
+    for (const Cell& cell : study.cells)
+        if (std::string text = of(cell); !text.empty() && std::find(texts.begin(), texts.end(), text) == texts.end())
+            texts.push_back(std::move(text));
+    return texts;
+}
+
+/// What a row is the best of, as keys: "fewest", "cheapest", "fastest".
 [[nodiscard]] std::vector<std::string_view> answer_keys_of(const Ranking& ranking, std::size_t row);
 
-/// "days", "USD": the constraints that the row does not meet.
-[[nodiscard]] std::vector<std::string_view> missed_by(const Study& study, const Row& row);
+/// The same in words: "fewest GPUs, cheapest" (without prices: what it has the least of).
+[[nodiscard]] std::string answers_text(const FoundStudy& found, std::size_t row);
 
 /// What is to be known of a row beside its figures: "tied", "at risk", "days missed".
 [[nodiscard]] std::string notes_of(const Study& study, const Row& row);
 
+/// A row with what it is of.
+struct FoundRow {
+    FoundRow(const FoundStudy& of, std::size_t at) : found(of), place(at) {}
+
+    const FoundStudy& found;
+    std::size_t place;
+    const Row& row = found.row(place);
+    const Cell& cell = found.cell(row);
+    const std::optional<planner::TrainingCost>& run = row.pace.run;
+};
+
+/// A fact of each row: a column of the tables of rows.
+struct RowFact {
+    std::string_view terminal, page;       ///< its heading there, or `nowhere`
+    bool is_word;                          ///< stands to the left
+    std::string (*text)(const FoundRow&);  ///< empty: the row has none
+
+    static constexpr std::string_view nowhere = "-";
+    static constexpr std::string_view by_option = "=";  ///< on the page: a column for each of FoundStudy::options
+};
+[[nodiscard]] std::span<const RowFact> row_facts();
+
 /// Whether the row's fullest GPU has less left than an allocator may take where shapes vary (emulator/reserve.hpp).
-[[nodiscard]] bool has_little_room(const Study& study, const std::vector<CellResult>& results, const Row& row);
+[[nodiscard]] bool has_little_room(const FoundStudy& found, const Row& row);
 
 /// "300 B tokens, in at most 30 days, for at most 200,000 USD"; empty: nothing of it is asked.
 [[nodiscard]] std::string asked_text(const Study& study);
 
-/// How the run's cost follows from the row's step, as one line of products; for a study without tokens, its rates.
-[[nodiscard]] std::string arithmetic_text(const Study& study, const std::vector<CellResult>& results, const Row& row);
+/// How the run's cost follows from the step of the cheapest answer, or else of the best row, as one line of products;
+/// for a study without tokens, its rates. Pre: there are rows.
+[[nodiscard]] std::string arithmetic_text(const FoundStudy& found);
 
 /// Which rows are as good as the cheapest as far as the costs can tell, and by how much they differ; empty: none.
-[[nodiscard]] std::string ties_text(const Study& study, const Ranking& ranking);
+[[nodiscard]] std::string ties_text(const FoundStudy& found);
 
 /// What the errors of rows rest on, by cluster: "h100-sxm 3.9 % (fitted), b200 12.0 % (assumed)".
-[[nodiscard]] std::string errors_text(const Study& study, const std::vector<CellResult>& results);
+[[nodiscard]] std::string errors_text(const FoundStudy& found);
 
 /// "212 judged, 4,100 passed over by bounds, 1,120 refused".
 [[nodiscard]] std::string points_text(const Ranking& ranking);

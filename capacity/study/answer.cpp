@@ -1,7 +1,5 @@
 #include "pipeweaver/capacity/answer.hpp"
 
-#include "pipeweaver/capacity/tables.hpp"
-
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -18,20 +16,11 @@ std::set<std::size_t> rows_with_files_of(const Ranking& ranking) {
     constexpr std::size_t most = 10;
     std::set<std::size_t> rows;
     for (std::size_t i = 0; i < std::min(most, ranking.rows.size()); ++i) rows.insert(i);
-    for (const auto& answer : {ranking.answers.fewest, ranking.answers.cheapest, ranking.answers.fastest})
-        if (answer) rows.insert(*answer);
+    for (const std::size_t place : ranking.answers.places()) rows.insert(place);
     return rows;
 }
 
-}  // namespace
-
-Ranking answer(const Study& study, const std::vector<CellResult>& results, const Executor& execute,
-               const planner::Time& time, const OnPlanned& on_planned) {
-    Ranking ranking = rank(study, results);
-    plan_best(study, results, ranking, execute, time, on_planned);
-    return ranking;
-}
-
+// The row as a study of its one point.
 std::string point_study(const Study& study, const std::vector<CellResult>& results, const Row& row) {
     const Cell& cell = study.cells[row.cell];
     const planner::LayoutAndZero& as = results[row.cell].points[row.point].as;
@@ -43,12 +32,20 @@ std::string point_study(const Study& study, const std::vector<CellResult>& resul
     for (const auto& value : cell.asked.all())
         if (value.name != "model" && value.name != "cluster" && value.name != "price" && value.name != "tokens")
             json["plan"][value.name] = value.text;
-    const emulator::Layout& in = as.layout;
-    json["layouts"] = {{"tp", in.tp}, {"cp", in.cp}, {"pp", in.pp}, {"dp", in.dp}, {"ep", in.ep}};
-    if (as.zero > 0) json["layouts"]["zero"] = as.zero;
+    json["layouts"] = layout_json(as);
+    if (as.zero == 0) json["layouts"].erase("zero");
     if (price_of(cell) > 0) json["prices"] = {{cell.cluster, price_of(cell)}};
     json["planned"] = 1;
     return json.dump(2) + "\n";
+}
+
+}  // namespace
+
+Ranking answer(const Study& study, const std::vector<CellResult>& results, const Executor& execute,
+               const planner::Time& time, const OnPlanned& on_planned) {
+    Ranking ranking = rank(study, results);
+    plan_best(study, results, ranking, execute, time, on_planned);
+    return ranking;
 }
 
 std::vector<FileToWrite> answer_files(const Study& study, const std::vector<CellResult>& results,

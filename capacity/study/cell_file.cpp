@@ -15,14 +15,8 @@ namespace {
 using nlohmann::ordered_json;
 
 ordered_json as_json(const Point& point) {
-    const emulator::Layout& in = point.as.layout;
-    ordered_json json{{"tp", in.tp},
-                      {"cp", in.cp},
-                      {"pp", in.pp},
-                      {"dp", in.dp},
-                      {"ep", in.ep},
-                      {"zero", point.as.zero},
-                      {"status", name_of(point.status)}};
+    ordered_json json = layout_json(point.as);
+    json["status"] = name_of(point.status);
     if (point.bound > Duration{}) json["bound_ns"] = point.bound.count();
     if (point.status == PointStatus::refused) json["why"] = point.why;
     if (point.status != PointStatus::judged) return json;
@@ -89,6 +83,18 @@ CellFacts read_facts(const Json& json) {
 }
 
 }  // namespace
+
+std::array<std::int64_t, 6> degrees_of(const planner::LayoutAndZero& as) {
+    const emulator::Layout& in = as.layout;
+    return {in.tp, in.cp, in.pp, in.dp, in.ep, as.zero};
+}
+
+ordered_json layout_json(const planner::LayoutAndZero& as) {
+    ordered_json json;
+    const auto degrees = degrees_of(as);
+    for (std::size_t i = 0; i < degrees.size(); ++i) json[std::string(degree_names[i])] = degrees[i];
+    return json;
+}
 
 std::string file_name(const Cell& cell) {
     constexpr std::size_t digits = 32;

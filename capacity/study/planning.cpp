@@ -1,6 +1,4 @@
 // Which rows of a study are searched, and what that makes of them.
-#include "capacity/study/ranking.hpp"
-#include "capacity/study/row_options.hpp"
 #include "capacity/study/rows.hpp"
 
 #include <functional>
@@ -47,14 +45,9 @@ std::optional<std::size_t> next_to_plan(const Study& study, const Ranking& ranki
     return std::nullopt;
 }
 
-// Of the cell's points with a pipeline the fastest by launch flags, if a searched order may make it faster than `step`.
+// The fastest point with a pipeline, if a searched order may make it faster than `step`.
 std::optional<std::size_t> pipelined_point(const CellResult& result, Duration step) {
-    std::optional<std::size_t> best;
-    for (std::size_t i = 0; i < result.points.size(); ++i) {
-        const Point& point = result.points[i];
-        if (point.status != PointStatus::judged || point.as.layout.pp == 1) continue;
-        if (!best || point.step < result.points[*best].step) best = i;
-    }
+    const auto best = fastest_point(result, true);
     const bool may_win = best && static_cast<double>(result.points[*best].step.count()) <
                                      most_gained * static_cast<double>(step.count());
     return may_win ? best : std::nullopt;

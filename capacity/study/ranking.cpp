@@ -1,5 +1,3 @@
-#include "capacity/study/ranking.hpp"
-
 #include "capacity/study/rows.hpp"
 #include "pipeweaver/base/assert.hpp"
 #include "pipeweaver/emulator/uncertainty.hpp"
@@ -13,15 +11,6 @@
 namespace pipeweaver::capacity {
 
 namespace {
-
-std::optional<std::size_t> fastest_point(const CellResult& result) {
-    std::optional<std::size_t> best;
-    for (std::size_t i = 0; i < result.points.size(); ++i) {
-        if (result.points[i].status != PointStatus::judged) continue;
-        if (!best || result.points[i].step < result.points[*best].step) best = i;
-    }
-    return best;
-}
 
 // The part by which two rows may differ and still be as good: of the same machine, model and recipe what the costs are
 // off by is off in both, and what is left is what a way to run a model meets of its own.
@@ -152,6 +141,13 @@ std::string why_none(const Study& study, const std::vector<CellResult>& results)
 }
 
 }  // namespace
+
+std::vector<std::size_t> Answers::places() const {
+    std::vector<std::size_t> places;
+    for (const auto& answer : {fewest, cheapest, fastest})
+        if (answer && std::find(places.begin(), places.end(), *answer) == places.end()) places.push_back(*answer);
+    return places;
+}
 
 void rank_rows(const Study& study, Ranking& ranking) { Ranker(study, ranking).run(); }
 

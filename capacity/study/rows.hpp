@@ -1,7 +1,8 @@
-// A row of a study, and what it is worth to who pays.
+// A row of a study: as options of `pipeweaver plan`, what a search makes of it, and what it is worth to who pays.
 #pragma once
 
-#include "pipeweaver/capacity/row.hpp"
+#include "pipeweaver/capacity/ranking.hpp"
+#include "pipeweaver/planner/plan_options.hpp"
 
 namespace pipeweaver::capacity {
 
@@ -17,7 +18,23 @@ namespace pipeweaver::capacity {
 /// Fills in what follows from the row's step.
 void judge_by_step(const Study& study, const CellFacts& facts, Row& row);
 
+/// Of the cell's judged points, or of those with a pipeline, the fastest by launch flags; none: there are none.
+[[nodiscard]] std::optional<std::size_t> fastest_point(const CellResult& result, bool pipelined = false);
+
 /// The row of a cell's point.
 [[nodiscard]] Row row_of(const Study& study, const CellResult& result, std::size_t place);
+
+/// The cell's options with the layout.
+[[nodiscard]] OptionValues options_of(const Cell& cell, const planner::LayoutAndZero& as);
+
+/// The cell's job in the layout, as these options ask for it.
+[[nodiscard]] planner::PlanConfiguration job_in(const Cell& cell, const planner::LayoutAndZero& as);
+
+/// Plans the row as these options say, without opponents and other targets; fills in `planned`, or why not.
+void plan_row(const Cell& cell, const planner::LayoutAndZero& as, Row& row, const Executor& execute,
+              const planner::Time& time);
+
+/// Orders the rows, chooses the answers, marks the front and the ties.
+void rank_rows(const Study& study, Ranking& ranking);
 
 }  // namespace pipeweaver::capacity

@@ -1,6 +1,6 @@
 #include "pipeweaver/capacity/support.hpp"
 
-#include "capacity/study/row_options.hpp"
+#include "capacity/study/rows.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emulator/in_situ.hpp"
 #include "pipeweaver/planner/emulate.hpp"
@@ -55,11 +55,9 @@ std::optional<Found> find(Study study, const Executor& execute) {
     Shared shared;
     auto result = judge_cell(study, study.cells.front(), shared, execute);
     if (!result->why_not.empty()) fail(ErrorKind::input, "{}", result->why_not);
-    const Point* best = nullptr;
-    for (const Point& point : result->points)
-        if (point.status == PointStatus::judged && (best == nullptr || point.step < best->step)) best = &point;
-    if (best == nullptr) return std::nullopt;
-    const Point point = *best;
+    const auto best = fastest_point(*result);
+    if (!best) return std::nullopt;
+    const Point point = result->points[*best];
     return Found{std::move(study), std::move(*result), point};
 }
 

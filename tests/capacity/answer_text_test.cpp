@@ -1,9 +1,9 @@
 // The answer in a terminal, and its picture.
 #include "capacity/show/pareto.hpp"
 #include "capacity/show/scale.hpp"
-#include "capacity/study/ranking.hpp"
+#include "capacity/study/rows.hpp"
 #include "pipeweaver/base/text_table.hpp"
-#include "pipeweaver/capacity/tables.hpp"
+#include "pipeweaver/capacity/answer.hpp"
 #include "tests/capacity/hand_made_study.hpp"
 #include "tests/support/parts_of_text.hpp"
 
@@ -210,6 +210,14 @@ TEST_CASE("a table of text is as wide as what it holds, and has no empty column"
     table.add({"abcdef", "", "7"});
 
     CHECK(table.text() == "name    count\na       1,000\nabcdef      7\n");
+}
+
+TEST_CASE("a short row of a table of text runs on, and without headings there is no line of them") {
+    TextTable table({{"", true}, {"", false, 4}, {""}});
+    table.add({"a", "1", "2"});
+    table.add({"abc", "why there are no numbers"});
+
+    CHECK(table.text() == "a       1  2\nabc  why there are no numbers\n");
 }
 
 TEST_CASE("a device known by its peaks alone goes before a measured one only where its error cannot decide") {

@@ -1,4 +1,4 @@
-#include "capacity/jobs/loan_times.hpp"
+#include "capacity/jobs/queue_state.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 #include "pipeweaver/capacity/queue.hpp"
 
-#include "capacity/jobs/queue_in_turn.hpp"
+#include "capacity/jobs/queue_rules.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "tests/capacity/random_cluster.hpp"
 

@@ -1,5 +1,5 @@
 // The page of a study.
-#include "pipeweaver/capacity/tables.hpp"
+#include "pipeweaver/capacity/answer.hpp"
 #include "tests/capacity/hand_made_study.hpp"
 #include "tests/support/parts_of_text.hpp"
 

@@ -1,7 +1,6 @@
 // The tables of a study, and its answer for programs.
-#include "pipeweaver/capacity/tables.hpp"
-
 #include "pipeweaver/base/csv.hpp"
+#include "pipeweaver/capacity/answer.hpp"
 #include "tests/capacity/hand_made_study.hpp"
 #include "tests/support/parts_of_text.hpp"
 

@@ -6,6 +6,9 @@
 
 #include "pipeweaver/capacity/study.hpp"
 
+#include <nlohmann/json_fwd.hpp>
+
+#include <array>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -26,6 +29,11 @@ enum class PointStatus : std::uint8_t {
     refused   ///< by a rule of layouts, or by its memory
 };
 [[nodiscard]] std::string_view name_of(PointStatus status);
+
+/// Degrees as columns, in the order of degree_names; and as an object.
+inline constexpr std::array<std::string_view, 6> degree_names{"tp", "cp", "pp", "dp", "ep", "zero"};
+[[nodiscard]] std::array<std::int64_t, 6> degrees_of(const planner::LayoutAndZero& as);
+[[nodiscard]] nlohmann::ordered_json layout_json(const planner::LayoutAndZero& as);
 
 struct Point {
     planner::LayoutAndZero as;
