@@ -4,7 +4,7 @@
 #include "apps/console.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
-#include "pipeweaver/emit/picture.hpp"
+#include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/measured/measured_plan.hpp"
 #include "pipeweaver/measured/report.hpp"
 #include "pipeweaver/schedule/gap.hpp"

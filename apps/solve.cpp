@@ -7,7 +7,6 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/text.hpp"
-#include "pipeweaver/emit/picture.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/emit/report.hpp"
 #include "pipeweaver/planner/stage_plan.hpp"

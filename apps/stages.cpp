@@ -5,8 +5,8 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/emit/plan_folder.hpp"
-#include "pipeweaver/emit/stage_files.hpp"
 
 #include <nlohmann/json.hpp>
 

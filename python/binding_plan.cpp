@@ -3,7 +3,6 @@
 #include "pipeweaver/base/host.hpp"
 #include "pipeweaver/base/json.hpp"
 #include "pipeweaver/emit/actions.hpp"
-#include "pipeweaver/emit/needs_files.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/emit/plan_folder.hpp"
 #include "pipeweaver/planner/needs.hpp"

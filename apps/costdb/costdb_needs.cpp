@@ -2,7 +2,7 @@
 #include "apps/command_line.hpp"
 #include "apps/console.hpp"
 #include "apps/costdb/costdb_commands.hpp"
-#include "pipeweaver/emit/needs_files.hpp"
+#include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/planner/job_options.hpp"
 
 namespace pipeweaver::apps {

@@ -66,9 +66,7 @@ Writer asked_json(const EmulationRequest& request) {
     json["what_if"] = what_if_json(request.job.setup->what_if);
     json["headroom"] = job.setup->headroom.fraction();
     json["costs"] = costs_json(job.costs);
-    if (job.setup->model.microbatch_tokens_of_file) json["microbatch_tokens"] = job.setup->model.microbatch_tokens;
-    if (job.setup->model.too_long != workloads::TooLong::usual) json["too_long"] = name_of(job.setup->model.too_long);
-    if (!batch.dropped.empty()) json["dropped"] = batch.dropped.size();
+    add_rules(json, job, batch);
     json["assumed"] = assumptions(job, batch);
     return json;
 }
@@ -106,15 +104,9 @@ Writer time_json(const RankTime& time) {
 }
 
 Writer memory_json(const RankMemory& memory, Bytes capacity, bool with_timeline) {
-    Writer json{{"capacity_bytes", capacity.count},
-                {"peak_bytes", memory.peak.count},
-                {"weights_bytes", memory.fixed.weights.count},
-                {"gradients_bytes", memory.fixed.gradients.count},
-                {"optimizer_bytes", memory.fixed.optimizer.count},
-                {"workspace_bytes", memory.fixed.workspace.count},
-                {"receive_buffers_bytes", memory.fixed.buffers.count},
-                {"activations_bytes", memory.activations.count},
-                {"transient_bytes", memory.transient.count}};
+    Writer json = peak_json(capacity, memory.peak, memory.fixed);
+    json["activations_bytes"] = memory.activations.count;
+    json["transient_bytes"] = memory.transient.count;
     if (!with_timeline) return json;
     Writer timeline = Writer::array();
     for (const MemoryPoint& point : memory.timeline) timeline.push_back({point.at.count(), point.held.count});

@@ -18,6 +18,7 @@ namespace pipeweaver::emit {
 using namespace emulator;
 using planner::Emulation;
 using planner::EmulationRequest;
+using report_parts::TimePart;
 
 namespace {
 
@@ -38,16 +39,13 @@ std::string recipe_text(const EmulationRequest& request, const Emulation& emulat
 }
 
 std::string emulation_heading(const EmulationRequest& request, const Emulation& emulation) {
-    const planner::Job& job = request.job;
-    const planner::Batch& batch = request.batch;
     std::string layouts;
-    for (const std::string& line : layout_lines(emulation.partition, job.setup->model)) layouts += line + "\n";
-    return fmt::format(
-        "{} on {} x {}, {}; {}: {}{} in {}\npartition {}, {}, schedule {}, {}\n{}\n", job.setup->model.name,
-        job.setup->cluster.gpus, job.setup->cluster.device, name_of(job.setup->layout), batch.name,
-        plural(batch.samples.size(), "sample"), not_taken(batch), plural(batch.microbatches.size(), "microbatch"),
-        emulation.partition.name, plural(emulation.partition.chunks_per_rank, "chunk") + " a rank",
-        request.schedule.empty() ? emulation.policy : request.schedule, recipe_text(request, emulation), layouts);
+    for (const std::string& line : layout_lines(emulation.partition, request.job.setup->model)) layouts += line + "\n";
+    return fmt::format("{}; {}: {}\npartition {}, {}, schedule {}, {}\n{}\n", setup_text(*request.job.setup),
+                       request.batch.name, batch_text(request.batch), emulation.partition.name,
+                       plural(emulation.partition.chunks_per_rank, "chunk") + " a rank",
+                       request.schedule.empty() ? emulation.policy : request.schedule, recipe_text(request, emulation),
+                       layouts);
 }
 
 std::string training_text(const planner::Job& job, const Emulation& emulation) {
@@ -81,7 +79,6 @@ std::string footing_lines(const planner::Job& job, const Emulation& emulation) {
 std::string figures(const EmulationRequest& request, const Emulation& emulation) {
     const planner::Job& job = request.job;
     const double peak = workloads::device(job.setup->cluster.device).bf16_flops;
-    const std::string waits = waits_text(emulation.replicas[emulation.slowest].waits);
     const double seconds = static_cast<double>(emulation.step.count()) * 1e-9;
     const auto gpus = static_cast<double>(job.setup->layout.gpus());
     return fmt::format(
@@ -95,7 +92,8 @@ std::string figures(const EmulationRequest& request, const Emulation& emulation)
         job.setup->layout.gpus(), peak * 1e-12, emulation.tokens_per_second, emulation.tokens_per_second / gpus,
         emulation.tokens, job.setup->model.modules[job.setup->model.backbone()].name,
         static_cast<double>(request.batch.samples.size()) / seconds, emulation.model_flops / seconds / gpus * 1e-12,
-        emulation.kernels, training_text(job, emulation), waits.empty() ? waits : waits + "\n");
+        emulation.kernels, training_text(job, emulation),
+        line(waits_text(emulation.replicas[emulation.slowest].waits)));
 }
 
 std::string factors_text(const WhatIf& what_if) {
@@ -177,19 +175,11 @@ Shown shown_ranks(const Emulation& emulation) {
                         time.size(), ends, busiest, idlest, fullest)};
 }
 
-struct Column {
-    std::string name;
-    std::vector<Duration> ranks;  // of all
-};
-
-std::vector<Column> time_columns(const std::vector<RankTime>& time) {
-    std::vector<Column> columns;
+std::vector<TimePart> time_columns(const std::vector<RankTime>& time) {
+    std::vector<TimePart> columns;
     const auto add = [&](std::string name, const auto& value) {
-        Column column{std::move(name), {}};
+        TimePart& column = columns.emplace_back(TimePart{std::move(name), 0, {}});
         for (const RankTime& rank : time) column.ranks.push_back(value(rank));
-        const bool occurs =
-            std::any_of(column.ranks.begin(), column.ranks.end(), [](Duration one) { return one != Duration{0}; });
-        if (occurs) columns.push_back(std::move(column));
     };
     add("busy", [](const RankTime& rank) { return rank.busy(); });
     add("compute", [](const RankTime& rank) { return rank.compute; });
@@ -198,7 +188,7 @@ std::vector<Column> time_columns(const std::vector<RankTime>& time) {
     add("+gradients", [](const RankTime& rank) { return rank.gradients; });
     add("+optimizer", [](const RankTime& rank) { return rank.optimizer; });
     add("bubble", [](const RankTime& rank) { return rank.bubble; });
-    return columns;
+    return report_parts::parts_that_occur(std::move(columns));
 }
 
 constexpr std::size_t number_width = 11;
@@ -212,11 +202,11 @@ std::string time_table(const Emulation& emulation, const Shown& shown) {
     text += "; + what compute waits for on its own GPU, and what follows the last task\n" + shown.remark;
     const auto columns = time_columns(replica.time);
     std::vector<TextTable::Column> headings{rank_column};
-    for (const Column& column : columns) headings.push_back({column.name, false, number_width});
+    for (const TimePart& column : columns) headings.push_back({column.name, false, number_width});
     TextTable table(std::move(headings), 1);
     for (const std::size_t r : shown.ranks) {
         std::vector<std::string> row{std::to_string(r)};
-        for (const Column& column : columns) row.push_back(share(column.ranks[r], replica.step));
+        for (const TimePart& column : columns) row.push_back(share(column.ranks[r], replica.step));
         table.add(std::move(row));
     }
     return text + table.text();

@@ -67,7 +67,7 @@ std::vector<std::string> refused_of_rung(const Job& job, const Ladder& ladder, c
     const launch::Launch launch = launch::launch_of(rung);
     for_rows(job.target, [&](const emit::Target& row) {
         if (const auto why = row.check_launch(launch))
-            refused.push_back(fmt::format("no files in {}/: {}", row.folder, *why));
+            refused.push_back(fmt::format("no files in {}/: {}: {}", row.folder, row.name, *why));
     });
     return refused;
 }
@@ -85,7 +85,7 @@ std::vector<FileToWrite> emit_launch(const fs::path& source, const emit::Target&
         fail(ErrorKind::limit, "{}: the plan has no rung that flags launch, so nothing is written for {}",
              source.string(), target.name);
     const launch::Launch launch = launch::read_launch(file);
-    if (const auto why = target.check_launch(launch)) fail(ErrorKind::limit, "{}", *why);
+    if (const auto why = target.check_launch(launch)) fail(ErrorKind::limit, "{}: {}", target.name, *why);
     return target.write_launch(launch, out);
 }
 

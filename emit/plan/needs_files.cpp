@@ -1,4 +1,4 @@
-#include "pipeweaver/emit/needs_files.hpp"
+#include "pipeweaver/emit/plan_files.hpp"
 
 #include <fmt/format.h>
 

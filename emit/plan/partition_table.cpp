@@ -81,14 +81,10 @@ std::string candidates_text(const Job& job, const Batch& batch, const PartitionC
     return text + "\n";
 }
 
-std::string part_text(const workloads::Model& model, const emulator::LayerRange& part) {
-    return fmt::format("{} {}-{}", model.modules[part.module].name, part.first, part.first + part.count - 1);
-}
-
 std::string stage_text(const workloads::Model& model, const StageLayers& stage) {
-    std::string text;
-    for (const auto& part : stage.parts) text += (text.empty() ? "" : " + ") + part_text(model, part);
-    return text;
+    return joined(stage.parts, " + ", [&](const emulator::LayerRange& part) {
+        return fmt::format("{} {}-{}", model.modules[part.module].name, part.first, part.first + part.count - 1);
+    });
 }
 
 // A rank's chunks as a bar: a letter of its module for each part of the longest rank's time.
@@ -132,9 +128,8 @@ std::string chunks_text(const Job& job, const Batch& batch, const PartitionChoic
 
 std::string partition_table(const Job& job, const Batch& batch, const PartitionChoice& choice) {
     std::string text =
-        fmt::format("{} on {} x {}, {}; chosen on {}\ntaken: {} with {} a rank{}\n\n", job.setup->model.name,
-                    job.setup->cluster.gpus, job.setup->cluster.device, name_of(job.setup->layout),
-                    choice.chosen_on.text(), choice.partition.name, plural(choice.partition.chunks_per_rank, "chunk"),
+        fmt::format("{}; chosen on {}\ntaken: {} with {} a rank{}\n\n", setup_text(*job.setup), choice.chosen_on.text(),
+                    choice.partition.name, plural(choice.partition.chunks_per_rank, "chunk"),
                     choice.cut_short ? "; it was ended before all searches were through" : "");
     text += candidates_text(job, batch, choice) + chunks_text(job, batch, choice);
     for (const std::string& line : layout_lines(choice.partition, job.setup->model)) text += line + "\n";

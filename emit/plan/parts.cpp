@@ -29,12 +29,45 @@ Writer costs_json(const std::optional<CostFile>& costs) {
     return {{"file", costs->path}, {"sha256", costs->sha256}};
 }
 
+void add_rules(Writer& json, const Job& job, const Batch& batch) {
+    const workloads::Model& model = job.setup->model;
+    if (model.microbatch_tokens_of_file) json["microbatch_tokens"] = model.microbatch_tokens;
+    if (model.too_long != workloads::TooLong::usual) json["too_long"] = name_of(model.too_long);
+    if (!batch.dropped.empty()) json["dropped"] = batch.dropped.size();
+}
+
+Writer peak_json(Bytes capacity, Bytes peak, const StaticMemory& fixed) {
+    return {{"capacity_bytes", capacity.count},
+            {"peak_bytes", peak.count},
+            {"weights_bytes", fixed.weights.count},
+            {"gradients_bytes", fixed.gradients.count},
+            {"optimizer_bytes", fixed.optimizer.count},
+            {"workspace_bytes", fixed.workspace.count},
+            {"receive_buffers_bytes", fixed.buffers.count}};
+}
+
+std::string setup_text(const Setup& setup) {
+    return fmt::format("{} on {} x {}, {}", setup.model.name, setup.cluster.gpus, setup.cluster.device,
+                       name_of(setup.layout));
+}
+
+std::string batch_text(const Batch& batch) {
+    return fmt::format("{}{} in {}", plural(batch.samples.size(), "sample"), not_taken(batch),
+                       plural(batch.microbatches.size(), "microbatch"));
+}
+
+std::string items_text(const Batch& batch) {
+    std::size_t items = 0;
+    for (const auto& microbatch : batch.microbatches) items += microbatch.items.size();
+    return plural(items, "item");
+}
+
 std::string parameters_text(const workloads::Model& model) {
-    std::vector<std::string> all;
-    for (const workloads::Module& module : model.modules)
-        all.push_back(fmt::format("{} {:.2f} B", module.name,
-                                  static_cast<double>(workloads::all_parameters(module.architecture)) * 1e-9));
-    return fmt::format("{} parameters", fmt::join(all, ", "));
+    const auto text = [](const workloads::Module& module) {
+        return fmt::format("{} {:.2f} B", module.name,
+                           static_cast<double>(workloads::all_parameters(module.architecture)) * 1e-9);
+    };
+    return joined(model.modules, ", ", text) + " parameters";
 }
 
 Writer partition_json(const partition::Partition& partition, const workloads::Model& model) {
@@ -81,16 +114,9 @@ std::vector<std::string> layout_lines(const partition::Partition& partition, con
     return lines;
 }
 
-namespace {
-
-constexpr std::array bases{costdb::Basis::exact, costdb::Basis::interpolated, costdb::Basis::extrapolated,
-                           costdb::Basis::modelled};
-
-double of_class(const emulator::TimeShares& shares, std::size_t c) {
+double of_class(const TimeShares& shares, std::size_t c) {
     return std::accumulate(std::begin(shares.by[c]), std::end(shares.by[c]), 0.0);
 }
-
-}  // namespace
 
 namespace {
 
@@ -143,21 +169,29 @@ Writer alternatives_json(const planner::PartitionChoice& choice) {
     return all;
 }
 
+Baseline as_baseline(const Plan& plan) {
+    const auto& partition = plan.partition();
+    Baseline own{partition.name, partition.chunks_per_rank, "plan", plan.makespan, plan.lower_bound, plan.step};
+    own.padded = plan.is_padded;
+    return own;
+}
+
 std::string words_of(const planner::Baseline& baseline) {
     return fmt::format("{}, {}, {}{}{}", baseline.partition, baseline.policy, plural(baseline.chunks_per_rank, "chunk"),
                        baseline.recompute ? ", recompute " : "", recompute_of(baseline));
 }
 
 std::string shares_text(const emulator::TimeShares& shares) {
-    std::string text = "busy time rests on costs that are";
-    for (const costdb::Basis b : bases) text += fmt::format(" {} {},", costdb::name_of(b), percent(shares.of(b)));
-    text.back() = '\n';
-    text += "and goes to";
-    for (std::size_t c = 0; c < operator_classes; ++c)
-        if (const double share = of_class(shares, c); share > 0)
-            text += fmt::format(" {} {},", name_of(static_cast<OperatorClass>(c)), percent(share));
-    text.back() = '\n';
-    return text;
+    const auto of_basis = [&](costdb::Basis one) {
+        return fmt::format("{} {}", costdb::name_of(one), percent(shares.of(one)));
+    };
+    const auto of_operators = [&](const auto& one) {
+        const double share = of_class(shares, static_cast<std::size_t>(&one - shares.by));
+        const auto name = name_of(static_cast<OperatorClass>(&one - shares.by));
+        return share > 0 ? fmt::format("{} {}", name, percent(share)) : std::string();
+    };
+    return fmt::format("busy time rests on costs that are {}\nand goes to {}\n", joined(bases, ", ", of_basis),
+                       joined(shares.by, ", ", of_operators));
 }
 
 Writer shares_json(const emulator::TimeShares& shares) {
@@ -196,6 +230,10 @@ nlohmann::ordered_json training_json(const planner::Job& job, Duration step, std
             {"gpu_hours", cost.gpu_hours}, {"usd", known(cost.usd)}, {"kwh", known(cost.kwh)}};
 }
 
+double padded_share(std::int64_t real, std::int64_t padded) {
+    return padded == 0 ? 0 : 1 - static_cast<double>(real) / static_cast<double>(padded);
+}
+
 std::string waits_text(const PortWaits& waits) {
     if (waits.waited == 0) return {};
     return fmt::format("{} of {} transfers between ranks wait for a port, which makes the makespan {}", waits.waited,
@@ -222,16 +260,23 @@ std::string choice_text(const RobustChoice& choice) {
         from, human(choice.smallest), gain.wins, perturbed_replays, gain.losses, gain.p10, gain.p50, gain.p90);
 }
 
+Writer gain_json(const Gain& gain) {
+    return {{"wins", gain.wins},
+            {"losses", gain.losses},
+            {"gain_p10", gain.p10},
+            {"gain_p50", gain.p50},
+            {"gain_p90", gain.p90}};
+}
+
 Writer choice_json(const RobustChoice& choice) {
     Writer json{{"rule", choice.rule.by_median ? "median" : "wins"},
                 {"within", choice.rule.within},
                 {"alternatives", choice.alternatives},
                 {"smallest_makespan_ns", choice.smallest.count()},
                 {"over_smallest", nullptr}};
-    const Gain& gain = choice.over_smallest;
-    if (choice.other)
-        json["over_smallest"] = {{"replays", perturbed_replays}, {"wins", gain.wins},    {"losses", gain.losses},
-                                 {"gain_p10", gain.p10},         {"gain_p50", gain.p50}, {"gain_p90", gain.p90}};
+    if (!choice.other) return json;
+    json["over_smallest"] = {{"replays", perturbed_replays}};
+    json["over_smallest"].update(gain_json(choice.over_smallest));
     return json;
 }
 
@@ -286,11 +331,10 @@ Duration compared_with(const Plan& plan, const planner::Target& target) {
 }
 
 void add_schedule(std::vector<FileToWrite>& files, const std::filesystem::path& folder, const EmittedTo& emitted,
-                  const schedule::Problem& problem, const search::Found& found, const ActionLists* actions,
-                  std::optional<KnownOfPlan> plan) {
+                  const schedule::Problem& problem, const search::Found& found, const ActionLists* actions) {
     files.push_back({folder / "problem.json.gz", to_json(problem)});
     files.push_back({folder / "solution.json", to_json(search::solution(found, problem, fingerprint(problem)))});
-    const ToEmit from{problem, *found.schedule, actions, folder, emitted.by_rank, std::move(plan), emitted.optimizer};
+    const ToEmit from{problem, *found.schedule, actions, folder, emitted.by_rank, emitted.optimizer};
     for (const emit::Target& row : emit::targets()) {
         if (row.is_launched() || row.of != emitted.of || (row.is_trace && !emitted.trace) ||
             (actions == nullptr && row.check(from)))

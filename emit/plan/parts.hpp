@@ -9,6 +9,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <array>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -19,6 +20,21 @@ namespace pipeweaver::emit {
 
 /// Names a user's database; null: the embedded one alone is used.
 [[nodiscard]] nlohmann::ordered_json costs_json(const std::optional<planner::CostFile>& costs);
+
+/// Adds what was asked in place of the model's rules for microbatches, and how many samples were dropped.
+void add_rules(nlohmann::ordered_json& json, const planner::Job& job, const planner::Batch& batch);
+
+/// What a GPU has, holds at its peak, and holds all the time.
+[[nodiscard]] nlohmann::ordered_json peak_json(Bytes capacity, Bytes peak, const emulator::StaticMemory& fixed);
+
+/// "vlm on 16 x h100-sxm, tp 2 pp 4 dp 2".
+[[nodiscard]] std::string setup_text(const emulator::Setup& setup);
+
+/// "64 samples in 8 microbatches", with what of them is not taken.
+[[nodiscard]] std::string batch_text(const planner::Batch& batch);
+
+/// Of all microbatches, "12 items".
+[[nodiscard]] std::string items_text(const planner::Batch& batch);
 
 /// "vit 0.41 B, llm 32.76 B parameters": of each module, without projectors.
 [[nodiscard]] std::string parameters_text(const workloads::Model& model);
@@ -37,6 +53,9 @@ namespace pipeweaver::emit {
 /// "12 not tried: the budget was over; ...": what time left out of a choice of layouts. Pre: it was cut short.
 [[nodiscard]] std::string cut_short_text(const planner::LayoutChoice& choice);
 
+/// The plan as a row beside the known schedules, called "plan".
+[[nodiscard]] planner::Baseline as_baseline(const planner::Plan& plan);
+
 /// "balanced, interleaved, 4 chunks, recompute blocks:2": an opponent, or a policy on a partition.
 [[nodiscard]] std::string words_of(const planner::Baseline& baseline);
 
@@ -48,6 +67,13 @@ namespace pipeweaver::emit {
 
 /// ", recompute by-rank" of an opponent that the same policy on the same partition is beside; else empty.
 [[nodiscard]] std::string told_apart(const planner::Robustness& robustness, const planner::Gain& gain);
+
+/// What costs rest on, as answers list it.
+inline constexpr std::array bases{costdb::Basis::exact, costdb::Basis::interpolated, costdb::Basis::extrapolated,
+                                  costdb::Basis::modelled};
+
+/// The part of busy time that goes to a class of operators.
+[[nodiscard]] double of_class(const emulator::TimeShares& shares, std::size_t operator_class);
 
 /// Says where busy time goes and what its costs rest on, in two lines.
 [[nodiscard]] std::string shares_text(const emulator::TimeShares& shares);
@@ -62,6 +88,12 @@ void add_modelled(nlohmann::ordered_json& json, const emulator::Setup& setup);
 /// The `training` of plan.json and emulation.json: what all tokens of the job take at that pace.
 [[nodiscard]] nlohmann::ordered_json training_json(const planner::Job& job, Duration step, std::int64_t tokens_of_step);
 
+/// The part of what is padded that is padding.
+[[nodiscard]] double padded_share(std::int64_t real, std::int64_t padded);
+
+/// The text with its end; nothing where there is none.
+[[nodiscard]] inline std::string line(const std::string& text) { return text.empty() ? text : text + "\n"; }
+
 /// What transfers wait for ports, half a sentence; empty where none waits.
 [[nodiscard]] std::string waits_text(const emulator::PortWaits& waits);
 
@@ -70,6 +102,9 @@ void add_waits(nlohmann::ordered_json& json, const emulator::PortWaits& waits);
 
 /// What the robust choice gave up and gained, a sentence; empty if there was nothing to choose from.
 [[nodiscard]] std::string choice_text(const planner::RobustChoice& choice);
+
+/// How often the plan wins against something under wrong costs, and by how much.
+[[nodiscard]] nlohmann::ordered_json gain_json(const planner::Gain& gain);
 
 /// The `choice` of plan.json.
 [[nodiscard]] nlohmann::ordered_json choice_json(const planner::RobustChoice& choice);
@@ -108,8 +143,7 @@ struct EmittedTo {
 /// Adds the files of a schedule below `folder`: problem.json.gz, solution.json (which names the problem's SHA-256), and
 /// what the rows make of it. `actions` may be null. Pre: found.schedule.
 void add_schedule(std::vector<FileToWrite>& files, const std::filesystem::path& folder, const EmittedTo& emitted,
-                  const schedule::Problem& problem, const search::Found& found, const ActionLists* actions = nullptr,
-                  std::optional<KnownOfPlan> plan = {});
+                  const schedule::Problem& problem, const search::Found& found, const ActionLists* actions = nullptr);
 
 /// Removes what an older plan left in `folder` and this one did not write: its files in replica-NNN/ and targets', and
 /// those folders if nothing else is in them. Other files stay. Throws Error{io}. Pre: `written` is sorted.

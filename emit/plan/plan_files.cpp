@@ -3,9 +3,13 @@
 #include "emit/plan/launch_files.hpp"
 #include "emit/plan/parts.hpp"
 #include "pipeweaver/base/assert.hpp"
+#include "pipeweaver/base/figures.hpp"
+#include "pipeweaver/base/text.hpp"
+#include "pipeweaver/base/text_table.hpp"
 #include "pipeweaver/emit/actions.hpp"
 #include "pipeweaver/emit/report.hpp"
 #include "pipeweaver/planner/targets.hpp"
+#include "pipeweaver/schedule/gap.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -22,9 +26,6 @@ namespace {
 
 std::string padding_json(const Job& job, const TargetPlan& plan) {
     const auto& padding = plan.padding;
-    const auto waste = [](std::int64_t real, std::int64_t padded) {
-        return padded == 0 ? 0.0 : 1 - static_cast<double>(real) / static_cast<double>(padded);
-    };
     nlohmann::ordered_json json{{"format", "pipeweaver-padding/1"},
                                 {"replicas", job.setup->layout.dp},
                                 {"n_microbatches", padding.microbatches.size()},
@@ -32,21 +33,19 @@ std::string padding_json(const Job& job, const TargetPlan& plan) {
                                 {"tokens", padding.tokens},
                                 {"items", padding.items},
                                 {"item_patches", padding.item_patches},
-                                {"padded_share_of_tokens", waste(padding.real_tokens, padding.padded_tokens)},
-                                {"padded_share_of_patches", waste(padding.real_patches, padding.padded_patches)},
+                                {"padded_share_of_tokens", padded_share(padding.real_tokens, padding.padded_tokens)},
+                                {"padded_share_of_patches", padded_share(padding.real_patches, padding.padded_patches)},
                                 {"recompute", name_of(plan.recompute)}};
     for (const emulator::Recompute one : plan.by_rank) json["recompute_of_ranks"].push_back(name_of(one));
     return json.dump(1) + "\n";
 }
 
-std::vector<FileToWrite> target_files(const Job& job, const Batch& batch, const TargetPlan& plan,
-                                      const std::filesystem::path& folder) {
+std::vector<FileToWrite> target_files(const Job& job, const TargetPlan& plan, const std::filesystem::path& folder) {
     std::vector<FileToWrite> files;
     if (!plan.found.schedule) return files;
     const planner::Target& target = planner::target(plan.target);
     const auto place = folder / target.folder;
-    add_schedule(files, place, {plan.target}, plan.cut.step.problem, plan.found, nullptr,
-                 known_of(job, batch, target, plan));
+    add_schedule(files, place, {plan.target}, plan.cut.step.problem, plan.found);
     if (target.fixed_shapes) files.push_back({place / "padding.json", padding_json(job, plan)});
     return files;
 }
@@ -60,7 +59,7 @@ std::vector<FileToWrite> replica_files(const Job& job, const Batch& batch, const
     std::vector<FileToWrite> files;
     add_schedule(files, folder / fmt::format("replica-{:03}", replica.number),
                  {"free", replica.examined, job.lists_by_rank, replica.optimizer}, replica.cut.step.problem,
-                 replica.found, &actions, KnownOfPlan{job, batch, replica.cut.partition, replica.microbatches});
+                 replica.found, &actions);
     return files;
 }
 
@@ -83,21 +82,77 @@ void make_whole_files(const Job& job, const Batch& batch, const Plan& plan, cons
         makes.emplace_back([&] {
             return std::vector<FileToWrite>{{folder / "deferred.jsonl", workloads::to_jsonl(batch.deferred)}};
         });
-    for (const TargetPlan& one : plan.targets)
-        makes.emplace_back([&] { return target_files(job, batch, one, folder); });
+    for (const TargetPlan& one : plan.targets) makes.emplace_back([&] { return target_files(job, one, folder); });
     run_jobs(execute, makes.size(), [&](std::size_t i) {
         for (FileToWrite& file : makes[i]()) take(std::move(file));
     });
 }
 
-std::vector<FileToWrite> plan_files(const Job& job, const Batch& batch, const Plan& plan,
-                                    const std::filesystem::path& folder) {
+std::vector<FileToWrite> stage_files(const StageRequest& request, const StagePlan& plan,
+                                     const std::filesystem::path& folder) {
     std::vector<FileToWrite> files;
-    const LossTotals losses = loss_totals(job, batch, plan.partition());
-    make_whole_files(job, batch, plan, folder, in_order, [&](FileToWrite file) { files.push_back(std::move(file)); });
-    for (const ReplicaPlan& replica : plan.replicas)
-        for (FileToWrite& file : replica_files(job, batch, replica, losses, folder)) files.push_back(std::move(file));
+    const StageSchedule& best = plan.best;
+    add_schedule(files, folder, {"free"}, best.problem, best.found);
+    files.push_back({folder / "report.html", report(request, plan)});
+    for (const StageSchedule& own : plan.targets)
+        if (own.found.schedule)
+            add_schedule(files, folder / planner::target(own.target).folder, {own.target}, own.problem, own.found);
     return files;
+}
+
+nlohmann::ordered_json stage_json(const StagePlan& plan) {
+    using Json = nlohmann::ordered_json;
+    Json answer = solution_answer(plan.best.problem, plan.best.found);
+    answer["peak_bytes"] = Json::array();
+    for (const Bytes peak : plan.best.found.replay.peak) answer["peak_bytes"].push_back(peak.count);
+    answer["policies"] = Json::array();
+    for (const PolicyRun& one : plan.policies) {
+        const Duration makespan = one.result.replay.makespan;
+        if (one.result.schedule)
+            answer["policies"].push_back({{"policy", one.policy},
+                                          {"makespan_ns", makespan.count()},
+                                          {"gap", schedule::relative_gap(makespan, plan.best.found.bound)}});
+        else
+            answer["policies"].push_back({{"policy", one.policy}, {"why_not", one.result.why_not}});
+    }
+    for (const auto& [name, problem, found] : plan.targets)
+        answer[planner::target(name).folder] =
+            found.schedule ? solution_answer(problem, found) : Json{{"why_not", found.why_not}};
+    return answer;
+}
+
+namespace {
+
+std::string policies_text(const StagePlan& plan) {
+    const search::Found& best = plan.best.found;
+    TextTable table(
+        {{"schedule", true, 14}, {"time", false, 11}, {"bound", false, 11}, {"gap", false, 8}, {"vs plan", false, 8}},
+        1);
+    const auto row = [&](const std::string& name, Duration makespan) {
+        table.add({name, human(makespan), human(best.bound), percent(schedule::relative_gap(makespan, best.bound)),
+                   times(ratio(makespan, best.replay.makespan))});
+    };
+    row("plan", best.replay.makespan);
+    for (const PolicyRun& one : plan.policies)
+        if (one.result.schedule) row(one.policy, one.result.replay.makespan);
+    return "\n" + table.text() + not_applicable_text(not_applicable(plan.policies));
+}
+
+std::string stage_target_text(const StagePlan& plan, const StageSchedule& own) {
+    const search::Found& found = own.found;
+    const planner::Target& row = planner::target(own.target);
+    if (!found.schedule) return fmt::format("\n{}: no schedule: {}\n", row.title, found.why_not);
+    return fmt::format("\n{} ({}): makespan {}, {} the plan's\n", row.title, schedule_file(row),
+                       human(found.replay.makespan),
+                       times(ratio(found.replay.makespan, plan.best.found.replay.makespan)));
+}
+
+}  // namespace
+
+std::string stage_table(const StagePlan& plan) {
+    std::string text = solution_table(plan.best.problem, plan.best.found) + policies_text(plan);
+    for (const StageSchedule& own : plan.targets) text += stage_target_text(plan, own);
+    return text;
 }
 
 }  // namespace pipeweaver::emit

@@ -3,11 +3,12 @@
 #include "emit/plan/launch_files.hpp"
 #include "emit/plan/parts.hpp"
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/json.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
-#include "pipeweaver/emit/stage_files.hpp"
 #include "pipeweaver/emit/targets.hpp"
 #include "pipeweaver/planner/targets.hpp"
+#include "pipeweaver/schedule/solved.hpp"
 #include "pipeweaver/schedule/whole_plan.hpp"
 
 #include <fmt/format.h>
@@ -33,10 +34,14 @@ nlohmann::ordered_json run_json(const SearchLimits& limits, double seconds, cons
 
 namespace {
 
-// Where the content of a file that is written last goes.
-std::string* whole_file(WholeFiles& whole, const fs::path& folder, const fs::path& path) {
-    if (path == folder / plan_file) return &whole.plan;
-    return path == folder / assignment_file ? &whole.assignment : nullptr;
+// What is written last is kept, all else begun.
+void take_file(FileToWrite file, const fs::path& folder, PendingFiles& pending, WholeFiles& whole) {
+    if (file.path == folder / plan_file)
+        whole.plan = std::move(file.content);
+    else if (file.path == folder / assignment_file)
+        whole.assignment = std::move(file.content);
+    else
+        pending.add(file);
 }
 
 }  // namespace
@@ -50,12 +55,8 @@ void PlanWriter::add(const ReplicaPlan& replica) {
 }
 
 void PlanWriter::add_rest(const Plan& plan, const Executor& execute) {
-    make_whole_files(job_, batch_, plan, folder_, execute, [&](FileToWrite file) {
-        if (std::string* const last = whole_file(whole_, folder_, file.path))
-            *last = std::move(file.content);
-        else
-            pending_.add(file);
-    });
+    make_whole_files(job_, batch_, plan, folder_, execute,
+                     [&](FileToWrite file) { take_file(std::move(file), folder_, pending_, whole_); });
 }
 
 std::vector<fs::path> PlanWriter::finish(const nlohmann::ordered_json& run) {
@@ -66,12 +67,7 @@ std::vector<fs::path> PlanWriter::finish(const nlohmann::ordered_json& run) {
 std::vector<fs::path> write_plan_files(const std::vector<FileToWrite>& files, const fs::path& folder) {
     PendingFiles pending;
     WholeFiles whole;
-    for (const FileToWrite& file : files) {
-        if (std::string* const last = whole_file(whole, folder, file.path))
-            *last = file.content;
-        else
-            pending.add(file);
-    }
+    for (const FileToWrite& file : files) take_file(file, folder, pending, whole);
     return finish_plan(pending, folder, whole);
 }
 
@@ -151,13 +147,6 @@ bool is_there(const fs::path& path) {
     return fs::exists(path, ignored);
 }
 
-std::optional<JsonDocument> read_if_there(const fs::path& path, std::string_view format) {
-    if (!is_there(path)) return std::nullopt;
-    auto document = JsonDocument::read_large(path);
-    document.require_format(format, 1);
-    return document;
-}
-
 // The folders of the replicas, by number, or the folder itself.
 std::vector<fs::path> replicas_in(const fs::path& folder) {
     auto names = numbered_in(folder, "replica-");
@@ -171,48 +160,15 @@ std::vector<fs::path> replicas_in(const fs::path& folder) {
     return replicas;
 }
 
-}  // namespace
-
-SolvedFolder read_solved_folder(const fs::path& folder, bool actions) {
-    SolvedFolder one{folder, schedule::read_solved(folder / "solution.json"), {}};
-    if (actions && is_there(folder / "actions.json")) one.actions = read_actions(folder / "actions.json");
-    return one;
-}
-
-PlanFolder read_plan_folder(const fs::path& folder, const PlanParts& parts) {
-    PlanFolder all;
-    all.folder = folder;
-    schedule::require_whole(folder);
-    all.plan = read_if_there(folder / plan_file, "pipeweaver-plan");
-    if (all.plan) {
-        const Json partition = all.plan->root().at("partition");
-        all.partition = {partition.at("name").text(), partition.at("chunks_per_rank").integer(1)};
-    }
-    if (parts.assignment) all.assignment = read_if_there(folder / "assignment.json", "pipeweaver-assignment");
-    if (parts.replicas)
-        for (const fs::path& replica : replicas_in(folder))
-            all.replicas.push_back(read_solved_folder(replica, parts.actions));
-    for (const planner::Target& target : planner::targets()) {
-        std::error_code ignored;
-        if (parts.targets && !target.folder.empty() && fs::is_directory(folder / target.folder, ignored))
-            all.targets.emplace(target.name, read_solved_folder(folder / target.folder, false));
-    }
-    return all;
-}
-
-namespace {
-
-// The plan's own schedule for the target, or the one problem of a folder that is no plan's.
-SolvedFolder own_schedule(PlanFolder plan, const Target& target) {
-    if (const auto own = plan.targets.find(target.of); own != plan.targets.end()) return std::move(own->second);
+// Where the plan's own schedule for the target lies, or the one problem of a folder that is no plan's.
+fs::path own_schedule(const fs::path& folder, const std::optional<JsonDocument>& plan, const Target& target) {
     const std::string& name = planner::target(target.of).folder;
     std::error_code ignored;
-    if (plan.plan && !fs::exists(schedule::problem_in(plan.folder), ignored)) {
-        const auto why = plan.plan->root().at(name).find("why_not");
-        fail(ErrorKind::limit, "{}: the plan has no schedule for {}: {}", plan.folder.string(), target.name,
-             why ? why->text() : name + "/ is missing");
-    }
-    return read_solved_folder(plan.folder, false);
+    if (!name.empty() && fs::is_directory(folder / name, ignored)) return folder / name;
+    if (!plan || is_there(schedule::problem_in(folder))) return folder;
+    const auto why = plan->root().at(name).find("why_not");
+    fail(ErrorKind::limit, "{}: the plan has no schedule for {}: {}", folder.string(), target.name,
+         why ? why->text() : name + "/ is missing");
 }
 
 const Target& find_target(std::string_view name) {
@@ -229,27 +185,27 @@ const Target& find_target(std::string_view name) {
 std::vector<FileToWrite> emit(const fs::path& source, std::string_view name, const fs::path& out) {
     const Target& target = find_target(name);
     if (target.is_launched()) return emit_launch(source, target, out);
+    schedule::require_whole(source);
+    std::optional<JsonDocument> plan;
+    if (is_there(source / plan_file)) plan = JsonDocument::read_large(source / plan_file);
+    if (plan) plan->require_format("pipeweaver-plan", 1);
     const bool of_replicas = target.of == "free";
-    PlanFolder plan = read_plan_folder(source, {.assignment = false, .replicas = of_replicas, .targets = !of_replicas});
     std::optional<Duration> optimizer;
-    if (of_replicas && plan.plan) optimizer = Duration{plan.plan->root().at("after_all_ranks_ns").integer(0)};
-    std::vector<SolvedFolder> schedules;
-    if (of_replicas)
-        schedules = std::move(plan.replicas);
-    else
-        schedules.push_back(own_schedule(std::move(plan), target));
+    if (of_replicas && plan) optimizer = Duration{plan->root().at("after_all_ranks_ns").integer(0)};
     std::vector<FileToWrite> files;
-    for (const SolvedFolder& one : schedules) {
-        const ToEmit from{.problem = one.solved.file.problem,
-                          .schedule = one.solved.schedule,
-                          .actions = one.actions ? &*one.actions : nullptr,
-                          .folder = one.folder,
+    for (const fs::path& folder : of_replicas ? replicas_in(source) : std::vector{own_schedule(source, plan, target)}) {
+        const schedule::Solved solved = schedule::read_solved(folder / "solution.json");
+        std::optional<ActionLists> actions;
+        if (of_replicas && is_there(folder / "actions.json")) actions = read_actions(folder / "actions.json");
+        const ToEmit from{.problem = solved.file.problem,
+                          .schedule = solved.schedule,
+                          .actions = actions ? &*actions : nullptr,
+                          .folder = folder,
                           .optimizer = optimizer};
         if (const auto why = target.check(from)) fail(ErrorKind::limit, "{}", *why);
         // Files of several replicas keep their folders; those of a single problem lie at the top.
-        const bool alone = !of_replicas || one.folder == source;
-        for (auto& file : target.write(from, alone ? out : out / one.folder.filename()))
-            files.push_back(std::move(file));
+        const bool alone = !of_replicas || folder == source;
+        for (auto& file : target.write(from, alone ? out : out / folder.filename())) files.push_back(std::move(file));
     }
     return files;
 }

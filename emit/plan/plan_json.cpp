@@ -1,10 +1,8 @@
 // plan.json and assignment.json.
-#include "emit/plan/ladder_text.hpp"
+#include "emit/plan/ladder_facts.hpp"
 #include "emit/plan/launch_files.hpp"
-#include "emit/plan/layout_data.hpp"
 #include "emit/plan/parts.hpp"
-#include "emit/plan/room.hpp"
-#include "emit/plan/rung_steps.hpp"
+#include "emit/plan/replica_data.hpp"
 #include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/planner/plan.hpp"
@@ -39,12 +37,6 @@ void add_above_one(Writer& json, const Layout& layout) {
     if (layout.ep > 1) json["ep"] = layout.ep;
 }
 
-// What options say in place of the model.
-void add_microbatch_rule(Writer& json, const workloads::Model& model) {
-    if (model.microbatch_tokens_of_file) json["microbatch_tokens"] = model.microbatch_tokens;
-    if (model.too_long != workloads::TooLong::usual) json["too_long"] = name_of(model.too_long);
-}
-
 Writer request_json(const Job& job, const Batch& batch) {
     Writer json{{"model", job.setup->model.name},  {"cluster", job.setup->cluster.name},
                 {"gpus", job.setup->cluster.gpus}, {"device", job.setup->cluster.device},
@@ -57,8 +49,7 @@ Writer request_json(const Job& job, const Batch& batch) {
     json["samples"] = batch.samples.size();
     json["packing"] = name_of(job.packing);
     if (job.equal_microbatches) json["equal_microbatches"] = true;
-    add_microbatch_rule(json, job.setup->model);
-    if (!batch.dropped.empty()) json["dropped"] = batch.dropped.size();
+    add_rules(json, job, batch);
     if (job.defer) json["deferred"] = batch.deferred.size();
     json["seed"] = job.seed;
     constexpr std::array<std::string_view, 3> splits{"auto", "never", "always"};
@@ -111,16 +102,11 @@ Writer memory_json(const ReplicaPlan& replica) {
     for (std::size_t r = 0; r < step.memory.size(); ++r) {
         const StaticMemory& memory = step.memory[r];
         const Bytes peak = replica.found.replay.peak[r];
-        ranks.push_back({{"rank", r},
-                         {"capacity_bytes", step.problem.ranks[r].capacity->count},
-                         {"peak_bytes", peak.count},
-                         {"weights_bytes", memory.weights.count},
-                         {"gradients_bytes", memory.gradients.count},
-                         {"optimizer_bytes", memory.optimizer.count},
-                         {"workspace_bytes", memory.workspace.count},
-                         {"receive_buffers_bytes", memory.buffers.count},
-                         {"receive_buffers_needed_bytes", waiting[r].count},
-                         {"activations_bytes", (peak - memory.total()).count}});
+        Writer rank{{"rank", r}};
+        rank.update(peak_json(*step.problem.ranks[r].capacity, peak, memory));
+        rank["receive_buffers_needed_bytes"] = waiting[r].count;
+        rank["activations_bytes"] = (peak - memory.total()).count;
+        ranks.push_back(std::move(rank));
     }
     return ranks;
 }
@@ -172,35 +158,27 @@ Writer target_json(const Plan& plan, const TargetPlan& own) {
     return json;
 }
 
-Writer gain_json(const Gain& gain) {
-    return {{"wins", gain.wins},
-            {"losses", gain.losses},
-            {"gain_p10", gain.p10},
-            {"gain_p50", gain.p50},
-            {"gain_p90", gain.p90}};
+Writer named_json(const Gain& gain) {
+    return {{"partition", gain.partition}, {"policy", gain.policy}, {"chunks_per_rank", gain.chunks_per_rank}};
 }
 
 // The first baseline's under `against` and beside it, then all.
 Writer robustness_json(const std::optional<Robustness>& robustness) {
     if (!robustness) return nullptr;
-    Writer baselines = Writer::array();
-    for (const Gain& gain : robustness->against) {
-        Writer one{{"partition", gain.partition}, {"policy", gain.policy}, {"chunks_per_rank", gain.chunks_per_rank}};
-        one.update(gain_json(gain));
-        baselines.push_back(std::move(one));
-    }
     const Gain& first = robustness->against.front();
-    Writer json{
-        {"against",
-         {{"partition", first.partition}, {"policy", first.policy}, {"chunks_per_rank", first.chunks_per_rank}}},
-        {"replays", robustness->replays},
-        {"replicas", robustness->replicas},
-        {"makespan_p10_ns", robustness->p10.count()},
-        {"makespan_p50_ns", robustness->p50.count()},
-        {"makespan_p90_ns", robustness->p90.count()},
-        {"memory_exceeded", robustness->out_of_memory}};
+    Writer json{{"against", named_json(first)},
+                {"replays", robustness->replays},
+                {"replicas", robustness->replicas},
+                {"makespan_p10_ns", robustness->p10.count()},
+                {"makespan_p50_ns", robustness->p50.count()},
+                {"makespan_p90_ns", robustness->p90.count()},
+                {"memory_exceeded", robustness->out_of_memory}};
     json.update(gain_json(first));
-    json["baselines"] = std::move(baselines);
+    json["baselines"] = Writer::array();
+    for (const Gain& gain : robustness->against) {
+        json["baselines"].push_back(named_json(gain));
+        json["baselines"].back().update(gain_json(gain));
+    }
     return json;
 }
 
@@ -407,10 +385,6 @@ GpuOfItem gpus_of(const StepProblem& step) {
     return gpus;
 }
 
-}  // namespace
-
-namespace {
-
 // What every microbatch has.
 Writer sample_rows(const Batch& batch, const workloads::Microbatch& microbatch) {
     Writer samples = Writer::array();
@@ -423,17 +397,36 @@ Writer sample_rows(const Batch& batch, const workloads::Microbatch& microbatch) 
     return samples;
 }
 
-Writer microbatch_json(const Job& job, const Batch& batch, const ReplicaPlan& replica, std::size_t m,
-                       const GpuOfItem& gpus, const LossTotals& losses) {
-    const auto& partition = replica.cut.partition;
-    const auto& of_chains = replica.cut.units[m];
-    const auto& microbatch = batch.microbatches[replica.microbatches[m]];
-    Writer units = Writer::array();
+Writer microbatch_json(const Batch& batch, const workloads::Microbatch& microbatch, std::size_t number, double weight,
+                       Writer units) {
+    return {{"microbatch", number},
+            {"tokens", microbatch.tokens},
+            {"loss_tokens", microbatch.loss_tokens},
+            {"loss_weight", weight},
+            {"samples", sample_rows(batch, microbatch)},
+            {"units", std::move(units)}};
+}
+
+// Its chains' units, whichever GPU takes them.
+Writer units_of_chains(const Batch& batch, const workloads::Microbatch& microbatch,
+                       const partition::Partition& partition, const std::vector<std::vector<Unit>>& units) {
+    Writer all = Writer::array();
     for (std::size_t c = 0; c < partition.chains.size(); ++c)
-        for (std::size_t u = 0; u < of_chains[c].size(); ++u) {
-            units.push_back(unit_json(batch, microbatch, partition.chains[c].name, of_chains[c][u], u));
-            add_copies(units.back(), shares_of_unit(job, partition, c, of_chains[c][u]));
-        }
+        for (std::size_t u = 0; u < units[c].size(); ++u)
+            all.push_back(unit_json(batch, microbatch, partition.chains[c].name, units[c][u], u));
+    return all;
+}
+
+// The same with the copies that take a part of one, and the units that are dealt over all GPUs.
+Writer placed_units(const Job& job, const Batch& batch, const ReplicaPlan& replica, std::size_t m,
+                    const GpuOfItem& gpus) {
+    const auto& partition = replica.cut.partition;
+    const auto& microbatch = batch.microbatches[replica.microbatches[m]];
+    const auto& of_chains = replica.cut.units[m];
+    Writer units = units_of_chains(batch, microbatch, partition, of_chains);
+    auto unit = units.begin();
+    for (std::size_t c = 0; c < partition.chains.size(); ++c)
+        for (const Unit& one : of_chains[c]) add_copies(*unit++, shares_of_unit(job, partition, c, one));
     const auto phases = phase_modules(partition);
     for (std::size_t d = 0; d < phases.size(); ++d) {
         const auto& items = of_chains[partition.chains.size() + d];
@@ -443,19 +436,17 @@ Writer microbatch_json(const Job& job, const Batch& batch, const ReplicaPlan& re
             units.back()["gpu"] = gpus.at({m, d, u});
         }
     }
-    return {{"microbatch", m},
-            {"tokens", microbatch.tokens},
-            {"loss_tokens", microbatch.loss_tokens},
-            {"loss_weight", microbatch_weight(batch, replica, losses, m)},
-            {"samples", sample_rows(batch, microbatch)},
-            {"units", std::move(units)}};
+    return units;
 }
 
 Writer assigned_to(const Job& job, const Batch& batch, const ReplicaPlan& replica, const LossTotals& losses) {
     const GpuOfItem gpus = gpus_of(replica.cut.step);
     Writer microbatches = Writer::array();
     for (std::size_t m = 0; m < replica.microbatches.size(); ++m)
-        microbatches.push_back(microbatch_json(job, batch, replica, m, gpus, losses));
+        microbatches.push_back(microbatch_json(batch, batch.microbatches[replica.microbatches[m]], m,
+                                               microbatch_weight(batch.microbatches[replica.microbatches[m]],
+                                                                 replica.cut.partition, replica.cut.units[m], losses),
+                                               placed_units(job, batch, replica, m, gpus)));
     return {{"replica", replica.number}, {"microbatches", std::move(microbatches)}};
 }
 
@@ -481,16 +472,6 @@ std::string assignment_text(const Batch& batch, std::size_t replicas,
     return text + "\n ]\n}\n";
 }
 
-// Its chains' units, whichever GPU takes them.
-Writer launched_units(const Batch& batch, const workloads::Microbatch& microbatch,
-                      const partition::Partition& partition, const std::vector<std::vector<Unit>>& of_chains) {
-    Writer units = Writer::array();
-    for (std::size_t c = 0; c < partition.chains.size(); ++c)
-        for (std::size_t u = 0; u < of_chains[c].size(); ++u)
-            units.push_back(unit_json(batch, microbatch, partition.chains[c].name, of_chains[c][u], u));
-    return units;
-}
-
 }  // namespace
 
 std::string assignment_json(const Job& job, const Batch& batch, const Plan& plan) {
@@ -502,17 +483,14 @@ std::string assignment_json(const Job& job, const Batch& batch, const Plan& plan
 std::string assignment_json(const LaunchedWay& way) {
     const Batch& batch = *way.batch;
     const auto units = partition::units(way.partition, way.setup->model, batch.microbatches);
-    const std::vector<double> weights = microbatch_weights(way.partition, batch, units);
+    const LossTotals losses = loss_totals(way.setup->model, batch, way.partition);
     return assignment_text(batch, way.assigned.size(), [&](std::size_t r) {
         Writer microbatches = Writer::array();
         for (const std::size_t m : way.assigned[r]) {
             const auto& microbatch = batch.microbatches[m];
-            microbatches.push_back({{"microbatch", microbatches.size()},
-                                    {"tokens", microbatch.tokens},
-                                    {"loss_tokens", microbatch.loss_tokens},
-                                    {"loss_weight", weights[m]},
-                                    {"samples", sample_rows(batch, microbatch)},
-                                    {"units", launched_units(batch, microbatch, way.partition, units[m])}});
+            microbatches.push_back(microbatch_json(batch, microbatch, microbatches.size(),
+                                                   microbatch_weight(microbatch, way.partition, units[m], losses),
+                                                   units_of_chains(batch, microbatch, way.partition, units[m])));
         }
         return Writer{{"replica", r}, {"microbatches", std::move(microbatches)}};
     });

@@ -1,11 +1,10 @@
 // The plan as text.
-#include "emit/plan/ladder_text.hpp"
+#include "emit/plan/ladder_facts.hpp"
 #include "emit/plan/parts.hpp"
 #include "emit/report/report_parts.hpp"
 #include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/base/text_table.hpp"
-#include "pipeweaver/emit/picture.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/emulator/reserve.hpp"
 #include "pipeweaver/schedule/gap.hpp"
@@ -33,17 +32,13 @@ double fill(const Job& job, const Batch& batch) {
 }
 
 std::string plan_heading(const Job& job, const Batch& batch, const Plan& plan) {
-    std::size_t items = 0;
-    for (const auto& microbatch : batch.microbatches) items += microbatch.items.size();
     return fmt::format(
-        "{} on {} x {}, {}; {}: {}{} in {}{} ({} of their {} tokens), {}\n\n"
+        "{}; {}: {}{} ({} of their {} tokens), {}\n\n"
         "step {} = makespan {} + {} optimizer   MFU {} (model FLOPs, recomputation not counted, over bf16 peak)\n"
         "bound {} on the makespan{}, gap {}\n",
-        job.setup->model.name, job.setup->cluster.gpus, job.setup->cluster.device, name_of(job.setup->layout),
-        batch.name, plural(batch.samples.size(), "sample"), not_taken(batch),
-        plural(batch.microbatches.size(), "microbatch"),
+        setup_text(*job.setup), batch.name, batch_text(batch),
         job.packing == workloads::Packing::given ? "" : fmt::format(" packed {}", name_of(job.packing)),
-        percent(fill(job, batch)), job.setup->model.microbatch_tokens, plural(items, "item"), seconds(plan.step),
+        percent(fill(job, batch)), job.setup->model.microbatch_tokens, items_text(batch), seconds(plan.step),
         seconds(plan.makespan), seconds(plan.step - plan.makespan), percent(plan.mfu), seconds(plan.lower_bound),
         job.setup->layout.dp > 1 ? fmt::format(" (the largest of {} replicas)", job.setup->layout.dp) : "",
         percent(schedule::relative_gap(plan.makespan, plan.lower_bound)));
@@ -69,8 +64,7 @@ std::string waits(const Plan& plan) {
         all.transfers += replica.waits.transfers;
         all.waited += replica.waits.waited;
     }
-    const std::string text = waits_text(all);
-    return text.empty() ? text : text + "\n";
+    return line(waits_text(all));
 }
 
 std::string over_plan_text(const Baseline& one, const Plan& plan) {
@@ -105,7 +99,6 @@ std::string opponent(const Job& job, const Plan& plan) {
 constexpr std::size_t opponents_shown = 8;
 
 std::string schedules(const Plan& plan) {
-    const ReplicaPlan& replica = plan.replicas.front();
     TextTable table({{"partition", true, 24},
                      {"schedule", true, 14},
                      {"chunks", false, 6},
@@ -115,21 +108,17 @@ std::string schedules(const Plan& plan) {
                      {"step", false, 10},
                      {"vs plan", false, 8}},
                     1);
-    const auto row = [&](const std::string& partition, const std::string& policy, std::int64_t chunks,
-                         const std::string& recompute, Duration makespan, std::optional<Duration> bound, Duration step,
-                         bool padded) {
-        table.add({partition, policy, std::to_string(chunks), recompute, seconds(makespan),
-                   bound ? percent(schedule::relative_gap(makespan, *bound)) : "-", seconds(step),
-                   padded == plan.is_padded ? times(ratio(step, plan.step))
-                   : padded                 ? "padded"
-                                            : "unpadded"});
+    const auto add = [&](const Baseline& one, const std::string& recompute) {
+        table.add({one.partition, one.policy, std::to_string(one.chunks_per_rank), recompute, seconds(one.makespan),
+                   one.bound ? percent(schedule::relative_gap(one.makespan, *one.bound)) : "-", seconds(one.step),
+                   one.padded == plan.is_padded ? times(ratio(one.step, plan.step))
+                   : one.padded                 ? "padded"
+                                                : "unpadded"});
     };
-    row(replica.cut.partition.name, "plan", replica.cut.partition.chunks_per_rank, recompute_of(plan), plan.makespan,
-        plan.lower_bound, plan.step, plan.is_padded);
+    add(as_baseline(plan), recompute_of(plan));
     std::size_t opponents = 0;
     for (const Baseline& b : plan.baselines.all)
-        if (!b.is_opponent || ++opponents <= opponents_shown)
-            row(b.partition, b.policy, b.chunks_per_rank, recompute_of(b), b.makespan, b.bound, b.step, b.padded);
+        if (!b.is_opponent || ++opponents <= opponents_shown) add(b, recompute_of(b));
     std::string text = "\n" + table.text();
     if (opponents > opponents_shown)
         text += fmt::format("{} more opponents are in plan.json and report.html\n", opponents - opponents_shown);
@@ -266,16 +255,9 @@ std::string robustness_text(const Plan& plan) {
     return text;
 }
 
-std::string choice(const RobustChoice& choice) {
-    const std::string text = choice_text(choice);
-    return text.empty() ? text : text + "\n";
-}
-
 std::string padding_text(const partition::Padded& p) {
-    const double padding =
-        p.padded_patches == 0 ? 0 : 1 - static_cast<double>(p.real_patches) / static_cast<double>(p.padded_patches);
     return fmt::format("every microbatch padded to {} tokens and {} items ({} of the items'\npositions are padding), ",
-                       p.tokens, p.items, percent(padding));
+                       p.tokens, p.items, percent(padded_share(p.real_patches, p.padded_patches)));
 }
 
 // What a target that has a schedule of its own runs, and what its users would run without a plan.
@@ -296,7 +278,9 @@ std::string target_text(const Plan& plan, const TargetPlan& own) {
                                 row.fixed_shapes ? "with the same padding " : "", policy, seconds(best->makespan),
                                 best->partition, chunks(best->chunks_per_rank), name_of(best->recompute),
                                 ratio(best->makespan, makespan));
-    return own.choice.other ? text + fmt::format("of what was found for {}, {}", row.title, choice(own.choice)) : text;
+    return own.choice.other
+               ? text + fmt::format("of what was found for {}, {}", row.title, line(choice_text(own.choice)))
+               : text;
 }
 
 }  // namespace
@@ -306,7 +290,7 @@ std::string plan_table(const Job& job, const Batch& batch, const Plan& plan) {
     std::string text = plan_heading(job, batch, plan) + split(plan) + waits(plan) + replicas_text(job, plan) +
                        layouts(job.layout_choice) + chosen_on(plan) + opponent(job, plan) + schedules(plan) +
                        not_applicable_text(not_applicable(plan.baselines.not_applicable)) + memory(job, plan) + "\n" +
-                       shares_text(plan.shares) + robustness_text(plan) + choice(plan.choice);
+                       shares_text(plan.shares) + robustness_text(plan) + line(choice_text(plan.choice));
     for (const std::string& line : layout_lines(replica.cut.partition, job.setup->model)) text += line + "\n";
     for (const std::string& note : replica.cut.partition.notes) text += fmt::format("{}\n", note);
     for (const std::string& assumption : assumptions(job, batch)) text += fmt::format("assumed: {}\n", assumption);

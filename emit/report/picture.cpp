@@ -1,6 +1,5 @@
-#include "pipeweaver/emit/picture.hpp"
-
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/emit/plan_files.hpp"
 
 #include <fmt/format.h>
 
@@ -101,12 +100,11 @@ std::string picture(const Replayer& replayer, const Schedule& schedule, const Re
         for (const PictureColumn& column : row) letters_shown += column.shown(width);
         text += fmt::format("rank {:<3}|{}|\n", r, letters_shown);
     }
-    std::vector<std::string> legend;
-    legend.reserve(letters.size());
-    for (const auto& [module, c] : letters)
-        legend.push_back(fmt::format("{} {} forward, {} backward", c, module.empty() ? "tasks" : module,
-                                     static_cast<char>(std::toupper(static_cast<unsigned char>(c)))));
-    return text + fmt::format("{}; + weight gradient, . waiting\n", fmt::join(legend, "; "));
+    const auto legend = joined(letters, "; ", [](const auto& one) {
+        return fmt::format("{} {} forward, {} backward", one.second, one.first.empty() ? "tasks" : one.first,
+                           static_cast<char>(std::toupper(static_cast<unsigned char>(one.second))));
+    });
+    return text + legend + "; + weight gradient, . waiting\n";
 }
 
 }  // namespace pipeweaver::emit

@@ -3,10 +3,52 @@
 #include "emit/plan/parts.hpp"
 #include "emit/report/report_parts.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/schedule/gap.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+
+// Set in embedded.S.
+extern "C" {
+extern const char pipeweaver_emit_report_template[], pipeweaver_emit_report_template_end[];
+}
+
+namespace pipeweaver::emit::report_parts {
+
+std::string filled_page(const Parts& parts) {
+    Parts all = parts;
+    all.emplace("style", html::style());
+    return html::filled({pipeweaver_emit_report_template, pipeweaver_emit_report_template_end}, all);
+}
+
+std::string gap_figure(Duration found, Duration bound, std::string_view of) {
+    return figure("gap", percent(schedule::relative_gap(found, bound)),
+                  found == bound ? fmt::format("makespan {}, proven optimal for {}", human(found), of)
+                                 : fmt::format("makespan {} over bound {} of {}", human(found), human(bound), of));
+}
+
+std::string fullest_rank(const schedule::Problem& problem, const schedule::Replay& replay, std::string_view replica) {
+    const auto most = std::max_element(replay.peak.begin(), replay.peak.end());
+    const auto rank = most - replay.peak.begin();
+    const auto& limit = problem.ranks[static_cast<std::size_t>(rank)].capacity;
+    return figure("fullest rank", human(*most),
+                  fmt::format("{}rank {}{}", replica, rank, limit ? ", limit " + human(*limit) : ""));
+}
+
+std::string caption(std::string_view name, std::string_view what, Duration makespan) {
+    return fmt::format("{} <span>{}: {}</span>", escape(name), escape(what), escape(human(makespan)));
+}
+
+std::string found_fact(std::string_view name, const search::Found& found) {
+    return fact(name, fmt::format("{}, gap {}; by {} in {} (ended by {}); bound {} ({}); signature {}",
+                                  human(found.replay.makespan),
+                                  percent(schedule::relative_gap(found.replay.makespan, found.bound)), found.strategy,
+                                  plural(found.rounds, "round"), name_of(found.stop_reason), human(found.bound),
+                                  found.bound_name, signature(*found.schedule, found.replay.makespan)));
+}
+
+}  // namespace pipeweaver::emit::report_parts
 
 namespace pipeweaver::emit {
 
@@ -16,30 +58,19 @@ using namespace report_parts;
 namespace {
 
 std::string asked(const Job& job, const Batch& batch) {
-    std::size_t items = 0;
-    for (const auto& microbatch : batch.microbatches) items += microbatch.items.size();
-    return escape(fmt::format("{}. {}. Batch {}: {}{} in {}, {}.", parameters_text(job.setup->model),
-                              emulator::name_of(job.setup->layout), batch.name, plural(batch.samples.size(), "sample"),
-                              not_taken(batch), plural(batch.microbatches.size(), "microbatch"),
-                              plural(items, "item")));
+    return escape(fmt::format("{}. {}. Batch {}: {}, {}.", parameters_text(job.setup->model),
+                              emulator::name_of(job.setup->layout), batch.name, batch_text(batch), items_text(batch)));
 }
 
 std::string fullest_rank(const Plan& plan) {
-    std::size_t replica = 0, rank = 0;
-    Bytes most;
-    for (std::size_t r = 0; r < plan.replicas.size(); ++r)
-        for (std::size_t k = 0; k < plan.replicas[r].found.replay.peak.size(); ++k) {
-            const Bytes peak = plan.replicas[r].found.replay.peak[k];
-            if (peak <= most) continue;
-            most = peak;
-            replica = r;
-            rank = k;
-        }
-    const auto& limit = plan.replicas[replica].cut.step.problem.ranks[rank].capacity;
-    const std::string where = plan.replicas.size() == 1
-                                  ? fmt::format("rank {}", rank)
-                                  : fmt::format("replica {}, rank {}", plan.replicas[replica].number, rank);
-    return figure("fullest rank", human(most), limit ? fmt::format("{}, limit {}", where, human(*limit)) : where);
+    const auto most = [](const ReplicaPlan& one) {
+        return *std::max_element(one.found.replay.peak.begin(), one.found.replay.peak.end());
+    };
+    const ReplicaPlan& fullest =
+        *std::max_element(plan.replicas.begin(), plan.replicas.end(),
+                          [&](const ReplicaPlan& a, const ReplicaPlan& b) { return most(a) < most(b); });
+    return report_parts::fullest_rank(fullest.cut.step.problem, fullest.found.replay,
+                                      plan.replicas.size() == 1 ? "" : fmt::format("replica {}, ", fullest.number));
 }
 
 std::string mfu_and_gap(const Plan& plan) {
@@ -137,29 +168,24 @@ std::string waits(const ReplicaPlan& replica) {
 
 std::string report(const Job& job, const Batch& batch, const Plan& plan) {
     const auto pictures = drawn(plan);
-    Duration horizon{1};
-    for (const Drawn& one : pictures) horizon = std::max(horizon, end_of(one));
     const std::string title =
         escape(fmt::format("{} on {} x {}", job.setup->model.name, job.setup->cluster.gpus, job.setup->cluster.device));
-    Parts parts{{"plan", ""},
-                {"title", title},
-                {"asked", asked(job, batch)},
-                {"figures", figures(plan)},
-                {"horizon", fmt::format("{}", horizon.count())},
-                {"which", which(plan)},
-                {"which_chain", which_chain(plan)},
-                {"axis", axis_labels(horizon)},
-                {"schedules", schedule_pictures(pictures, horizon)},
-                {"memory", memory_pictures(pictures.front(), horizon)},
-                {"how_to_run", how_to_run(job, plan)},
-                {"pairs", pair_table(plan)},
-                {"progress", progress(plan.replicas[plan.slowest].found) + waits(plan.replicas[plan.slowest])},
-                {"ranks", time_of_ranks(plan)},
-                {"basis", time_by_basis(plan)},
-                {"robustness", robustness(plan)},
-                {"batch", batch_section(batch, plan)},
-                {"targets", targets(plan)},
-                {"inputs", inputs(job, batch, plan)}};
+    Parts parts = picture_parts(pictures, pictures.front());
+    parts["which"] = which(plan);
+    parts["which_chain"] = which_chain(plan);
+    parts.merge(Parts{{"plan", ""},
+                      {"title", title},
+                      {"asked", asked(job, batch)},
+                      {"figures", figures(plan)},
+                      {"how_to_run", how_to_run(job, plan)},
+                      {"pairs", pair_table(plan)},
+                      {"progress", progress(plan.replicas[plan.slowest].found) + waits(plan.replicas[plan.slowest])},
+                      {"ranks", time_of_ranks(plan)},
+                      {"basis", time_by_basis(plan)},
+                      {"robustness", robustness(plan)},
+                      {"batch", batch_section(batch, plan)},
+                      {"targets", targets(plan)},
+                      {"inputs", inputs(job, batch, plan)}});
     if (!plan.ladder.rungs.empty()) parts.emplace("ladder", ladder(job, batch, plan));
     if (job.layout_choice) parts.emplace("layouts", layouts(*job.layout_choice));
     if (plan.replicas.size() > 1) parts.emplace("replicas", replicas(job, batch, plan));

@@ -64,39 +64,39 @@ Largest largest(const Batch& batch) {
 
 std::string batch_table(const Batch& batch, const Plan& plan) {
     const Largest most = largest(batch);
-    std::string html = "<table><thead><tr><th>microbatch</th>";
-    for (const std::string_view name : {"samples", "tokens", "loss tokens", "items", "patches", "seconds"})
-        if (name != "seconds" || most.clips) html += fmt::format("<th class=\"n\">{}</th>", name);
-    html += "</tr></thead><tbody>\n";
-    for (std::size_t r = 0; r < plan.replicas.size(); ++r)
-        for (std::size_t m = 0; m < plan.replicas[r].microbatches.size(); ++m) {
-            const auto& microbatch = batch.microbatches[plan.replicas[r].microbatches[m]];
+    std::vector<html::Column> columns{head("microbatch")};
+    for (const char* name : {"samples", "tokens", "loss tokens", "items", "patches"}) columns.push_back(number(name));
+    if (most.clips) columns.push_back(number("seconds"));
+    Table table("", std::move(columns));
+    for (const ReplicaPlan& replica : plan.replicas)
+        for (std::size_t m = 0; m < replica.microbatches.size(); ++m) {
+            const auto& microbatch = batch.microbatches[replica.microbatches[m]];
             const Sums sum = sums(microbatch);
-            html += fmt::format(
-                "<tr><th scope=\"row\">{}{}</th><td class=\"n\">{}</td>{}<td class=\"n\">{}</td>{}{}{}</tr>\n",
-                plan.replicas.size() == 1 ? "" : fmt::format("replica {}, ", plan.replicas[r].number), m,
-                microbatch.samples.size(), counted(microbatch.tokens, most.tokens), microbatch.loss_tokens,
-                counted(static_cast<std::int64_t>(microbatch.items.size()), most.items),
-                counted(sum.patches, most.patches),
-                most.clips ? fmt::format("<td class=\"n\">{:.1f}</td>", sum.seconds) : "");
+            const auto items = static_cast<std::int64_t>(microbatch.items.size());
+            const auto name = plan.replicas.size() == 1 ? "" : fmt::format("replica {}, ", replica.number);
+            table.add(
+                {fmt::format("{}{}", name, m), std::to_string(microbatch.samples.size())},
+                fmt::format("{}<td class=\"n\">{}</td>{}{}{}", counted(microbatch.tokens, most.tokens),
+                            microbatch.loss_tokens, counted(items, most.items), counted(sum.patches, most.patches),
+                            most.clips ? fmt::format("<td class=\"n\">{:.1f}</td>", sum.seconds) : ""),
+                "");
         }
-    return html + "</tbody></table>\n";
+    return table.html();
 }
 
 std::string modules_table(const workloads::Model& model) {
-    std::string html = "<table><thead><tr><th>module</th><th>network</th>";
-    for (const std::string_view name : {"layers", "hidden", "ffn", "heads", "kv heads"})
-        html += fmt::format("<th class=\"n\">{}</th>", name);
-    html += "<th>weights</th></tr></thead><tbody>\n";
+    Table table("", {head("module"), "network", number("layers"), number("hidden"), number("ffn"), number("heads"),
+                     number("kv heads"), "weights"});
     for (const auto& module : model.modules) {
         const auto& network = module.architecture;
-        html += fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td>", escape(module.name), escape(network.name));
-        for (const auto size : {network.layers, network.hidden, network.ffn, network.heads, network.kv_heads})
-            html += fmt::format("<td class=\"n\">{}</td>", size);
         const auto adapters = module.adapters ? fmt::format("frozen, adapters of rank {}", module.adapters->rank) : "";
-        html += fmt::format("<td>{}</td></tr>\n", module.trainable ? "trained" : module.adapters ? adapters : "frozen");
+        table.add({module.name, network.name, std::to_string(network.layers), std::to_string(network.hidden),
+                   std::to_string(network.ffn), std::to_string(network.heads), std::to_string(network.kv_heads),
+                   module.trainable  ? "trained"
+                   : module.adapters ? adapters
+                                     : "frozen"});
     }
-    return html + "</tbody></table>\n";
+    return table.html();
 }
 
 // Where the model's figures come from.
@@ -198,13 +198,11 @@ std::string target_section(const planner::Target& target, std::string_view known
 namespace {
 
 std::string padding_fact(const partition::Padded& padding) {
-    const auto padded = [](std::int64_t real, std::int64_t whole) {
-        return percent(whole == 0 ? 0 : 1 - static_cast<double>(real) / static_cast<double>(whole));
-    };
-    return fact("every microbatch padded to",
-                fmt::format("{} tokens ({} padding), {} ({} of their positions padding)", padding.tokens,
-                            padded(padding.real_tokens, padding.padded_tokens), plural(padding.items, "item"),
-                            padded(padding.real_patches, padding.padded_patches)));
+    return fact(
+        "every microbatch padded to",
+        fmt::format("{} tokens ({} padding), {} ({} of their positions padding)", padding.tokens,
+                    percent(padded_share(padding.real_tokens, padding.padded_tokens)), plural(padding.items, "item"),
+                    percent(padded_share(padding.real_patches, padding.padded_patches))));
 }
 
 // What a target that has a schedule of its own runs, and what its users would run without a plan.

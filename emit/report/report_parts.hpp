@@ -6,6 +6,7 @@
 #include "pipeweaver/planner/plan.hpp"
 #include "pipeweaver/planner/targets.hpp"
 
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,8 +16,8 @@ namespace pipeweaver::emit::report_parts {
 
 using html::axis_units, html::last_label, html::Parts, html::escape, html::figure;
 using html::Colored, html::color_legend;
-using html::fact, html::fact_table, html::heading, html::cell, html::number_cell, html::wide_table, html::folded;
-using html::most_rows_open, html::first_rows, html::LongList, html::first_of, html::row, html::legend_entry;
+using html::fact, html::fact_table, html::heading, html::folded, html::row, html::legend_entry;
+using html::most_rows_open, html::Table, html::head, html::number, html::first_items;
 
 inline constexpr double last_narrow_label = 85;  ///< last_label where the page is narrow
 
@@ -25,32 +26,15 @@ inline constexpr double last_narrow_label = 85;  ///< last_label where the page 
 
 [[nodiscard]] std::string gap_figure(Duration found, Duration bound, std::string_view of);
 
+/// The rank that holds most, behind the name of its `replica` where there are several ("replica 3, ").
+[[nodiscard]] std::string fullest_rank(const schedule::Problem& problem, const schedule::Replay& replay,
+                                       std::string_view replica = "");
+
 /// The HTML that stands above a schedule's picture.
 [[nodiscard]] std::string caption(std::string_view name, std::string_view what, Duration makespan);
 
 /// How a search ended.
 [[nodiscard]] std::string found_fact(std::string_view name, const search::Found& found);
-
-/// A row of a table of schedules shows `names` first, then time, bound and gap if there is a bound, `step` where a step
-/// is more than that time, and step or time over the plan's.
-struct Compared {
-    std::vector<std::string> names;
-    std::optional<std::int64_t> chunks;  ///< a rank
-    Duration time{};
-    std::optional<Duration> bound{};
-    std::optional<Duration> step{};
-    bool is_alike = true;  ///< else it or the plan alone is padded, and nothing stands over the plan's
-};
-[[nodiscard]] std::string compared_row(const Compared& row, Duration plan, bool best = false);
-
-/// A part of a stacked bar, which is one row: part i has the class c<i>, its width in millionths of the whole, and a
-/// hover text.
-struct BarPart {
-    std::size_t color = 0;
-    double share = 0;
-    std::string hover;
-};
-[[nodiscard]] std::string stacked_bar(const std::vector<BarPart>& parts, std::string_view description);
 
 /// What all ranks do together when the last of them has ended.
 struct StepEnd {
@@ -69,18 +53,8 @@ struct Drawn {
     std::optional<StepEnd> optimizer{};  ///< none: the schedule ends without one
 };
 
-// Rows of a schedule's picture, in pixels.
-inline constexpr std::size_t rank_height = 24, bar_top = 2, bar_height = 20;
-
 /// A time's place on the axis, in axis_units for the horizon.
 [[nodiscard]] std::int64_t on_axis(Duration time, Duration horizon);
-
-/// The end of a schedule's picture: its makespan or, where there is one, its optimizer's end.
-[[nodiscard]] Duration end_of(const Drawn& drawn);
-
-/// The time axis that all pictures share: labels, and the lines that go through the pictures.
-[[nodiscard]] std::string axis_labels(Duration horizon);
-[[nodiscard]] std::string axis_lines(Duration horizon);
 
 /// Transfers between ranks, from the end of the task that sends to the arrival. Too many to be read at once (more than
 /// most_transfers for each rank) are drawn where the page is zoomed in so far that fewer are in view.
@@ -95,8 +69,8 @@ inline constexpr std::size_t most_transfers = 50;
 /// The schedules under one another with their legend.
 [[nodiscard]] std::string schedule_pictures(const std::vector<Drawn>& all, Duration horizon);
 
-/// Memory of every rank with its limit.
-[[nodiscard]] std::string memory_pictures(const Drawn& drawn, Duration horizon);
+/// Parts of a page: the schedules on one time axis, up to the end of the longest, and the memory of the ranks of one.
+[[nodiscard]] Parts picture_parts(const std::vector<Drawn>& all, const Drawn& plan);
 
 /// What stands below a table of schedules: the policies that do not apply, the first of them open. Empty without lines.
 [[nodiscard]] std::string not_applicable_list(const std::vector<std::string>& lines);
@@ -116,8 +90,18 @@ struct TimePart {
 };
 inline constexpr std::size_t waiting_color = 8;
 
-/// Bars and table of where the time of each rank goes; parts of no rank are left out.
+/// Without those that no rank has.
+[[nodiscard]] std::vector<TimePart> parts_that_occur(std::vector<TimePart> parts);
+
+/// Bars and table of where the time of each rank goes, in the parts that occur.
 [[nodiscard]] std::string time_of_ranks(const std::vector<TimePart>& parts, Duration whole);
+
+/// What kinds of tasks are called, in their order.
+inline constexpr std::array<const char*, 5> kind_names{"forward", "backward", "input gradient", "weight gradient",
+                                                       "other"};
+
+/// What each rank does in a solved problem, by the kinds of its tasks; the last part is waiting.
+[[nodiscard]] std::vector<TimePart> times_by_kind(const schedule::Problem& problem, const search::Found& found);
 
 /// What each rank of the slowest replica does from the step's start to its end.
 [[nodiscard]] std::string time_of_ranks(const planner::Plan& plan);
@@ -137,9 +121,6 @@ inline constexpr std::size_t waiting_color = 8;
 
 /// The stages by rank and chunk: layers, and what is recomputed.
 [[nodiscard]] std::string stage_section(const planner::Job& job, const planner::Plan& plan);
-
-/// The files of the plan's folder with what is in each and who reads it.
-[[nodiscard]] std::string folder_section(const planner::Job& job, const planner::Plan& plan);
 
 /// Lists all layouts that fit, the fastest first and the chosen one marked, and why others do not.
 [[nodiscard]] std::string layouts(const planner::LayoutChoice& choice);

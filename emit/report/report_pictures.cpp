@@ -16,6 +16,8 @@ using namespace emulator;
 
 namespace {
 
+// Rows of a picture, in pixels.
+constexpr std::size_t rank_height = 24, bar_top = 2, bar_height = 20;
 constexpr int memory_height = 52;
 constexpr std::size_t module_colors = 6;  // of modules, in the template
 constexpr std::size_t dense_row = 200;    // bars of a rank above which lines between them would hide them
@@ -92,34 +94,18 @@ public:
     std::string html() const {
         std::string html = "<ul class=\"legend\">";
         for (std::size_t i = 0; i < entries_.size(); ++i)
-            for (const TaskKind kind : {TaskKind::forward, TaskKind::backward, TaskKind::input_gradient,
-                                        TaskKind::weight_gradient, TaskKind::other}) {
+            for (std::size_t k = 0; k < kind_names.size(); ++k) {
+                const auto kind = static_cast<TaskKind>(k);
                 const auto& kinds = entries_[i].kinds;
                 if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) continue;
                 html += legend_entry(
                     fmt::format("<rect class=\"m{} {}\" width=\"14\" height=\"14\"/>", i % module_colors, letter(kind)),
-                    fmt::format("{} {}", entries_[i].modules, name(kind)));
+                    fmt::format("{} {}", entries_[i].modules, kind_names[k]));
             }
         return html + others_ + "</ul>\n";
     }
 
 private:
-    static std::string_view name(TaskKind kind) {
-        switch (kind) {
-            case TaskKind::forward:
-                return "forward";
-            case TaskKind::backward:
-                return "backward";
-            case TaskKind::input_gradient:
-                return "input gradient";
-            case TaskKind::weight_gradient:
-                return "weight gradient";
-            case TaskKind::other:
-                break;
-        }
-        return "other";
-    }
-
     struct Entry {
         std::string modules;
         std::vector<TaskKind> kinds;
@@ -193,6 +179,8 @@ std::string bars_of_rank(const Drawn& drawn, const Replayer& replayer, const std
     }
     return svg;
 }
+
+std::size_t middle(RankId rank) { return index(rank) * rank_height + bar_top + bar_height / 2; }
 
 // The bars, what follows them, and what goes between them.
 struct Bars {
@@ -278,21 +266,54 @@ std::string memory_of_rank(const Drawn& drawn, const std::vector<TaskCost>& cost
     return svg + "</svg>";
 }
 
+// Memory of every rank with its limit.
+std::string memory_pictures(const Drawn& drawn, Duration horizon) {
+    const Problem& problem = *drawn.problem;
+    const auto costs = Replayer(problem).costs(drawn.schedule->mode);
+    std::string html;
+    for (std::size_t r = 0; r < problem.ranks.size(); ++r) {
+        const auto& limit = problem.ranks[r].capacity;
+        html += row("memory",
+                    fmt::format("rank {}<small>peak {}</small>{}", r, human(drawn.replay->peak[r]),
+                                limit ? fmt::format("<small>limit {}</small>", human(*limit)) : ""),
+                    marks_html(horizon, false) + memory_of_rank(drawn, costs, r, horizon));
+    }
+    return html;
+}
+
 }  // namespace
+
+Transfers transfers(const Drawn& drawn, const std::vector<TaskCost>& costs, Duration horizon) {
+    const Problem& problem = *drawn.problem;
+    Transfers all;
+    std::size_t count = 0;
+    all.sent.resize(problem.tasks.size());
+    std::string lines, arrivals;
+    for (const Edge& edge : problem.edges) {
+        const RankId from = problem.tasks[index(edge.from)].rank, to = problem.tasks[index(edge.to)].rank;
+        if (from == to || edge.lag == Duration{0}) continue;
+        ++count;
+        const Duration end = drawn.replay->start[index(edge.from)] + costs[index(edge.from)].duration;
+        const std::int64_t x = on_axis(end + edge.lag, horizon);
+        lines += fmt::format("M{} {}L{} {}", on_axis(end, horizon), middle(from), x, middle(to));
+        arrivals += fmt::format("M{} {}h0", x, middle(to));
+        std::string& sent = all.sent[index(edge.from)];
+        sent += fmt::format("{} to rank {} in {}", sent.empty() ? "sends" : ",", index(to), human(edge.lag));
+    }
+    const std::size_t most = most_transfers * problem.ranks.size();
+    all.too_many = count > most;
+    if (count > 0)
+        all.svg = fmt::format(
+            "<g class=\"transfers{}\" data-most=\"{}\"><path class=\"line\" d=\"{}\"/><path class=\"arrival\" "
+            "d=\"{}\"/></g>\n",
+            all.too_many ? " crowded" : "", most, lines, arrivals);
+    return all;
+}
 
 std::int64_t on_axis(Duration time, Duration horizon) {
     return std::llround(static_cast<double>(time.count()) * static_cast<double>(axis_units) /
                         static_cast<double>(horizon.count()));
 }
-
-Duration end_of(const Drawn& drawn) {
-    const Duration makespan = drawn.replay->makespan;
-    return drawn.optimizer ? std::max(makespan, drawn.optimizer->start + drawn.optimizer->duration) : makespan;
-}
-
-std::string axis_labels(Duration horizon) { return marks_html(horizon, true); }
-
-std::string axis_lines(Duration horizon) { return marks_html(horizon, false); }
 
 std::string schedule_pictures(const std::vector<Drawn>& all, Duration horizon) {
     Legend legend;
@@ -304,9 +325,9 @@ std::string schedule_pictures(const std::vector<Drawn>& all, Duration horizon) {
         optimizer = optimizer || !drawn.optimizer.empty();
         transfers = transfers || !drawn.transfers.svg.empty();
         too_many = too_many || drawn.transfers.too_many;
-        html += fmt::format("<figure class=\"schedule\" id=\"{}\"><figcaption>{}</figcaption>\n{}</figure>\n", one.id,
-                            one.heading,
-                            row("ranks", rank_labels(one.schedule->order.size()), axis_lines(horizon) + drawn.svg));
+        html += fmt::format(
+            "<figure class=\"schedule\" id=\"{}\"><figcaption>{}</figcaption>\n{}</figure>\n", one.id, one.heading,
+            row("ranks", rank_labels(one.schedule->order.size()), marks_html(horizon, false) + drawn.svg));
     }
     if (tails)
         legend.add("<rect class=\"c6\" width=\"14\" height=\"14\"/>", "gradient reduction after a rank's last task");
@@ -324,18 +345,25 @@ std::string schedule_pictures(const std::vector<Drawn>& all, Duration horizon) {
     return html;
 }
 
-std::string memory_pictures(const Drawn& drawn, Duration horizon) {
-    const Problem& problem = *drawn.problem;
-    const auto costs = Replayer(problem).costs(drawn.schedule->mode);
-    std::string html;
-    for (std::size_t r = 0; r < problem.ranks.size(); ++r) {
-        const auto& limit = problem.ranks[r].capacity;
-        html += row("memory",
-                    fmt::format("rank {}<small>peak {}</small>{}", r, human(drawn.replay->peak[r]),
-                                limit ? fmt::format("<small>limit {}</small>", human(*limit)) : ""),
-                    axis_lines(horizon) + memory_of_rank(drawn, costs, r, horizon));
-    }
-    return html;
+namespace {
+
+// Its makespan or, where there is one, its optimizer's end.
+Duration end_of(const Drawn& drawn) {
+    const Duration makespan = drawn.replay->makespan;
+    return drawn.optimizer ? std::max(makespan, drawn.optimizer->start + drawn.optimizer->duration) : makespan;
+}
+
+}  // namespace
+
+Parts picture_parts(const std::vector<Drawn>& all, const Drawn& plan) {
+    Duration horizon{1};
+    for (const Drawn& one : all) horizon = std::max(horizon, end_of(one));
+    return {{"horizon", fmt::format("{}", horizon.count())},
+            {"axis", marks_html(horizon, true)},
+            {"schedules", schedule_pictures(all, horizon)},
+            {"memory", memory_pictures(plan, horizon)},
+            {"which", ""},
+            {"which_chain", ""}};
 }
 
 }  // namespace pipeweaver::emit::report_parts

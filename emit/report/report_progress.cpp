@@ -133,9 +133,7 @@ std::string picture(const Found& found, const std::vector<std::string>& names) {
 
 // What each finder gained of all that was gained.
 std::string finder_table(const Found& found, const std::vector<std::string>& names) {
-    std::string html =
-        "<table class=\"finders\"><thead><tr><th>found by</th><th class=\"n\">improvements</th><th "
-        "class=\"n\">shorter by</th><th class=\"n\">share</th></tr></thead><tbody>\n";
+    Table table("finders", {head("found by"), number("improvements"), number("shorter by"), number("share")});
     const Duration all = found.history.front().best - found.history.back().best;
     for (const std::string& name : names) {
         std::size_t count = 0;
@@ -146,32 +144,24 @@ std::string finder_table(const Found& found, const std::vector<std::string>& nam
             ++count;
             gained += before.best - one.best;
         }
-        if (count == 0) continue;  // it only found the start
-        html += fmt::format(
-            "<tr><th scope=\"row\">{}</th><td class=\"n\">{}</td><td class=\"n\">{}</td><td "
-            "class=\"n\">{}</td></tr>\n",
-            escape(name), count, human(gained), percent(ratio(gained, all)));
+        if (count > 0)  // else it only found the start
+            table.add({name, std::to_string(count), human(gained), percent(ratio(gained, all))});
     }
-    return all == Duration{0} ? std::string() : html + "</tbody></table>\n";
+    return all == Duration{0} ? std::string() : table.html();
 }
 
 std::string improvements(const Found& found) {
-    std::string html =
-        "<div class=\"wide\"><table class=\"improvements\"><thead><tr><th class=\"n\">round</th><th "
-        "class=\"n\">evaluations</th><th class=\"n\">best</th><th class=\"n\">shorter by</th><th "
-        "class=\"n\">bound</th><th class=\"n\">gap</th><th>found by</th></tr></thead><tbody>\n";
+    Table table("improvements", {number("round"), number("evaluations"), number("best"), number("shorter by"),
+                                 number("bound"), number("gap"), "found by"});
     const Improvement* before = nullptr;
     for (const Improvement& one : found.history) {
-        html += fmt::format("<tr><td class=\"n\">{}</td><td class=\"n\">{}</td>", one.rounds, one.evaluations);
-        for (const std::string& cell :
-             {human(one.best), before == nullptr || one.best == before->best ? "" : human(before->best - one.best),
-              human(one.bound), fmt::format("{:.2f} %", 100 * gap(one))})
-            html += fmt::format("<td class=\"n\">{}</td>", cell);
-        html += fmt::format("<td>{}</td></tr>\n", escape(one.found_by));
+        table.add({std::to_string(one.rounds), std::to_string(one.evaluations), human(one.best),
+                   before == nullptr || one.best == before->best ? "" : human(before->best - one.best),
+                   human(one.bound), fmt::format("{:.2f} %", 100 * gap(one)), one.found_by});
         before = &one;
     }
-    return folded(fmt::format("the start and {}", plural(found.history.size() - 1, "improvement")),
-                  html + "</tbody></table></div>\n", found.history.size() <= most_rows_open / 2);
+    return folded(fmt::format("the start and {}", plural(found.history.size() - 1, "improvement")), table.wide(),
+                  found.history.size() <= most_rows_open / 2);
 }
 
 }  // namespace

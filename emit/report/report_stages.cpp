@@ -3,7 +3,7 @@
 #include "emit/report/report_parts.hpp"
 #include "pipeweaver/base/text.hpp"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
@@ -33,13 +33,13 @@ struct ChunkRow {
 using RankRows = std::vector<std::vector<ChunkRow>>;
 
 std::string layers_of(const StageLayers& stage, const workloads::Model& model) {
-    std::vector<std::string> parts;
-    for (const LayerRange& part : stage.parts)
-        if (part.count > 0)
-            parts.push_back(part.count == 1 ? fmt::format("{} {}", model.modules[part.module].name, part.first)
-                                            : fmt::format("{} {}-{}", model.modules[part.module].name, part.first,
-                                                          part.first + part.count - 1));
-    return parts.empty() ? "no blocks" : fmt::format("{}", fmt::join(parts, ", "));
+    const auto text = joined(stage.parts, ", ", [&](const LayerRange& part) {
+        const std::string& name = model.modules[part.module].name;
+        if (part.count == 0) return std::string();
+        return part.count == 1 ? fmt::format("{} {}", name, part.first)
+                               : fmt::format("{} {}-{}", name, part.first, part.first + part.count - 1);
+    });
+    return text.empty() ? "no blocks" : text;
 }
 
 // "3 layers of vit, 12 of llm".
@@ -47,12 +47,12 @@ std::string layers_by_module(const std::vector<ChunkRow>& chunks, const workload
     std::vector<std::int64_t> sums(model.modules.size());
     for (const ChunkRow& chunk : chunks)
         for (const LayerRange& part : chunk.parts) sums[part.module] += part.count;
-    std::vector<std::string> parts;
+    std::string text;
     for (std::size_t m = 0; m < sums.size(); ++m)
         if (sums[m] > 0)
-            parts.push_back(fmt::format("{} of {}", parts.empty() ? plural(sums[m], "layer") : std::to_string(sums[m]),
-                                        model.modules[m].name));
-    return fmt::format("{}", fmt::join(parts, ", "));
+            text += fmt::format("{} of {}", text.empty() ? plural(sums[m], "layer") : fmt::format(", {}", sums[m]),
+                                model.modules[m].name);
+    return text;
 }
 
 // Chunks of every rank, in the order of their stages' numbers.
@@ -81,11 +81,11 @@ std::map<std::size_t, Counts> backwards_of_stages(const Cut& cut, const Schedule
 // "none 12, full 4" by pass, else the mode alone.
 std::string recompute_text(const Counts& backwards, const std::vector<Recompute>& modes, bool by_pass) {
     if (backwards.empty()) return "no backward";
-    std::vector<std::string> parts;
-    for (std::size_t m = 0; m < modes.size(); ++m)
-        if (backwards[m] > 0)
-            parts.push_back(by_pass ? fmt::format("{} {}", name_of(modes[m]), backwards[m]) : name_of(modes[m]));
-    return fmt::format("{}", fmt::join(parts, ", "));
+    return joined(modes, ", ", [&](const Recompute& mode) {
+        const std::size_t count = backwards[static_cast<std::size_t>(&mode - modes.data())];
+        if (count == 0) return std::string();
+        return by_pass ? fmt::format("{} {}", name_of(mode), count) : name_of(mode);
+    });
 }
 
 Counts sum_of(const std::vector<ChunkRow>& chunks) {
@@ -97,25 +97,13 @@ Counts sum_of(const std::vector<ChunkRow>& chunks) {
     return sum;
 }
 
-std::string rows_html(std::size_t rank, const std::vector<ChunkRow>& chunks) {
-    std::string html;
+void add_rows(Table& table, std::size_t rank, const std::vector<ChunkRow>& chunks) {
     for (std::size_t c = 0; c < chunks.size(); ++c) {
         std::int64_t count = 0;
         for (const LayerRange& part : chunks[c].parts) count += part.count;
-        html += fmt::format(
-            "<tr><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td>"
-            "<td class=\"n\">{}</td><td>{}</td></tr>\n",
-            rank, c, chunks[c].stage, escape(chunks[c].layers), count, escape(chunks[c].recompute));
+        table.add({std::to_string(rank), std::to_string(c), std::to_string(chunks[c].stage), chunks[c].layers,
+                   std::to_string(count), chunks[c].recompute});
     }
-    return html;
-}
-
-std::string table_of(std::string_view rows) {
-    return wide_table(
-        "<table class=\"stages\"><thead><tr><th class=\"n\">rank</th><th class=\"n\">chunk</th>"
-        "<th class=\"n\">stage</th><th>layers</th><th class=\"n\">count</th><th>recompute</th>"
-        "</tr></thead><tbody>\n",
-        rows);
 }
 
 // `of_ranks`: what each rank recomputes in all.
@@ -123,14 +111,18 @@ std::string stages_html(const RankRows& ranks, const std::vector<std::string>& o
                         const workloads::Model& model) {
     std::size_t stages = 0;
     for (const auto& chunks : ranks) stages += chunks.size();
+    const Table none("stages",
+                     {number("rank"), number("chunk"), number("stage"), "layers", number("count"), "recompute"});
+    Table all = none;
     std::string html;
-    for (std::size_t r = 0; r < ranks.size(); ++r)
-        html += stages <= most_stages_open
-                    ? rows_html(r, ranks[r])
-                    : folded(fmt::format("rank {}: {}, {}; recompute {}", r, plural(ranks[r].size(), "stage"),
-                                         layers_by_module(ranks[r], model), of_ranks[r]),
-                             table_of(rows_html(r, ranks[r])), false);
-    return stages <= most_stages_open ? table_of(html) : html;
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+        Table of_rank = none;
+        add_rows(stages <= most_stages_open ? all : of_rank, r, ranks[r]);
+        html += folded(fmt::format("rank {}: {}, {}; recompute {}", r, plural(ranks[r].size(), "stage"),
+                                   layers_by_module(ranks[r], model), of_ranks[r]),
+                       of_rank.wide(), false);
+    }
+    return stages <= most_stages_open ? all.wide() : html;
 }
 
 std::string layouts_html(const partition::Partition& partition, const workloads::Model& model) {

@@ -59,6 +59,31 @@ std::vector<RankTime> rank_times(const Plan& plan) {
     return ranks;
 }
 
+// A part of a stacked bar, which is one row: part i has the class c<i>, its width in millionths of the whole, and a
+// hover text.
+struct BarPart {
+    std::size_t color = 0;
+    double share = 0;
+    std::string hover;
+};
+std::string stacked_bar(const std::vector<BarPart>& parts, std::string_view description) {
+    std::string bar = fmt::format(
+        "<svg class=\"stack\" viewBox=\"0 0 1000000 20\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{}\">",
+        escape(description));
+    std::int64_t from = 0;
+    for (const BarPart& part : parts) {
+        const std::int64_t width = std::llround(part.share * 1e6);
+        if (width > 0)
+            bar +=
+                fmt::format("<rect class=\"c{}\" x=\"{}\" y=\"0\" width=\"{}\" height=\"20\"><title>{}</title></rect>",
+                            part.color, from, width, escape(part.hover));
+        from += width;
+    }
+    return bar + "</svg>";
+}
+
+}  // namespace
+
 std::vector<TimePart> parts_that_occur(std::vector<TimePart> parts) {
     std::erase_if(parts, [](const TimePart& part) {
         return std::all_of(part.ranks.begin(), part.ranks.end(), [](Duration time) { return time == Duration{0}; });
@@ -66,68 +91,75 @@ std::vector<TimePart> parts_that_occur(std::vector<TimePart> parts) {
     return parts;
 }
 
-}  // namespace
-
 std::string not_applicable_list(const std::vector<std::string>& lines) {
-    if (lines.empty()) return {};
-    LongList list{"<ul class=\"not\">\n", "</ul>\n", {}, "more that do not apply"};
-    for (const std::string& line : lines) list.rows.push_back(fmt::format("<li>{}</li>\n", escape(line)));
-    return "<p class=\"not\">Not applicable:</p>\n" + first_of(list);
+    return lines.empty() ? "" : "<p class=\"not\">Not applicable:</p>\n" + first_items(lines, "more that do not apply");
 }
 
 std::string pair_table(const Plan& plan) {
-    const auto& partition = plan.replicas.front().cut.partition;
-    const auto row = [&](const Baseline& pair, const std::string& recompute, bool best) {
-        return compared_row({{pair.partition, pair.policy + (pair.padded ? ", padded" : ""), recompute},
-                             pair.chunks_per_rank,
-                             pair.makespan,
-                             pair.bound,
-                             pair.step,
-                             pair.padded == plan.is_padded},
-                            plan.step, best);
+    Table table("pairs stack", {"partition", "schedule", "recompute", number("chunks a rank"), number("makespan"),
+                                number("bound"), number("gap"), number("step"), number("over plan")});
+    const auto add = [&](const Baseline& one, const std::string& recompute, std::string_view classes = "") {
+        table.add({one.partition, one.policy + (one.padded ? ", padded" : ""), recompute,
+                   std::to_string(one.chunks_per_rank), human(one.makespan), one.bound ? human(*one.bound) : "",
+                   one.bound ? percent(schedule::relative_gap(one.makespan, *one.bound)) : "", human(one.step),
+                   one.padded == plan.is_padded ? times(ratio(one.step, plan.step)) : ""},
+                  classes);
     };
-    Baseline own{partition.name, partition.chunks_per_rank, "plan"};
-    own.makespan = plan.makespan;
-    own.bound = plan.lower_bound;
-    own.step = plan.step;
-    own.padded = plan.is_padded;
+    add(as_baseline(plan), recompute_of(plan), "best");
     auto sorted = plan.baselines.all;
     std::stable_sort(sorted.begin(), sorted.end(),
                      [](const Baseline& a, const Baseline& b) { return a.step < b.step; });
-    const std::string head =
-        "<div class=\"wide\"><table class=\"pairs stack\"><thead><tr><th>partition</th><th>schedule</th>"
-        "<th>recompute</th><th class=\"n\">chunks a rank</th><th class=\"n\">makespan</th><th class=\"n\">bound</th>"
-        "<th class=\"n\">gap</th><th class=\"n\">step</th><th class=\"n\">over plan</th></tr></thead><tbody>\n";
+    for (const Baseline& one : sorted) add(one, recompute_of(one));
     // The plan's own row is not counted: it stands above the fastest ten.
-    LongList list{head, "</tbody></table></div>\n", {}, "slower"};
-    for (const Baseline& pair : sorted) list.rows.push_back(row(pair, recompute_of(pair), false));
-    if (list.rows.empty()) list.rows.emplace_back();
-    list.rows.front().insert(0, row(own, recompute_of(plan), true));
-    return first_of(list) + not_applicable_list(not_applicable(plan.baselines.not_applicable));
+    return table.first_of("slower", {html::first_rows}) +
+           not_applicable_list(not_applicable(plan.baselines.not_applicable));
 }
 
 std::string time_of_ranks(const std::vector<TimePart>& all, Duration whole) {
     const auto shown = parts_that_occur(all);
-    std::string pictures, table = "<table><thead><tr><th>rank</th>";
-    for (const TimePart& part : shown) table += fmt::format("<th class=\"n\">{}</th>", escape(part.name));
-    table += "</tr></thead><tbody>\n";
+    std::vector<html::Column> columns{head("rank")};
+    for (const TimePart& part : shown) columns.push_back(number(part.name));
+    Table table("", std::move(columns));
+    std::string pictures;
     for (std::size_t r = 0; r < all.front().ranks.size(); ++r) {
         std::vector<BarPart> bar;
-        table += fmt::format("<tr><th scope=\"row\">{}</th>", r);
+        std::vector<std::string> texts{std::to_string(r)};
         for (const TimePart& part : shown) {
             const double share = ratio(part.ranks[r], whole);
             bar.push_back({part.color, share,
                            fmt::format("rank {}: {} {}, {}", r, part.name, human(part.ranks[r]), percent(share))});
-            table += fmt::format("<td class=\"n\">{}</td>", percent(share));
+            texts.push_back(percent(share));
         }
-        table += "</tr>\n";
+        table.add(texts);
         pictures += row("share", fmt::format("rank {}", r),
                         stacked_bar(bar, fmt::format("where the time of rank {} goes; the table has the figures", r)));
     }
     std::vector<Colored> legend;
     legend.reserve(shown.size());
     for (const TimePart& part : shown) legend.push_back({part.name, part.color});
-    return pictures + color_legend(legend) + "<div class=\"wide\">" + table + "</tbody></table></div>\n";
+    return pictures + color_legend(legend) + table.wide();
+}
+
+std::vector<TimePart> times_by_kind(const Problem& problem, const search::Found& found) {
+    const std::vector<Duration> none(problem.ranks.size());
+    std::vector<TimePart> all;
+    for (const std::size_t color : {0, 1, 1, 3, 4}) all.push_back({kind_names[all.size()], color, none});
+    all.push_back({"tail", 6, none});
+    TimePart waiting{"waiting", waiting_color, std::vector(problem.ranks.size(), found.replay.makespan)};
+    const auto spend = [&](std::size_t part, std::size_t rank, Duration time) {
+        all[part].ranks[rank] += time;
+        waiting.ranks[rank] -= time;
+    };
+    const auto part_of = [](TaskKind kind) {  // an input gradient counts as a backward
+        return static_cast<std::size_t>(kind == TaskKind::input_gradient ? TaskKind::backward : kind);
+    };
+    const auto costs = Replayer(problem).costs(found.schedule->mode);
+    for (std::size_t i = 0; i < problem.tasks.size(); ++i)
+        spend(part_of(problem.tasks[i].kind), index(problem.tasks[i].rank), costs[i].duration);
+    for (std::size_t r = 0; r < problem.ranks.size(); ++r)
+        if (!found.schedule->order[r].empty()) spend(all.size() - 1, r, problem.ranks[r].tail);
+    all.push_back(std::move(waiting));
+    return all;
 }
 
 std::string time_of_ranks(const Plan& plan) {
@@ -139,22 +171,23 @@ std::string time_of_ranks(const Plan& plan) {
 }
 
 std::string time_by_basis(const Plan& plan) {
-    constexpr std::array bases{costdb::Basis::exact, costdb::Basis::interpolated, costdb::Basis::extrapolated,
-                               costdb::Basis::modelled};
-    std::string html = "<table><thead><tr><th>operators</th>";
-    for (const auto basis : bases) html += fmt::format("<th class=\"n\">{}</th>", costdb::name_of(basis));
-    html += "<th class=\"n\">together</th></tr></thead><tbody>\n";
+    std::vector<html::Column> columns{head("operators")};
+    for (const auto basis : bases) columns.push_back(number(std::string(costdb::name_of(basis))));
+    columns.push_back(number("together"));
+    Table table("", std::move(columns));
     for (std::size_t c = 0; c < operator_classes; ++c) {
-        const auto& by = plan.shares.by[c];
-        const double sum = std::accumulate(std::begin(by), std::end(by), 0.0);
+        const double sum = of_class(plan.shares, c);
         if (sum == 0) continue;
-        html += fmt::format("<tr><th scope=\"row\">{}</th>", name_of(static_cast<OperatorClass>(c)));
-        for (const double one : by) html += fmt::format("<td class=\"n\">{}</td>", percent(one));
-        html += fmt::format("<td class=\"n\">{}</td></tr>\n", percent(sum));
+        std::vector<std::string> texts{std::string(name_of(static_cast<OperatorClass>(c)))};
+        for (const double one : plan.shares.by[c]) texts.push_back(percent(one));
+        texts.push_back(percent(sum));
+        table.add(texts);
     }
-    html += "<tr class=\"sum\"><th scope=\"row\">all</th>";
-    for (const auto basis : bases) html += fmt::format("<td class=\"n\">{}</td>", percent(plan.shares.of(basis)));
-    return html + "<td class=\"n\">100.0 %</td></tr>\n</tbody></table>\n";
+    std::vector<std::string> all{"all"};
+    for (const auto basis : bases) all.push_back(percent(plan.shares.of(basis)));
+    all.push_back(percent(1));
+    table.add(all, "sum");
+    return table.html();
 }
 
 std::string robustness(const Plan& plan) {
@@ -169,20 +202,14 @@ std::string robustness(const Plan& plan) {
         "has in {} of {} replays{}.</p>\n",
         human(robust.p50), human(robust.p10), human(robust.p90), robust.out_of_memory, robust.replays,
         robust.replicas < plan.replicas.size() ? fmt::format(" of the {} most loaded replicas", robust.replicas) : "");
-    html += "<div class=\"wide\"><table><thead><tr><th>against</th>";
-    for (const std::string_view name : {"gain p10", "gain p50", "gain p90", "plan wins", "loses"})
-        html += fmt::format("<th class=\"n\">{}</th>", name);
-    html += "</tr></thead><tbody>\n";
-    for (const Gain& gain : robust.against) {
-        html += fmt::format("<tr><th scope=\"row\">{}</th>",
-                            escape(fmt::format("{}, {}, {} a rank{}", gain.partition, gain.policy,
-                                               plural(gain.chunks_per_rank, "chunk"), told_apart(robust, gain))));
-        for (const double percentile : {gain.p10, gain.p50, gain.p90})
-            html += fmt::format("<td class=\"n\">{}</td>", times(percentile));
-        html += fmt::format("<td class=\"n\">{} of {}</td><td class=\"n\">{}</td></tr>\n", gain.wins, robust.replays,
-                            gain.losses);
-    }
-    html += "</tbody></table></div>\n";
+    Table table("", {head("against"), number("gain p10"), number("gain p50"), number("gain p90"), number("plan wins"),
+                     number("loses")});
+    for (const Gain& gain : robust.against)
+        table.add({fmt::format("{}, {}, {} a rank{}", gain.partition, gain.policy,
+                               plural(gain.chunks_per_rank, "chunk"), told_apart(robust, gain)),
+                   times(gain.p10), times(gain.p50), times(gain.p90),
+                   fmt::format("{} of {}", gain.wins, robust.replays), std::to_string(gain.losses)});
+    html += table.wide();
     const std::string choice = choice_text(plan.choice);
     return choice.empty() ? html
                           : html + fmt::format("<p id=\"choice\">Of what the search found, {}.</p>\n", escape(choice));

@@ -1,4 +1,4 @@
-// report.html of a plan from measured stage times: the same template without what such a plan does not know.
+// report.html of a plan from measured stage times, and of a search: the same template without what they do not know.
 #include "emit/plan/parts.hpp"
 #include "emit/report/report_parts.hpp"
 #include "pipeweaver/base/text.hpp"
@@ -16,6 +16,7 @@ using namespace schedule;
 using namespace emulator;
 using namespace planner;
 using namespace report_parts;
+using search::Found;
 
 namespace {
 
@@ -46,29 +47,8 @@ std::string asked(const StageRequest& request) {
                               plural(request.options.microbatches, "microbatch"), limits(request), file_name(request)));
 }
 
-struct StageParts {
-    enum : std::size_t { forward, backward, weight, waiting };
-};
-
-std::vector<TimePart> rank_times(const StagePlan& plan) {
-    const Problem& problem = plan.best.problem;
-    const std::vector<Duration> none(problem.ranks.size(), Duration{0});
-    std::vector<TimePart> all{
-        {"forward", 0, none}, {"backward", 1, none}, {"weight gradient", 3, none}, {"waiting", waiting_color, none}};
-    const Duration makespan = plan.best.found.replay.makespan;
-    all[StageParts::waiting].ranks.assign(none.size(), makespan);
-    for (const Task& task : problem.tasks) {
-        const std::size_t part = task.kind == TaskKind::forward           ? StageParts::forward
-                                 : task.kind == TaskKind::weight_gradient ? StageParts::weight
-                                                                          : StageParts::backward;
-        all[part].ranks[index(task.rank)] += task.duration;
-        all[StageParts::waiting].ranks[index(task.rank)] -= task.duration;
-    }
-    return all;
-}
-
 std::string waiting_figure(const StagePlan& plan) {
-    const auto all = rank_times(plan)[StageParts::waiting].ranks;
+    const auto all = times_by_kind(plan.best.problem, plan.best.found).back().ranks;
     Duration sum{};
     for (const Duration time : all) sum += time;
     const auto most = std::max_element(all.begin(), all.end());
@@ -76,15 +56,6 @@ std::string waiting_figure(const StagePlan& plan) {
     return figure(
         "waiting", percent(ratio(sum, makespan) / static_cast<double>(all.size())),
         fmt::format("mean of the ranks; rank {} the most, {}", most - all.begin(), percent(ratio(*most, makespan))));
-}
-
-std::string fullest_rank(const StagePlan& plan) {
-    const auto& peak = plan.best.found.replay.peak;
-    const auto most = std::max_element(peak.begin(), peak.end());
-    const auto rank = static_cast<std::size_t>(most - peak.begin());
-    const auto& limit = plan.best.problem.ranks[rank].capacity;
-    return figure("fullest rank", human(*most),
-                  limit ? fmt::format("rank {}, limit {}", rank, human(*limit)) : fmt::format("rank {}", rank));
 }
 
 std::string figures(const StageRequest& request, const StagePlan& plan) {
@@ -100,7 +71,7 @@ std::string figures(const StageRequest& request, const StagePlan& plan) {
             figure("best known schedule over plan", times(ratio(known->result.replay.makespan, found.replay.makespan)),
                    fmt::format("{} in {}", known->policy, human(known->result.replay.makespan)));
     text += gap_figure(found.replay.makespan, found.bound, "these stages");
-    return text + waiting_figure(plan) + fullest_rank(plan);
+    return text + waiting_figure(plan) + fullest_rank(plan.best.problem, found.replay);
 }
 
 // A rank's stages have a colour each, alike on all ranks.
@@ -127,22 +98,21 @@ std::vector<Drawn> drawn(const StagePlan& plan) {
 std::string schedules(const StagePlan& plan) {
     const search::Found& best = plan.best.found;
     const Duration makespan = best.replay.makespan;
-    const auto row = [&](std::string_view name, Duration time) {
-        return compared_row({{std::string(name)}, {}, time, best.bound}, makespan, name == "plan");
+    Table table("pairs stack", {"schedule", number("step"), number("bound"), number("gap"), number("over plan")});
+    const auto add = [&](const std::string& name, Duration time, std::string_view classes = "") {
+        table.add({name, human(time), human(best.bound), percent(schedule::relative_gap(time, best.bound)),
+                   times(ratio(time, makespan))},
+                  classes);
     };
-    std::string html =
-        "<div class=\"wide\"><table class=\"pairs stack\"><thead><tr><th>schedule</th><th class=\"n\">step</th><th "
-        "class=\"n\">bound</th>"
-        "<th class=\"n\">gap</th><th class=\"n\">over plan</th></tr></thead><tbody>\n" +
-        row("plan", makespan);
+    add("plan", makespan, "best");
     std::vector<const PolicyRun*> sorted;
     for (const PolicyRun& one : plan.policies)
         if (one.result.schedule) sorted.push_back(&one);
     std::stable_sort(sorted.begin(), sorted.end(), [](const PolicyRun* a, const PolicyRun* b) {
         return a->result.replay.makespan < b->result.replay.makespan;
     });
-    for (const PolicyRun* one : sorted) html += row(one->policy, one->result.replay.makespan);
-    return html + "</tbody></table></div>\n" + not_applicable_list(not_applicable(plan.policies));
+    for (const PolicyRun* one : sorted) add(one->policy, one->result.replay.makespan);
+    return table.wide() + not_applicable_list(not_applicable(plan.policies));
 }
 
 std::string target_facts(const StagePlan& plan, const planner::Target& target, const search::Found& found) {
@@ -163,22 +133,16 @@ std::string targets(const StagePlan& plan) {
     return html;
 }
 
-std::string stage_table(const StageTable& table) {
-    std::string html = "<table><thead><tr><th>stage</th>";
-    for (const std::string_view name :
-         {"rank", "forward", "backward", "weight gradient", "activations", "weights", "output"})
-        html += fmt::format("<th class=\"n\">{}</th>", name);
-    html += "</tr></thead><tbody>\n";
-    for (std::size_t s = 0; s < table.stages.size(); ++s) {
-        const StageTimes& stage = table.stages[s];
-        html += fmt::format("<tr><th scope=\"row\">{}</th><td class=\"n\">{}</td>", s, index(stage.rank));
-        for (const auto& cell : {human(stage.forward), human(stage.backward),
-                                 stage.weight ? human(*stage.weight) : std::string("not split"),
-                                 human(stage.activation), human(stage.weights), human(stage.send)})
-            html += fmt::format("<td class=\"n\">{}</td>", cell);
-        html += "</tr>\n";
+std::string stage_table(const StageTable& of) {
+    Table table("", {head("stage"), number("rank"), number("forward"), number("backward"), number("weight gradient"),
+                     number("activations"), number("weights"), number("output")});
+    for (std::size_t s = 0; s < of.stages.size(); ++s) {
+        const StageTimes& stage = of.stages[s];
+        table.add({std::to_string(s), std::to_string(index(stage.rank)), human(stage.forward), human(stage.backward),
+                   stage.weight ? human(*stage.weight) : "not split", human(stage.activation), human(stage.weights),
+                   human(stage.send)});
     }
-    return html + "</tbody></table>\n";
+    return table.html();
 }
 
 std::string inputs(const StageRequest& request, const StagePlan& plan) {
@@ -200,27 +164,73 @@ std::string inputs(const StageRequest& request, const StagePlan& plan) {
                   request.table.stages.size() <= most_rows_open);
 }
 
+// Of a search: how it went, and the schedule it began with above the one it ended with.
+
+std::string asked(const Problem& problem, const SearchAsked& asked) {
+    std::string text = fmt::format("{} on {}; strategy {}, seed {}", plural(problem.tasks.size(), "task"),
+                                   plural(problem.ranks.size(), "rank"), asked.strategy, asked.seed);
+    if (!asked.target.empty()) text += fmt::format("; under the rules of {}", asked.target);
+    if (asked.warm) text += "; begun with a given schedule";
+    return escape(text + ".");
+}
+
+// Of the makespan; the schedule may be a later one that is as long.
+std::string finder(const Found& found) {
+    const auto& last = found.history.back();
+    return last.best == found.replay.makespan ? last.found_by : found.strategy;
+}
+
+std::string figures(const Problem& problem, const Found& found) {
+    const Duration makespan = found.replay.makespan;
+    return figure("makespan", human(makespan), fmt::format("found by {}", finder(found))) +
+           figure("start over best", times(ratio(found.first->makespan, makespan)),
+                  fmt::format("began with {}: {}", found.first->strategy, human(found.first->makespan))) +
+           gap_figure(makespan, found.bound, "this problem") +
+           figure("rounds", std::to_string(found.rounds),
+                  fmt::format("{}, ended by {}", plural(found.evaluations, "evaluation"), name_of(found.stop_reason))) +
+           fullest_rank(problem, found.replay);
+}
+
+std::string inputs(const Problem& problem, const SearchAsked& asked, const Found& found) {
+    std::vector<std::string> facts{fact("problem", problem.name), fact("strategy", asked.strategy),
+                                   fact("seed", std::to_string(asked.seed))};
+    if (!asked.target.empty()) facts.push_back(fact("rules of", asked.target));
+    facts.push_back(fact("began with", fmt::format("{}, {}", found.first->strategy, human(found.first->makespan))));
+    facts.push_back(found_fact("found", found));
+    return fact_table(facts);
+}
+
 }  // namespace
 
 std::string report(const StageRequest& request, const StagePlan& plan) {
     const auto pictures = drawn(plan);
-    Duration horizon{1};
-    for (const Drawn& one : pictures) horizon = std::max(horizon, one.replay->makespan);
-    return filled_page({{"stages", ""},
-                        {"title", escape(file_name(request))},
-                        {"asked", asked(request)},
-                        {"figures", figures(request, plan)},
-                        {"horizon", fmt::format("{}", horizon.count())},
-                        {"which", ""},
-                        {"which_chain", ""},
-                        {"axis", axis_labels(horizon)},
-                        {"schedules", schedule_pictures(pictures, horizon)},
-                        {"memory", memory_pictures(pictures.front(), horizon)},
-                        {"pairs", schedules(plan)},
-                        {"progress", progress(plan.best.found)},
-                        {"ranks", time_of_ranks(rank_times(plan), plan.best.found.replay.makespan)},
-                        {"targets", targets(plan)},
-                        {"inputs", inputs(request, plan)}});
+    const search::Found& found = plan.best.found;
+    Parts parts = picture_parts(pictures, pictures.front());
+    parts.merge(Parts{{"stages", ""},
+                      {"title", escape(file_name(request))},
+                      {"asked", asked(request)},
+                      {"figures", figures(request, plan)},
+                      {"pairs", schedules(plan)},
+                      {"progress", progress(found)},
+                      {"ranks", time_of_ranks(times_by_kind(plan.best.problem, found), found.replay.makespan)},
+                      {"targets", targets(plan)},
+                      {"inputs", inputs(request, plan)}});
+    return filled_page(parts);
+}
+
+std::string report(const Problem& problem, const SearchAsked& how, const Found& found) {
+    const Replay first = replay(problem, found.first->schedule);
+    const std::vector<Drawn> pictures{
+        {"first", caption("Before", found.first->strategy, first.makespan), &problem, &found.first->schedule, &first},
+        {"plan", caption("After", finder(found), found.replay.makespan), &problem, &*found.schedule, &found.replay}};
+    Parts parts = picture_parts(pictures, pictures.back());
+    parts.merge(Parts{{"title", escape(problem.name)},
+                      {"asked", asked(problem, how)},
+                      {"figures", figures(problem, found)},
+                      {"search", progress(found)},
+                      {"ranks", time_of_ranks(times_by_kind(problem, found), found.replay.makespan)},
+                      {"inputs", inputs(problem, how, found)}});
+    return filled_page(parts);
 }
 
 }  // namespace pipeweaver::emit

@@ -113,9 +113,7 @@ Why wrong_share(const ActionLists& actions, const ActionShare& share) {
 }
 
 // Each pass of a stage with copies has a share.
-Why missing_share(const ActionLists& actions, const ShareOf& shares) {
-    Stages stages;
-    for (const ActionStage& stage : actions.stages) stages[stage.stage] = &stage;
+Why missing_share(const ActionLists& actions, const ShareOf& shares, const Stages& stages) {
     for (const auto& list : actions.ranks)
         for (const Action& action : list) {
             const auto* compute = std::get_if<Compute>(&action);
@@ -129,9 +127,7 @@ Why missing_share(const ActionLists& actions, const ShareOf& shares) {
 }
 
 // Rows that leave a chain are rows of the unit's output.
-Why wrong_slice(const ActionLists& actions, const ShareOf& shares) {
-    Stages stages;
-    for (const ActionStage& stage : actions.stages) stages[stage.stage] = &stage;
+Why wrong_slice(const ActionLists& actions, const ShareOf& shares, const Stages& stages) {
     for (std::size_t t = 0; t < actions.tensors.size(); ++t) {
         const ActionTensor& tensor = actions.tensors[t];
         const auto found = tensor.by_item ? shares.find(*stages.at(tensor.from.stage), tensor.from) : std::nullopt;
@@ -175,8 +171,10 @@ std::optional<std::string> why_not_shared(const ActionLists& actions) {
     if (const auto twice = shares.repeated()) return fmt::format("{}: is there twice", name_of(actions.shares[*twice]));
     for (const ActionShare& share : actions.shares)
         if (Why why = wrong_share(actions, share)) return why;
-    if (Why why = missing_share(actions, shares)) return why;
-    return wrong_slice(actions, shares);
+    Stages stages;
+    for (const ActionStage& stage : actions.stages) stages[stage.stage] = &stage;
+    if (Why why = missing_share(actions, shares, stages)) return why;
+    return wrong_slice(actions, shares, stages);
 }
 
 }  // namespace pipeweaver::emit

@@ -1,10 +1,15 @@
-// What fragments of launch scripts have in common.
+// What files of launches have in common, and what each target of them has for its row in targets(): why it cannot
+// launch so (none: it can), and the files below `out` (pre: nothing was said against it).
 #pragma once
 
+#include "pipeweaver/emit/targets.hpp"
 #include "pipeweaver/launch/launch.hpp"
 
+#include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace pipeweaver::emit {
 
@@ -16,5 +21,26 @@ namespace pipeweaver::emit {
 
 /// Comments that say `what` this is, of which job and rung, and what our emulation says of it.
 [[nodiscard]] std::string launch_head(const launch::Launch& of, std::string_view what);
+
+// megatron.cpp; why not is launch::why_no_megatron().
+
+[[nodiscard]] std::vector<FileToWrite> megatron_files(const launch::Launch& launch, const std::filesystem::path& out);
+
+// torchtitan.cpp
+
+[[nodiscard]] std::optional<std::string> why_no_torchtitan(const launch::Launch& launch);
+[[nodiscard]] std::vector<FileToWrite> torchtitan_files(const launch::Launch& launch, const std::filesystem::path& out);
+
+// sharded.cpp
+
+[[nodiscard]] std::optional<std::string> why_no_fsdp2(const launch::Launch& launch);
+[[nodiscard]] std::vector<FileToWrite> fsdp2_files(const launch::Launch& launch, const std::filesystem::path& out);
+
+[[nodiscard]] std::optional<std::string> why_no_deepspeed(const launch::Launch& launch);
+[[nodiscard]] std::vector<FileToWrite> deepspeed_files(const launch::Launch& launch, const std::filesystem::path& out);
+
+[[nodiscard]] std::optional<std::string> why_no_llama_factory(const launch::Launch& launch);
+[[nodiscard]] std::vector<FileToWrite> llama_factory_files(const launch::Launch& launch,
+                                                           const std::filesystem::path& out);
 
 }  // namespace pipeweaver::emit

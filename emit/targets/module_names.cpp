@@ -91,11 +91,7 @@ const ModuleNames& torchtitan_names() {
                                    .encoder = "vision_encoder",
                                    .text = "",
                                    .nested = "",
-                                   .embedding = "tok_embeddings",
-                                   .layers = "layers",
-                                   .norm = "norm",
-                                   .head = "lm_head",
-                                   .everywhere = {}};
+                                   .embedding = "tok_embeddings"};
     return names;
 }
 
@@ -105,9 +101,6 @@ const ModuleNames& automodel_names() {
                                    .text = "model.",
                                    .nested = "model.language_model.",
                                    .embedding = "embed_tokens",
-                                   .layers = "layers",
-                                   .norm = "norm",
-                                   .head = "lm_head",
                                    .everywhere = {"rotary_emb"}};
     return names;
 }

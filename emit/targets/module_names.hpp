@@ -16,9 +16,10 @@ struct ModuleNames {
     std::string_view encoder;    ///< whole, on the first stage
     std::string_view text;       ///< before the decoder's names, in a model without an encoder
     std::string_view nested;     ///< and in one with it
-    std::string_view embedding, layers, norm;
-    std::string_view head;                     ///< without a prefix
-    std::vector<std::string_view> everywhere;  ///< of the decoder, on every stage
+    std::string_view embedding;
+    std::string_view layers = "layers", norm = "norm";
+    std::string_view head = "lm_head";           ///< without a prefix
+    std::vector<std::string_view> everywhere{};  ///< of the decoder, on every stage
 };
 
 /// torchtitan 0.3.0: the names of its models, as pipeline_vlm puts them.

@@ -1,13 +1,11 @@
 // The table of targets.
 #include "pipeweaver/emit/targets.hpp"
 
-#include "emit/targets/deepspeed.hpp"
-#include "emit/targets/fsdp2.hpp"
-#include "emit/targets/megatron.hpp"
+#include "emit/targets/launch_script.hpp"
 #include "emit/targets/torch_csv.hpp"
-#include "emit/targets/torchtitan.hpp"
 #include "emit/targets/trace.hpp"
 #include "pipeweaver/base/option_values.hpp"
+#include "pipeweaver/launch/megatron_words.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -40,32 +38,39 @@ std::vector<std::string> how_to_run_csv(const WrittenFiles& written) {
             fmt::format("  schedule._load_csv({})", nlohmann::json((written.folder / "schedule.csv").string()).dump())};
 }
 
+std::string file(const WrittenFiles& written, const char* name) {
+    return quoted_for_shell((written.folder / name).string());
+}
+
+std::vector<std::string> how_to_run_megatron(const WrittenFiles& written) {
+    return {fmt::format("{} in your launch script; then", "source " + file(written, "megatron.sh")),
+            "  torchrun ... \"$PIPEWEAVER_ENTRY\" \"${PIPEWEAVER_FLAGS[@]}\" \"${PIPEWEAVER_SPLIT[@]}\" ...",
+            "  (megatron.sh says which script PIPEWEAVER_ENTRY is, or that it has to be yours)",
+            fmt::format("{} has the same for Megatron-Bridge", (written.folder / "megatron.yaml").string())};
+}
+
 std::vector<std::string> how_to_run_torchtitan(const WrittenFiles& written) {
-    return {fmt::format("source {} in your launch script; then",
-                        quoted_for_shell((written.folder / "torchtitan.sh").string())),
+    return {fmt::format("source {} in your launch script; then", file(written, "torchtitan.sh")),
             "  torchrun ... -m torchtitan.train --module ... --config ... \"${PIPEWEAVER_FLAGS[@]}\""};
 }
 
 std::vector<std::string> how_to_run_fsdp2(const WrittenFiles& written) {
-    const auto file = [&](const char* name) { return quoted_for_shell((written.folder / name).string()); };
-    return {
-        fmt::format("accelerate launch --config_file {} src/train.py {} model_name_or_path=... of LLaMA-Factory",
-                    file("accelerate.yaml"), file("llama_factory.yaml")),
-        fmt::format("or source {}; then", file("swift.sh")),
-        fmt::format("  swift sft --model ... --dataset ... --fsdp {} \"${{PIPEWEAVER_FLAGS[@]}}\"", file("fsdp.json"))};
+    return {fmt::format("accelerate launch --config_file {} src/train.py {} model_name_or_path=... of LLaMA-Factory",
+                        file(written, "accelerate.yaml"), file(written, "llama_factory.yaml")),
+            fmt::format("or source {}; then", file(written, "swift.sh")),
+            fmt::format("  swift sft --model ... --dataset ... --fsdp {} \"${{PIPEWEAVER_FLAGS[@]}}\"",
+                        file(written, "fsdp.json"))};
 }
 
 std::vector<std::string> how_to_run_deepspeed(const WrittenFiles& written) {
-    const auto file = [&](const char* name) { return quoted_for_shell((written.folder / name).string()); };
-    return {fmt::format("source {}; then", file("swift.sh")),
+    return {fmt::format("source {}; then", file(written, "swift.sh")),
             fmt::format("  swift sft --model ... --dataset ... --deepspeed {} \"${{PIPEWEAVER_FLAGS[@]}}\"",
-                        file("deepspeed.json"))};
+                        file(written, "deepspeed.json"))};
 }
 
 std::vector<std::string> how_to_run_llama_factory(const WrittenFiles& written) {
-    const auto file = [&](const char* name) { return quoted_for_shell((written.folder / name).string()); };
     return {fmt::format("FORCE_TORCHRUN=1 llamafactory-cli train {} deepspeed={} model_name_or_path=...",
-                        file("llama_factory.yaml"), file("deepspeed.json"))};
+                        file(written, "llama_factory.yaml"), file(written, "deepspeed.json"))};
 }
 
 std::optional<std::string> why_no_lists(const ToEmit& from) {
@@ -155,7 +160,7 @@ const std::vector<Target>& targets() {
          .files = {"megatron.sh", "megatron.yaml"},
          .title = "Megatron",
          .folder = "megatron",
-         .check_launch = why_no_megatron,
+         .check_launch = launch::why_no_megatron,
          .write_launch = megatron_files,
          .how_to_run = how_to_run_megatron},
         {.name = "torchtitan",
@@ -195,17 +200,6 @@ const std::vector<Target>& targets() {
          .write_launch = llama_factory_files,
          .how_to_run = how_to_run_llama_factory}};
     return all;
-}
-
-KnownOfPlan known_of(const planner::Job& job, const planner::Batch& batch, const planner::Target& target,
-                     const planner::TargetPlan& plan) {
-    return {job,
-            batch,
-            plan.cut.partition,
-            plan.microbatches,
-            target.fixed_shapes ? &plan.padding : nullptr,
-            plan.recompute,
-            plan.by_rank};
 }
 
 }  // namespace pipeweaver::emit

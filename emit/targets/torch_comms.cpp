@@ -1,5 +1,4 @@
-#include "emit/targets/torch_comms.hpp"
-
+#include "emit/targets/torch_csv.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emit/actions.hpp"
 

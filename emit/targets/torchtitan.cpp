@@ -1,5 +1,5 @@
-#include "emit/targets/torchtitan.hpp"
-
+// torchtitan: how a rung is launched, as a fragment of a launch script (torchtitan.sh: an array of flags) for
+// torchtitan 0.3.0.
 #include "emit/targets/launch_script.hpp"
 #include "emit/targets/module_names.hpp"
 #include "pipeweaver/search/policy_names.hpp"
@@ -75,21 +75,6 @@ std::optional<std::string> unsaid_order(const Launch& of) {
             "the emulated order",
             count, of.degrees.pp);
     return std::nullopt;
-}
-
-std::optional<std::string> broken_rule(const Launch& of) {
-    if (auto why = unsaid_modules(of)) return why;
-    if (const auto kind = emulator::recompute_named(of.recompute);
-        kind != Recompute::none && kind != Recompute::selective && kind != Recompute::full)
-        return fmt::format("activation checkpoints are none, selective or full for every block alike, not {}",
-                           of.recompute);
-    if (of.degrees.expert_tp > 1)
-        return fmt::format("experts are not cut by tensor parallelism, here each is over {} GPUs",
-                           of.degrees.expert_tp);
-    if (!of.has_pipeline) return std::nullopt;
-    if (auto why = unsaid_order(of)) return why;
-    const auto named = named_stages(torchtitan_names(), stages_of(of));
-    return named.why_not.empty() ? std::nullopt : std::optional(named.why_not);
 }
 
 // A line of flags, with what it is for.
@@ -172,9 +157,19 @@ std::string titan_script(const Launch& of) {
 
 }  // namespace
 
-std::optional<std::string> why_no_torchtitan(const Launch& launch) {
-    const auto why = broken_rule(launch);
-    return why ? std::optional("torchtitan: " + *why) : std::nullopt;
+std::optional<std::string> why_no_torchtitan(const Launch& of) {
+    if (auto why = unsaid_modules(of)) return why;
+    if (const auto kind = emulator::recompute_named(of.recompute);
+        kind != Recompute::none && kind != Recompute::selective && kind != Recompute::full)
+        return fmt::format("activation checkpoints are none, selective or full for every block alike, not {}",
+                           of.recompute);
+    if (of.degrees.expert_tp > 1)
+        return fmt::format("experts are not cut by tensor parallelism, here each is over {} GPUs",
+                           of.degrees.expert_tp);
+    if (!of.has_pipeline) return std::nullopt;
+    if (auto why = unsaid_order(of)) return why;
+    const auto named = named_stages(torchtitan_names(), stages_of(of));
+    return named.why_not.empty() ? std::nullopt : std::optional(named.why_not);
 }
 
 std::vector<FileToWrite> torchtitan_files(const Launch& launch, const fs::path& out) {

@@ -1,71 +1,76 @@
 #include "emit/targets/trace.hpp"
 
 #include "pipeweaver/base/object_text.hpp"
+#include "pipeweaver/emit/emulation_files.hpp"
 #include "pipeweaver/schedule/memory.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <utility>
 
 namespace pipeweaver::emit {
 
 using namespace schedule;
+using namespace emulator;
 
 namespace {
 
 // Nanoseconds as microseconds, exactly.
 std::string microseconds(Duration time) { return fmt::format("{}.{:03}", time.count() / 1000, time.count() % 1000); }
 
-}  // namespace
+// Events of the format, as text.
+class TraceEvents {
+public:
+    // A process, listed in the order of its number.
+    void process(std::size_t number, std::string_view name) {
+        add(R"({{"ph":"M","pid":{0},"tid":0,"name":"process_name","args":{{"name":{1}}}}},)"
+            "\n"
+            R"({{"ph":"M","pid":{0},"tid":0,"name":"process_sort_index","args":{{"sort_index":{0}}}}})",
+            number, json_text(name));
+    }
 
-void TraceEvents::begin() { text_ += text_.empty() ? "\n" : ",\n"; }
+    void thread(std::size_t process, std::size_t thread, std::string_view name) {
+        add(R"({{"ph":"M","pid":{},"tid":{},"name":"thread_name","args":{{"name":{}}}}})", process, thread,
+            json_text(name));
+    }
 
-void TraceEvents::process(std::size_t number, std::string_view name) {
-    begin();
-    fmt::format_to(std::back_inserter(text_),
-                   R"({{"ph":"M","pid":{0},"tid":0,"name":"process_name","args":{{"name":{1}}}}},)"
-                   "\n"
-                   R"({{"ph":"M","pid":{0},"tid":0,"name":"process_sort_index","args":{{"sort_index":{0}}}}})",
-                   number, json_text(name));
-}
+    // Something that lasts. `arguments` is a JSON object.
+    void event(std::size_t process, std::size_t thread, std::string_view name, std::string_view category,
+               Duration start, Duration duration, std::string_view arguments) {
+        add(R"({{"ph":"X","pid":{},"tid":{},"name":{},"cat":{},"ts":{},"dur":{},"args":{}}})", process, thread,
+            json_text(name), json_text(category), microseconds(start), microseconds(duration), arguments);
+    }
 
-void TraceEvents::thread(std::size_t process, std::size_t thread, std::string_view name) {
-    begin();
-    fmt::format_to(std::back_inserter(text_),
-                   R"({{"ph":"M","pid":{},"tid":{},"name":"thread_name","args":{{"name":{}}}}})", process, thread,
-                   json_text(name));
-}
+    // One end of an arrow, or a point on its way. It belongs to the event of that thread in which `time` lies.
+    enum class Arrow : std::uint8_t { begin, through, end };
+    void arrow(Arrow what, std::size_t number, std::size_t process, std::size_t thread, Duration time) {
+        constexpr std::string_view phases = "stf";
+        add(R"({{"ph":"{}",{}"id":{},"pid":{},"tid":{},"name":"tensor","cat":"tensor","ts":{}}})",
+            phases[static_cast<std::size_t>(what)], what == Arrow::end ? R"("bp":"e",)" : "", number, process, thread,
+            microseconds(time));
+    }
 
-void TraceEvents::event(std::size_t process, std::size_t thread, std::string_view name, std::string_view category,
-                        Duration start, Duration duration, std::string_view arguments) {
-    begin();
-    fmt::format_to(std::back_inserter(text_),
-                   R"({{"ph":"X","pid":{},"tid":{},"name":{},"cat":{},"ts":{},"dur":{},"args":{}}})", process, thread,
-                   json_text(name), json_text(category), microseconds(start), microseconds(duration), arguments);
-}
+    // A counter's value from `time` on.
+    void memory(std::size_t process, Duration time, Bytes used) {
+        add(R"({{"ph":"C","pid":{},"name":"memory","ts":{},"args":{{"bytes":{}}}}})", process, microseconds(time),
+            used.count);
+    }
 
-void TraceEvents::arrow(Arrow what, std::size_t number, std::size_t process, std::size_t thread, Duration time) {
-    constexpr std::string_view phases = "stf";
-    begin();
-    fmt::format_to(std::back_inserter(text_),
-                   R"({{"ph":"{}",{}"id":{},"pid":{},"tid":{},"name":"tensor","cat":"tensor","ts":{}}})",
-                   phases[static_cast<std::size_t>(what)], what == Arrow::end ? R"("bp":"e",)" : "", number, process,
-                   thread, microseconds(time));
-}
+    // The whole file; the events are gone then.
+    std::string file() { return "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[" + std::exchange(text_, {}) + "\n]}\n"; }
 
-void TraceEvents::memory(std::size_t process, Duration time, Bytes used) {
-    begin();
-    fmt::format_to(std::back_inserter(text_), R"({{"ph":"C","pid":{},"name":"memory","ts":{},"args":{{"bytes":{}}}}})",
-                   process, microseconds(time), used.count);
-}
+private:
+    template <class... Values>
+    void add(fmt::format_string<Values...> format, Values&&... values) {
+        text_ += text_.empty() ? "\n" : ",\n";
+        fmt::format_to(std::back_inserter(text_), format, std::forward<Values>(values)...);
+    }
 
-std::string TraceEvents::file() {
-    return "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[" + std::exchange(text_, {}) + "\n]}\n";
-}
-
-namespace {
+    std::string text_;
+};
 
 std::string event_name(const Task& task) {
     if (!task.stage || !task.microbatch) return task.label;
@@ -194,11 +199,42 @@ private:
     TraceEvents events_;
 };
 
+std::string kernel_arguments(const TracedKernel& kernel) {
+    std::string text;
+    const auto add = [&](std::string_view name, const std::optional<std::int64_t>& value) {
+        if (value) text += fmt::format("{}\"{}\":{}", text.empty() ? "" : ",", name, *value);
+    };
+    add("microbatch", kernel.microbatch);
+    add("stage", kernel.stage);
+    return "{" + text + "}";
+}
+
+void add_streams(TraceEvents& events, std::size_t process, const std::vector<TracedKernel>& kernels) {
+    std::array<bool, streams> used{};
+    for (const TracedKernel& kernel : kernels) used[static_cast<std::size_t>(kernel.stream)] = true;
+    for (std::size_t s = 0; s < streams; ++s)
+        if (used[s]) events.thread(process, s, name_of(static_cast<Stream>(s)));
+}
+
 }  // namespace
 
 std::string chrome_trace(const Replayer& replayer, const Schedule& schedule, const Replay& replay,
                          const TraceKnown& known) {
     return StepTrace(replayer, schedule, replay, known).text();
+}
+
+std::string kernel_trace(const ReplicaEmulation& replica, const std::vector<RankKernels>& ranks) {
+    TraceEvents events;
+    for (const RankKernels& one : ranks) {
+        const auto process = static_cast<std::size_t>(one.rank);
+        events.process(process, fmt::format("rank {}", one.rank));
+        add_streams(events, process, one.kernels);
+        for (const TracedKernel& kernel : one.kernels)
+            events.event(process, static_cast<std::size_t>(kernel.stream), kernel.name, kernel.module, kernel.start,
+                         kernel.duration, kernel_arguments(kernel));
+        for (const MemoryPoint& point : replica.memory[process].timeline) events.memory(process, point.at, point.held);
+    }
+    return events.file();
 }
 
 }  // namespace pipeweaver::emit

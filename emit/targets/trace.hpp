@@ -28,32 +28,4 @@ struct TraceKnown {
 [[nodiscard]] std::string chrome_trace(const schedule::Replayer& replayer, const schedule::Schedule& schedule,
                                        const schedule::Replay& replay, const TraceKnown& known = {});
 
-/// Events of the format, as text.
-class TraceEvents {
-public:
-    /// A process, listed in the order of its number.
-    void process(std::size_t number, std::string_view name);
-
-    void thread(std::size_t process, std::size_t thread, std::string_view name);
-
-    /// Something that lasts. `arguments` is a JSON object.
-    void event(std::size_t process, std::size_t thread, std::string_view name, std::string_view category,
-               Duration start, Duration duration, std::string_view arguments);
-
-    /// One end of an arrow, or a point on its way. It belongs to the event of that thread in which `time` lies.
-    enum class Arrow : std::uint8_t { begin, through, end };
-    void arrow(Arrow what, std::size_t number, std::size_t process, std::size_t thread, Duration time);
-
-    /// A counter's value from `time` on.
-    void memory(std::size_t process, Duration time, Bytes used);
-
-    /// The whole file; the events are gone then.
-    [[nodiscard]] std::string file();
-
-private:
-    void begin();
-
-    std::string text_;
-};
-
 }  // namespace pipeweaver::emit

@@ -1,8 +1,6 @@
 // What a plan's ladder says in words, of ladders made by hand.
-#include "emit/plan/ladder_text.hpp"
-
+#include "emit/plan/ladder_facts.hpp"
 #include "emit/plan/parts.hpp"
-#include "emit/plan/room.hpp"
 #include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/workloads/cluster.hpp"
 #include "tests/support/small_request.hpp"

@@ -40,8 +40,9 @@ void check_weights(const Request& request, const std::vector<double>& expected) 
             listed[replica.microbatches[static_cast<std::size_t>(*tasks[t].microbatch)]] += data.loss_weight[t];
     for (std::size_t m = 0; m < expected.size(); ++m) {
         CAPTURE(m);
-        CHECK(emit::microbatch_weight(request.batch, replica, losses, m) ==
-              doctest::Approx(expected[replica.microbatches[m]]));
+        CHECK(emit::microbatch_weight(request.batch.microbatches[replica.microbatches[m]], plan.partition(),
+                                      replica.cut.units[m],
+                                      losses) == doctest::Approx(expected[replica.microbatches[m]]));
         CHECK(listed[m] == doctest::Approx(expected[m]));
     }
 }

@@ -1,6 +1,5 @@
-#include "pipeweaver/emit/picture.hpp"
-
 #include "emit/targets/trace.hpp"
+#include "pipeweaver/emit/plan_files.hpp"
 #include "tests/support/shared.hpp"
 
 #include <doctest/doctest.h>

@@ -5,7 +5,9 @@
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/emit/targets.hpp"
 #include "pipeweaver/planner/opponents.hpp"
+#include "pipeweaver/schedule/solved.hpp"
 #include "tests/support/effort.hpp"
+#include "tests/support/plan_files.hpp"
 #include "tests/support/small_request.hpp"
 #include "tests/support/temporary.hpp"
 
@@ -54,33 +56,19 @@ void check_emitted(std::string_view target, const std::map<std::string, std::str
 
 }  // namespace
 
-TEST_CASE("a plan folder gives back its partition, problems, schedules and action lists") {
+TEST_CASE("a plan folder gives back its problems, schedules and action lists") {
     const auto& plan = written().plan;
-    const auto read = emit::read_plan_folder(written().folder);
-    const auto& partition = plan.partition();
-    CHECK(read.partition == emit::PartitionName{partition.name, partition.chunks_per_rank});
-    CHECK(read.plan->root().at("makespan_ns").integer() == plan.makespan.count());
-    CHECK(read.assignment.has_value());
-    REQUIRE(read.replicas.size() == 2);
     for (std::size_t r = 0; r < 2; ++r) {
-        const auto& [folder, solved, actions] = read.replicas[r];
+        const std::string replica = fmt::format("replica-{:03}", r);
+        const auto solved = schedule::read_solved(written().folder / replica / "solution.json");
         CHECK(solved.file.sha256 == fingerprint(plan.replicas[r].cut.step.problem));
         CHECK(solved.schedule == plan.replicas[r].found.schedule);
-        REQUIRE(actions);
-        CHECK(emit::why_not_runnable(*actions) == std::nullopt);
-        CHECK(to_json(*actions) == written().files.at("replica-00" + std::to_string(r) + "/actions.json"));
+        const auto actions = emit::read_actions(written().folder / replica / "actions.json");
+        CHECK(emit::why_not_runnable(actions) == std::nullopt);
+        CHECK(to_json(actions) == written().files.at(replica + "/actions.json"));
     }
-    REQUIRE(read.targets.contains("torch-csv"));
-    CHECK(read.targets.at("torch-csv").solved.schedule == plan.target("torch-csv").found.schedule);
-}
-
-TEST_CASE("only the parts of a plan folder that are asked for are read") {
-    const auto read = emit::read_plan_folder(
-        written().folder, {.assignment = false, .replicas = true, .actions = false, .targets = false});
-    CHECK(!read.assignment);
-    CHECK(read.replicas.size() == 2);
-    CHECK(!read.replicas.front().actions);
-    CHECK(read.targets.empty());
+    CHECK(schedule::read_solved(written().folder / "torch/solution.json").schedule ==
+          plan.target("torch-csv").found.schedule);
 }
 
 TEST_CASE("what targets make of a plan folder is what the plan wrote") {
@@ -100,7 +88,7 @@ TEST_CASE("a plan whose lists are wanted by rank has those alone, which are not 
     planner::Request request = written().request;
     request.job.lists_by_rank = true;
     std::map<std::string, std::string> files;
-    for (const auto& file : emit::plan_files(request.job, request.batch, written().plan, temporary.path()))
+    for (const auto& file : testing::plan_files(request.job, request.batch, written().plan, temporary.path()))
         files[file.path.lexically_relative(temporary.path()).string()] = file.content;
     CHECK(!files.contains("replica-000/actions.json"));
     for (std::size_t r = 0; r < 2; ++r) {
@@ -185,10 +173,10 @@ TEST_CASE("a replica is planned into a folder of the others, whose files stay wh
     write(0, 1);
     write(1, 1);
     CHECK(fs::exists(folder / "replica-000/solution.json"));
-    CHECK(emit::read_plan_folder(folder).replicas.size() == 2);
+    CHECK(emit::emit(folder, "torch-actions", "out").size() == 2);
     write(1, 2);
     CHECK_FALSE(fs::exists(folder / "replica-000/solution.json"));
-    CHECK(emit::read_plan_folder(folder).replicas.size() == 1);
+    CHECK(emit::emit(folder, "torch-actions", "out").size() == 1);
 }
 
 TEST_CASE("plan.json says what options say in place of the model") {

@@ -4,6 +4,7 @@
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/emit/report.hpp"
 #include "tests/support/parts_of_text.hpp"
+#include "tests/support/plan_files.hpp"
 #include "tests/support/small_request.hpp"
 
 #include <doctest/doctest.h>
@@ -216,7 +217,7 @@ TEST_CASE("the files of the plan's folder are those that are written") {
         if (defer) asked.job.defer = 8;
         const auto page = emit::report(asked.job, asked.batch, plan_of_request());
         const auto table = between(page, "<table class=\"folder stack\">", "</table>");
-        for (const FileToWrite& file : emit::plan_files(asked.job, asked.batch, plan_of_request(), "")) {
+        for (const FileToWrite& file : testing::plan_files(asked.job, asked.batch, plan_of_request(), "")) {
             const std::string name = file.path.filename().string();
             CAPTURE(name);
             if (name != "report.html") CHECK(table.find(name) != std::string::npos);

@@ -1,6 +1,5 @@
 // The files beside schedule.csv: messages, receive buffers, names of modules.
 #include "emit/targets/module_names.hpp"
-#include "emit/targets/torch_buffers.hpp"
 #include "emit/targets/torch_csv.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/json.hpp"

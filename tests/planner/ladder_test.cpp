@@ -1,9 +1,9 @@
 // The ladder: what is run now, and what each step gains.
 #include "pipeweaver/planner/ladder.hpp"
 
+#include "emit/plan/ladder_facts.hpp"
 #include "emit/plan/launch_files.hpp"
 #include "emit/plan/parts.hpp"
-#include "emit/plan/rung_steps.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emit/actions.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
@@ -439,7 +439,7 @@ TEST_CASE("what is done for a rung is said in steps: its launch, its samples, it
     CHECK(text.find("\ndo        layout:\n          1. ") != std::string::npos);
     CHECK(text.find("\n          2. feed launch-assignment.json ") != std::string::npos);
     CHECK(text.find("\n          to stay in your layout take data\n") != std::string::npos);
-    CHECK(emit::what_to_do(job, of, of.rungs[2]).starts_with("1. "));
+    CHECK(emit::what_to_do(job, of, of.rungs[2]).front().starts_with("1. "));
 
     ladder.rungs.push_back(*start.now);
     ladder.rungs[3].name = "schedule";
@@ -455,7 +455,8 @@ TEST_CASE("what is done for a rung is said in steps: its launch, its samples, it
     CHECK(emit::rung_steps(job, of, of.rungs[1]) ==
           std::vector<std::string>{"feed assignment.json to a sampler: packed balanced"});
     CHECK(emit::rung_hints(job, of, of.rungs[1]).empty());
-    CHECK(emit::what_to_do(job, of, of.rungs[1]) == "feed assignment.json to a sampler: packed balanced");
+    CHECK(emit::what_to_do(job, of, of.rungs[1]) ==
+          std::vector<std::string>{"feed assignment.json to a sampler: packed balanced"});
 }
 
 TEST_CASE("words that are no part of a way are named, with what is allowed") {

@@ -1,7 +1,7 @@
 #include "pipeweaver/planner/needs.hpp"
 
 #include "pipeweaver/base/parallel.hpp"
-#include "pipeweaver/emit/needs_files.hpp"
+#include "pipeweaver/emit/plan_files.hpp"
 #include "tests/support/small_request.hpp"
 
 #include <doctest/doctest.h>

@@ -9,6 +9,7 @@
 #include "pipeweaver/search/bounds.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
 #include "tests/support/effort.hpp"
+#include "tests/support/plan_files.hpp"
 #include "tests/support/small_request.hpp"
 #include "tests/support/verifier.hpp"
 
@@ -29,7 +30,7 @@ namespace {
 
 std::map<std::string, std::string> files_of(const Request& request, const Plan& plan) {
     std::map<std::string, std::string> files;
-    for (auto& file : emit::plan_files(request.job, request.batch, plan, "plan"))
+    for (auto& file : testing::plan_files(request.job, request.batch, plan, "plan"))
         files[file.path.string()] = std::move(file.content);
     return files;
 }

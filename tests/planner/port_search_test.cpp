@@ -5,6 +5,7 @@
 #include "pipeweaver/planner/emulate.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
 #include "tests/support/effort.hpp"
+#include "tests/support/plan_files.hpp"
 #include "tests/support/small_request.hpp"
 #include "tests/support/verifier.hpp"
 
@@ -61,7 +62,7 @@ Request slow_preset() {
 
 std::map<std::string, std::string> files_of(const Request& request, const Plan& plan) {
     std::map<std::string, std::string> files;
-    for (auto& file : emit::plan_files(request.job, request.batch, plan, "p"))
+    for (auto& file : testing::plan_files(request.job, request.batch, plan, "p"))
         files[file.path.string()] = std::move(file.content);
     return files;
 }

@@ -6,6 +6,7 @@
 #include "pipeweaver/schedule/fixed_order.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
 #include "tests/support/effort.hpp"
+#include "tests/support/plan_files.hpp"
 #include "tests/support/small_request.hpp"
 #include "tests/support/verifier.hpp"
 
@@ -39,7 +40,7 @@ Request preset(const std::string& name, std::int64_t replicas, std::int64_t micr
 
 void check_verified(const Request& request, const Plan& plan) {
     std::map<std::string, std::string> files;
-    for (auto& file : emit::plan_files(request.job, request.batch, plan, "plan"))
+    for (auto& file : testing::plan_files(request.job, request.batch, plan, "plan"))
         files[file.path.string()] = std::move(file.content);
     const auto verdict =
         testing::verify(files.at("plan/replica-000/problem.json.gz"), files.at("plan/replica-000/solution.json"));

@@ -6,6 +6,7 @@
 #include "pipeweaver/planner/tuning.hpp"
 #include "pipeweaver/search/policies.hpp"
 #include "tests/support/effort.hpp"
+#include "tests/support/plan_files.hpp"
 #include "tests/support/small_request.hpp"
 #include "tests/support/times.hpp"
 #include "tests/support/verifier.hpp"
@@ -69,7 +70,7 @@ Batch next_batch(const Session& session, const std::vector<int>& images) {
 
 void check_verified(const Request& request, const Plan& plan) {
     std::map<std::string, std::string> files;
-    for (auto& file : emit::plan_files(request.job, request.batch, plan, "p"))
+    for (auto& file : testing::plan_files(request.job, request.batch, plan, "p"))
         files[file.path.string()] = std::move(file.content);
     for (std::size_t r = 0; r < plan.replicas.size(); ++r) {
         const std::string folder = "p/replica-00" + std::to_string(r);

@@ -7,6 +7,7 @@
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/plan.hpp"
 #include "tests/support/effort.hpp"
+#include "tests/support/plan_files.hpp"
 #include "tests/support/small_request.hpp"
 #include "tests/support/two_stages.hpp"
 #include "tests/support/verifier.hpp"
@@ -48,7 +49,7 @@ const schedule::Problem& problem_of(const Plan& plan) { return plan.replicas.fro
 
 void check_verified(const Request& request, const Plan& plan) {
     std::map<std::string, std::string> files;
-    for (auto& file : emit::plan_files(request.job, request.batch, plan, "p"))
+    for (auto& file : testing::plan_files(request.job, request.batch, plan, "p"))
         files[file.path.string()] = std::move(file.content);
     for (const std::string folder : {"p/replica-000", "p/torch"}) {
         CAPTURE(folder);

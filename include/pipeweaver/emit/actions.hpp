@@ -162,13 +162,17 @@ struct LossTotals {
     double tokens = 0;     ///< that count
     double positions = 0;  ///< in the module that the last chain ends with; 0 where tokens count
 };
-[[nodiscard]] LossTotals loss_totals(const planner::Job& job, const planner::Batch& batch,
+[[nodiscard]] LossTotals loss_totals(const workloads::Model& model, const planner::Batch& batch,
                                      const partition::Partition& partition);
+[[nodiscard]] inline LossTotals loss_totals(const planner::Job& job, const planner::Batch& batch,
+                                            const partition::Partition& partition) {
+    return loss_totals(job.setup->model, batch, partition);
+}
 
 /// What the mean over a microbatch's loss tokens counts in the step's loss: its share of the step's loss tokens; in a
-/// step without any its share of the positions. Over a step these weights sum to 1. Pre: `microbatch` is the replica's.
-[[nodiscard]] double microbatch_weight(const planner::Batch& batch, const planner::ReplicaPlan& replica,
-                                       const LossTotals& losses, std::size_t microbatch);
+/// step without any its share of the positions. Over a step these weights sum to 1. `units`: of each chain.
+[[nodiscard]] double microbatch_weight(const workloads::Microbatch& microbatch, const partition::Partition& partition,
+                                       const std::vector<std::vector<emulator::Unit>>& units, const LossTotals& losses);
 
 /// Gives the data of one replica of a plan. A loss task's weight is its share of the step's loss tokens; several units
 /// of a microbatch share its weight by their positions; in a step without loss tokens (generators) the weight is the

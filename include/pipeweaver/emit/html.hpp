@@ -67,6 +67,9 @@ struct LongList {
 enum class ColumnKind : std::uint8_t { text, number, head };
 
 struct Column {
+    Column(const char* text) : name(text) {}
+    Column(std::string called, ColumnKind of) : name(std::move(called)), kind(of) {}
+
     std::string name;
     ColumnKind kind = ColumnKind::text;
 };

@@ -1,14 +1,18 @@
-// A plan as files and as a table.
+// A plan, a plan from measured stage times, a solved problem and a step's needs, as files and as tables.
 #pragma once
 
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/parallel.hpp"
 #include "pipeweaver/emit/actions.hpp"
 #include "pipeweaver/planner/launched_way.hpp"
+#include "pipeweaver/planner/needs.hpp"
 #include "pipeweaver/planner/plan.hpp"
+#include "pipeweaver/planner/stage_plan.hpp"
+#include "pipeweaver/schedule/replay.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <cstddef>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -40,11 +44,6 @@ using TakeFile = std::function<void(FileToWrite)>;
 void make_whole_files(const planner::Job& job, const planner::Batch& batch, const planner::Plan& plan,
                       const std::filesystem::path& folder, const Executor& execute, const TakeFile& take);
 
-/// Makes every result file of the plan's folder. Pre: all replicas have their steps (planner::Wanted::on_replica was
-/// not asked for).
-[[nodiscard]] std::vector<FileToWrite> plan_files(const planner::Job& job, const planner::Batch& batch,
-                                                  const planner::Plan& plan, const std::filesystem::path& folder);
-
 /// Gives the content of plan.json ("pipeweaver-plan/1").
 [[nodiscard]] nlohmann::ordered_json plan_json(const planner::Job& job, const planner::Batch& batch,
                                                const planner::Plan& plan);
@@ -71,5 +70,31 @@ void make_whole_files(const planner::Job& job, const planner::Batch& batch, cons
 
 /// A solved problem for a person.
 [[nodiscard]] std::string solution_table(const schedule::Problem& problem, const search::Found& found);
+
+/// A schedule as text, a row for each rank and time to the right, `columns` characters wide. The letter is the
+/// module's, lower case forward, upper case backward, '+' weight gradient: what takes most of a column's time, all its
+/// tasks together. '.' is a column of which the rank waits more than half. A legend follows. Pre: `replay` completed,
+/// columns >= 1.
+[[nodiscard]] std::string picture(const schedule::Replayer& replayer, const schedule::Schedule& schedule,
+                                  const schedule::Replay& replay, std::size_t columns = 100);
+
+/// Of a plan from measured stage times: problem.json.gz, solution.json, trace.json.gz, report.html and, of each target
+/// that has a schedule of its own, its folder. Equal plans give equal bytes.
+[[nodiscard]] std::vector<FileToWrite> stage_files(const planner::StageRequest& request, const planner::StagePlan& plan,
+                                                   const std::filesystem::path& folder);
+
+/// The answer for machines, a JSON object; docs/your-own-stage-times.md names its keys.
+[[nodiscard]] nlohmann::ordered_json stage_json(const planner::StagePlan& plan);
+
+/// The answer for a person: the solution as solution_table() has it, every policy with time, bound and gap, and
+/// the schedules that targets have of their own.
+[[nodiscard]] std::string stage_table(const planner::StagePlan& plan);
+
+/// Needs as tables, with the columns that `costdb import` takes, without the latency that is to be measured: makes
+/// gemm.csv, attention.csv, elementwise.csv and collectives.csv in `folder`, a header in each, rows by falling share.
+/// These columns follow those of `costdb import`: `times` in a step, `share_percent` of the time of all, `estimate_us`
+/// and `basis` as the database answers; of memory-bound work before them what its kernels work on (KernelShape).
+[[nodiscard]] std::vector<FileToWrite> needs_files(const std::vector<planner::Need>& needs,
+                                                   const std::filesystem::path& folder);
 
 }  // namespace pipeweaver::emit

@@ -1,4 +1,4 @@
-// A plan's folder: written whole, and read back without deriving anything again.
+// A plan's folder: written whole, and emitted from without planning again.
 //
 //   plan.json  assignment.json  launch.json  run.json  report.html
 //   replica-000/  problem.json.gz  solution.json  actions.json  trace.json.gz
@@ -9,20 +9,16 @@
 #pragma once
 
 #include "pipeweaver/base/files.hpp"
-#include "pipeweaver/base/json.hpp"
 #include "pipeweaver/base/parallel.hpp"
 #include "pipeweaver/emit/actions.hpp"
 #include "pipeweaver/planner/plan.hpp"
 #include "pipeweaver/planner/plan_options.hpp"
 #include "pipeweaver/planner/stage_plan.hpp"
-#include "pipeweaver/schedule/solved.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 
 #include <filesystem>
-#include <map>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -78,7 +74,7 @@ std::vector<std::filesystem::path> write_plan_files(const std::vector<FileToWrit
                                                     const std::filesystem::path& folder);
 
 /// Writes the whole folder of a plan at once, as a PlanWriter does: all replicas, what is of them together, and `run`.
-/// Returns the files written, sorted. Throws Error{io}. Pre: as plan_files().
+/// Returns the files written, sorted. Throws Error{io}.
 std::vector<std::filesystem::path> write_plan_folder(const planner::Job& job, const planner::Batch& batch,
                                                      const planner::Plan& plan, const std::filesystem::path& folder,
                                                      const nlohmann::ordered_json& run, const Executor& execute);
@@ -89,48 +85,11 @@ std::vector<std::filesystem::path> write_plan_folder(const planner::StageRequest
                                                      const std::filesystem::path& folder,
                                                      const nlohmann::ordered_json& run);
 
-/// The partition that a plan runs on, by the names under which it can be made again.
-struct PartitionName {
-    std::string name;
-    std::int64_t chunks_per_rank = 1;
-
-    friend bool operator==(const PartitionName&, const PartitionName&) = default;
-};
-
-/// A problem with its schedule, and the action lists that were derived from them.
-struct SolvedFolder {
-    std::filesystem::path folder;
-    schedule::Solved solved;
-    std::optional<ActionLists> actions;  ///< none: the folder has no actions.json
-};
-
-struct PlanFolder {
-    std::filesystem::path folder;
-    std::optional<JsonDocument> plan;             ///< plan.json; none: there is none, as for stage times
-    std::optional<JsonDocument> assignment;       ///< assignment.json
-    std::optional<PartitionName> partition;       ///< as plan.json says
-    std::vector<SolvedFolder> replicas;           ///< of a folder without replicas the problem at its top
-    std::map<std::string, SolvedFolder> targets;  ///< of planner::targets() that have a schedule of their own, by name
-};
-
-/// What of a folder is read.
-struct PlanParts {
-    bool assignment = true, replicas = true, actions = true, targets = true;
-};
-
-/// Reads a folder that write_plan_folder() wrote, or one with problem.json[.gz] and solution.json alone. Parts that are
-/// not asked for stay empty. Throws Error{io} for missing files, Error{input} for damaged ones; whether a schedule runs
-/// is the replay's answer.
-[[nodiscard]] PlanFolder read_plan_folder(const std::filesystem::path& folder, const PlanParts& parts = {});
-
 /// Makes the target's files below `out`. `source` is a plan folder (torch-csv takes its torch/, targets of launches its
 /// launch.json, the others its replicas) or a folder with problem.json[.gz] and solution.json. Throws Error{input} for
 /// an unknown target (the nearest is named) or damaged files, Error{io} for missing ones, Error{limit} with rule and
 /// task for what the target cannot express.
 [[nodiscard]] std::vector<FileToWrite> emit(const std::filesystem::path& source, std::string_view target,
                                             const std::filesystem::path& out);
-
-/// The problem and solution of one folder, with its actions if there are any and `actions` says so.
-[[nodiscard]] SolvedFolder read_solved_folder(const std::filesystem::path& folder, bool actions = true);
 
 }  // namespace pipeweaver::emit

@@ -17,19 +17,6 @@ namespace pipeweaver::emit {
 /// The folder below a replica's in which the lists of each rank alone lie.
 inline constexpr const char* rank_lists_folder = "actions";
 
-/// What the plan at hand knows of a schedule beside it, as a framework's command line may have to say it.
-struct KnownOfPlan {
-    const planner::Job& job;      ///< model, cluster, layout and recipe
-    const planner::Batch& batch;  ///< of all replicas
-    const partition::Partition& partition;
-    /// The microbatches of the replica, in the order in which the schedule numbers them: indices into the batch's.
-    const std::vector<std::size_t>& microbatches;
-    const partition::Padded* padding = nullptr;  ///< what all of them are padded to; null: they keep their shapes
-    std::optional<planner::StepRecompute>
-        recompute{};  ///< none: the schedule has a mode of the partition for each pass
-    std::vector<emulator::Recompute> recompute_of_ranks{};  ///< where it is by rank
-};
-
 /// A schedule as a target is handed it.
 struct ToEmit {
     const schedule::Problem& problem;
@@ -37,7 +24,6 @@ struct ToEmit {
     const ActionLists* actions = nullptr;  ///< null: none are known beyond what the two tell
     std::filesystem::path folder{};        ///< where they lie, for errors
     bool by_rank = false;                  ///< action lists of each rank alone
-    std::optional<KnownOfPlan> plan{};     ///< none: a folder's problem and solution are emitted, or measured stages
     /// How long the optimizer takes after the replica's step; none: it is no replica of a plan.
     std::optional<Duration> optimizer{};
 };
@@ -82,9 +68,5 @@ struct Target {
 
 /// Gives all targets: torch-csv, torch-actions, chrome-trace, megatron, torchtitan, fsdp2, deepspeed, llama-factory.
 [[nodiscard]] const std::vector<Target>& targets();
-
-/// Gives what a plan knows of the schedule that the target has of its own. The result refers to all arguments.
-[[nodiscard]] KnownOfPlan known_of(const planner::Job& job, const planner::Batch& batch, const planner::Target& target,
-                                   const planner::TargetPlan& plan);
 
 }  // namespace pipeweaver::emit

@@ -1,8 +1,11 @@
 // What a plan's ladder says, computed once for text, JSON and the report.
 #pragma once
 
+#include "pipeweaver/planner/job.hpp"
 #include "pipeweaver/planner/plan_parts.hpp"
 
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,5 +42,33 @@ namespace pipeweaver::emit {
 
 /// What is said where what is run now is advised: a phrase.
 [[nodiscard]] std::string keep_text(const planner::Ladder& ladder);
+
+/// What is left on the fullest GPU, against what an allocator may take where shapes vary.
+struct Room {
+    std::size_t shapes = 0;   ///< of microbatches
+    Bytes left{}, memory{};   ///< of the fullest GPU: what no tensor of the step takes, and all of it
+    bool is_at_risk = false;  ///< less is left than varying shapes may take (emulator/reserve.hpp)
+};
+
+/// Of a rung whose microbatches have several shapes; none: they have one, or are padded to one.
+[[nodiscard]] std::optional<Room> room_of(const planner::Job& job, const planner::Batch& batch,
+                                          const planner::Rung& rung);
+
+/// The room in words; nothing where there is none.
+[[nodiscard]] std::string room_text(const std::optional<Room>& room);
+
+/// What has to be done for a rung, in the order in which it is done, a phrase each: "source megatron/megatron.sh in
+/// your launch script: ...", "feed assignment.json to a sampler", "reshard the checkpoint to ...". Files are of the
+/// plan's folder.
+[[nodiscard]] std::vector<std::string> rung_steps(const planner::Job& job, const planner::Ladder& ladder,
+                                                  const planner::Rung& rung);
+
+/// What else may be done, and what is not written and why: phrases that are no steps.
+[[nodiscard]] std::vector<std::string> rung_hints(const planner::Job& job, const planner::Ladder& ladder,
+                                                  const planner::Rung& rung);
+
+/// The steps, numbered where there are several, and the hints.
+[[nodiscard]] std::vector<std::string> what_to_do(const planner::Job& job, const planner::Ladder& ladder,
+                                                  const planner::Rung& rung);
 
 }  // namespace pipeweaver::emit
