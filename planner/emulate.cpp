@@ -362,6 +362,14 @@ Emulation emulate(const EmulationRequest& request, const Executor& execute) {
     return emulation_in(try_emulate(request, execute));
 }
 
+std::size_t fullest_replica(const Emulation& emulation, std::size_t rank) {
+    const auto& all = emulation.replicas;
+    const auto fullest = std::max_element(all.begin(), all.end(), [&](const auto& a, const auto& b) {
+        return a.memory[rank].peak < b.memory[rank].peak;
+    });
+    return static_cast<std::size_t>(fullest - all.begin());
+}
+
 ScheduledTimes scheduled_times(const EmulationRequest& request, std::size_t replica, const Executor& execute) {
     return Emulator(request, execute).times(replica);
 }

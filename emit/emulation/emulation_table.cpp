@@ -131,14 +131,6 @@ std::string what_if_text(const EmulationRequest& request, const Emulation& emula
                        factors_text(request.job.setup->what_if), table.text());
 }
 
-// The replica in which a rank holds most.
-std::size_t fullest_replica(const Emulation& emulation, std::size_t rank) {
-    std::size_t fullest = 0;
-    for (std::size_t r = 1; r < emulation.replicas.size(); ++r)
-        if (emulation.replicas[r].memory[rank].peak > emulation.replicas[fullest].memory[rank].peak) fullest = r;
-    return fullest;
-}
-
 const RankMemory& fullest_memory(const Emulation& emulation, std::size_t rank) {
     return emulation.replicas[fullest_replica(emulation, rank)].memory[rank];
 }

@@ -432,17 +432,6 @@ Run run_of(const TitanLaunch& l, const FitAsked& asked) {
 
 namespace {
 
-// Of the replica that has the fullest rank.
-const emulator::ReplicaEmulation& fullest_replica(const planner::Emulation& emulation) {
-    const auto peak = [](const emulator::ReplicaEmulation& replica) {
-        std::int64_t most = 0;
-        for (const auto& rank : replica.memory) most = std::max(most, rank.peak.count);
-        return most;
-    };
-    return *std::max_element(emulation.replicas.begin(), emulation.replicas.end(),
-                             [&](const auto& a, const auto& b) { return peak(a) < peak(b); });
-}
-
 Fit fit_from(const Run& run, const planner::EmulationRequest& request, const planner::Emulation& emulation) {
     const emulator::Setup& setup = *request.job.setup;
     Fit fit;
@@ -463,9 +452,11 @@ Fit fit_from(const Run& run, const planner::EmulationRequest& request, const pla
             fmt::format("{} is modelled: its memory is the data sheet's, of which as much counts as "
                         "usable as on GPUs that were measured",
                         fit.device));
-    for (const emulator::RankMemory& rank : fullest_replica(emulation).memory)
+    for (std::size_t r = 0; r < emulation.replicas.front().memory.size(); ++r) {
+        const auto& rank = emulation.replicas[planner::fullest_replica(emulation, r)].memory[r];
         fit.ranks.push_back({rank.peak, rank.fixed.weights, rank.fixed.gradients, rank.fixed.optimizer,
                              rank.fixed.buffers + rank.fixed.workspace, rank.activations, rank.transient, 0});
+    }
     for (RankUse& rank : fit.ranks) add_besides(run.besides, rank);
     const std::size_t backbone = setup.model.backbone();
     for (const auto& stage : emulation.partition.chains.front().stages)

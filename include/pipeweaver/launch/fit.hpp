@@ -79,7 +79,7 @@ struct RankUse {
 };
 
 struct Fit {
-    std::vector<RankUse> ranks;  ///< each of the fullest replica
+    std::vector<RankUse> ranks;  ///< each in the replica where it is the fullest
     std::size_t fullest = 0;     ///< the rank with the largest peak
     Bytes usable{};              ///< of a GPU
     Bytes device_memory{};       ///< of a GPU, all of it
