@@ -1,4 +1,5 @@
 // Layers of the first and the last rank in numbers, those between even: Megatron-LM, Megatron-Bridge, ms-swift.
+#include "launch/read/megatron_table.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/launch/spellings.hpp"
 
@@ -91,8 +92,8 @@ SpelledFirstLast first_last_of(const Split& split) {
 }
 
 Spelled spell_first_last(const Split& split) {
-    return spelled(split, {"--decoder-first-pipeline-num-layers", "--decoder-last-pipeline-num-layers",
-                           "--num-virtual-stages-per-pipeline-rank"});
+    using L = MegatronLaunch;
+    return spelled(split, {flag_of(&L::first), flag_of(&L::last), flag_of(&L::virtual_stages_per_rank)});
 }
 
 Spelled spell_first_last_swift(const Split& split) {

@@ -1,4 +1,5 @@
 // Recomputation in the words of Megatron-LM and LoongForge.
+#include "launch/written_setting.hpp"
 #include "pipeweaver/emulator/stages.hpp"
 #include "pipeweaver/launch/megatron_words.hpp"
 
@@ -23,23 +24,24 @@ bool has_dense_feed_forwards(const Launch& launch) {
            });
 }
 
-LaunchSetting granularity(std::string value, std::string why) {
-    return {{"--recompute-granularity", value}, "model.recompute_granularity", value, std::move(why)};
+LaunchSetting granularity(const std::string& value, std::string why) {
+    return setting_of(&MegatronLaunch::recompute, value, std::move(why));
 }
 
 RecomputeWords of_layers(const std::string& method, std::int64_t layers, std::string why) {
     const std::string number = std::to_string(layers);
     return {{granularity("full", std::move(why)),
-             {{"--recompute-method", method}, "model.recompute_method", method, ""},
-             {{"--recompute-num-layers", number}, "model.recompute_num_layers", number, ""}},
+             setting_of(&MegatronLaunch::recompute_method, method),
+             setting_of(&MegatronLaunch::recompute_layers, number)},
             {},
             {}};
 }
 
 RecomputeWords of_modules(const std::vector<std::string>& modules, std::string why) {
-    LaunchSetting setting{
-        {"--recompute-modules"}, "model.recompute_modules", fmt::format("[{}]", fmt::join(modules, ", ")), ""};
-    setting.flag.insert(setting.flag.end(), modules.begin(), modules.end());
+    LaunchSetting setting =
+        setting_of(&MegatronLaunch::recompute_modules, fmt::format("[{}]", fmt::join(modules, ", ")));
+    setting.flag.back() = modules.front();
+    setting.flag.insert(setting.flag.end(), modules.begin() + 1, modules.end());
     return {{granularity("selective", std::move(why)), std::move(setting)}, {}, {}};
 }
 
@@ -135,9 +137,9 @@ Spelled spell_custom_recompute(const Launch& launch) {
         layers.push_back(*again);
     }
     if (std::all_of(layers.begin(), layers.end(), [](std::int64_t one) { return one == 0; })) return {};
-    return {{{"--recompute-granularity", "full"},
-             {"--recompute-method", "block"},
-             {"--custom-pipeline-recompute-layers", fmt::format("{}", fmt::join(layers, ","))}},
+    return {{{flag_of(&MegatronLaunch::recompute), "full"},
+             {flag_of(&MegatronLaunch::recompute_method), "block"},
+             {flag_of(&MegatronLaunch::custom_recompute_layers), fmt::format("{}", fmt::join(layers, ","))}},
             {}};
 }
 

@@ -1,8 +1,10 @@
 // A launch as settings of Megatron-LM and Megatron-Bridge, and the rules under which they run it.
+#include "launch/written_setting.hpp"
 #include "pipeweaver/launch/megatron_words.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 
@@ -49,101 +51,103 @@ std::optional<std::string> why_not_dealt(const Launch& launch) {
     return grids.why_not;
 }
 
-std::string yes(bool value) { return value ? "true" : "false"; }
+using L = MegatronLaunch;
 
-LaunchSetting number(std::string flag, std::string key, std::int64_t value, std::string why = {}) {
-    return {{std::move(flag), std::to_string(value)}, std::move(key), std::to_string(value), std::move(why)};
+LaunchSetting number(const MegatronRow::Member& member, std::int64_t value, std::string why = {}) {
+    return setting_of(member, std::to_string(value), std::move(why));
 }
 
-LaunchSetting on(std::string flag, std::string key, std::string why = {}) {
-    return {{std::move(flag)}, std::move(key), yes(true), std::move(why)};
+// A setting of a recipe alone, where a launch of flags has the framework's default: the recipe may have another.
+LaunchSetting in_recipe(const MegatronRow::Member& member, std::string value, std::string why = {}) {
+    return {{}, std::string(row_that_sets(member).field), std::move(value), std::move(why)};
 }
 
-void add_degrees(std::vector<LaunchSetting>& all, const Launch& launch) {
+LaunchSetting on(const MegatronRow::Member& member, std::string why = {}) {
+    const MegatronRow& row = row_that_sets(member);
+    return {{flag_of(member)}, std::string(row.field), "true", std::move(why)};
+}
+
+LaunchSetting on_or_off(bool is_on, const MegatronRow::Member& member, std::string why) {
+    return is_on ? on(member, std::move(why)) : in_recipe(member, "false");
+}
+
+void add_context(std::vector<LaunchSetting>& all, const Launch& launch) {
     const Degrees& of = launch.degrees;
-    all.push_back(number("--tensor-model-parallel-size", "model.tensor_model_parallel_size", of.tp,
-                         "GPUs of one pipeline rank, each with a part of every layer"));
-    if (of.tp > 1 && of.sequence_parallel)
-        all.push_back(on("--sequence-parallel", "model.sequence_parallel",
-                         "what tensor parallelism does not split is split by tokens"));
-    all.push_back(number("--pipeline-model-parallel-size", "model.pipeline_model_parallel_size", of.pp,
-                         fmt::format("pipeline ranks; of {} GPUs the replicas are then {}", of.gpus(), of.dp)));
-    if (of.cp > 1) {
-        all.push_back(number("--context-parallel-size", "model.context_parallel_size", of.cp,
-                             "GPUs that share out every sequence"));
-        const std::string type = of.ring ? "p2p" : "a2a";
-        all.push_back({{"--cp-comm-type", type},
-                       "model.cp_comm_type",
-                       type,
-                       of.ring ? "keys and values go round" : "parts of the sequence become parts of the heads"});
+    if (of.cp == 1) {
+        all.push_back(in_recipe(&L::cp, "1"));
+        return;
     }
-    if (const std::size_t end = launch.deals.find('='); of.cp > 1 && end != std::string::npos)
+    all.push_back(number(&L::cp, of.cp, "GPUs that share out every sequence"));
+    all.push_back(
+        setting_of(&L::cp_comm, of.ring ? "p2p" : "a2a",
+                   of.ring ? "keys and values go round" : "parts of the sequence become parts of the heads"));
+    if (const std::size_t end = launch.deals.find('='); end != std::string::npos)
         all.push_back({{},
                        launch.deals.substr(0, end),
                        launch.deals.substr(end + 1),
                        "each context parallel group encodes some of the images, not all"});
+}
+
+void add_degrees(std::vector<LaunchSetting>& all, const Launch& launch) {
+    const Degrees& of = launch.degrees;
+    all.push_back(number(&L::tp, of.tp, "GPUs of one pipeline rank, each with a part of every layer"));
+    all.push_back(on_or_off(of.tp > 1 && of.sequence_parallel, &L::sequence_parallel,
+                            "what tensor parallelism does not split is split by tokens"));
+    all.push_back(number(&L::pp, of.pp, fmt::format("pipeline ranks; of {} GPUs the replicas are then {}", of.gpus(),
+                                                    of.dp)));
+    add_context(all, launch);
     if (!launch.has_experts()) return;
-    all.push_back(number("--expert-model-parallel-size", "model.expert_model_parallel_size", of.ep,
-                         "GPUs that share out the experts of a layer"));
-    all.push_back(number("--expert-tensor-parallel-size", "model.expert_tensor_parallel_size", of.expert_tp,
+    all.push_back(number(&L::ep, of.ep, "GPUs that share out the experts of a layer"));
+    all.push_back(number(&L::etp, of.expert_tp,
                          "GPUs that share out each expert; unset it would be that of the other layers"));
-    all.push_back(on("--moe-grouped-gemm", "model.moe_grouped_gemm", "a GPU's experts are one product"));
+    all.push_back(on(&L::grouped_gemm, "a GPU's experts are one product"));
 }
 
 // With varying lengths Megatron Core refuses its default, allgather, also of models without experts.
 void add_dispatcher(std::vector<LaunchSetting>& all, const Launch& launch) {
     if (!launch.has_experts() && !launch.has_pipeline) return;
     const bool by_node = launch.has_experts() && launch.degrees.dispatches_by_node;
-    const std::string name = by_node ? "flex" : "alltoall";
     std::string why = "varying lengths do not go with allgather, the default, without experts either";
     if (launch.has_experts())
         why = by_node ? "a token travels once to each node with its experts (DeepEP, HybridEP)"
                       : "a token travels to each of its experts";
-    all.push_back({{"--moe-token-dispatcher-type", name}, "model.moe_token_dispatcher_type", name, std::move(why)});
+    all.push_back(setting_of(&L::dispatcher, by_node ? "flex" : "alltoall", std::move(why)));
 }
 
 void add_numbers(std::vector<LaunchSetting>& all, const Launch& launch) {
-    if (launch.bf16) all.push_back(on("--bf16", "model.bf16", "values of 16 bits, as they are priced"));
+    if (launch.bf16) all.push_back(on(&L::bf16, "values of 16 bits, as they are priced"));
+    all.push_back(setting_of(&L::hidden_dropout, "0", "no masks of dropout are kept; the default is 0.1"));
     if (launch.fused_loss) {
-        all.push_back(
-            on("--cross-entropy-loss-fusion", "model.cross_entropy_loss_fusion", "logits are kept in 16 bits"));
-        all.push_back({{"--cross-entropy-fusion-impl", "te"},
-                       "model.cross_entropy_fusion_impl",
-                       "te",
-                       "Transformer Engine's kernel; the default, native, keeps more of each logit"});
+        all.push_back(on(&L::fused_loss, "logits are kept in 16 bits"));
+        all.push_back(setting_of(&L::fused_loss_by, "te",
+                                 "Transformer Engine's kernel; the default, native, keeps more of each logit"));
     }
-    all.push_back(on("--calculate-per-token-loss", "model.calculate_per_token_loss",
+    all.push_back(on(&L::loss_per_token,
                      "every token that has a loss counts alike, as the assignment's loss_weight has it"));
-    all.push_back({{}, "ddp.average_in_collective", yes(false), "goes with it"});
+    all.push_back(in_recipe(&L::averages_gradients, "false", "goes with it"));
 }
 
 void add_batch(std::vector<LaunchSetting>& all, const Launch& launch) {
-    all.push_back(number("--micro-batch-size", "train.micro_batch_size", 1,
-                         "a microbatch of the plan is one packed sequence (assignment.json)"));
+    all.push_back(number(&L::micro_batch, 1, "a microbatch of the plan is one packed sequence (assignment.json)"));
     all.push_back(number(
-        "--global-batch-size", "train.global_batch_size", launch.all_microbatches(),
+        &L::global_batch, launch.all_microbatches(),
         fmt::format("microbatches of a replica: {}; replicas: {}", launch.microbatches.front(), launch.degrees.dp)));
     if (is_interleaved(launch))
-        all.push_back(number("--microbatch-group-size-per-virtual-pipeline-stage",
-                             "model.microbatch_group_size_per_vp_stage", launch.degrees.pp,
+        all.push_back(number(&L::group_size, launch.degrees.pp,
                              "microbatches that a chunk runs before the next chunk's turn"));
     if (launch.has_pipeline)
-        all.push_back({{},
-                       "model.variable_seq_lengths",
-                       yes(true),
-                       "microbatches keep their lengths; no flag says it: set it in the model's configuration"});
+        all.push_back(in_recipe(&L::variable_lengths, "true",
+                                "microbatches keep their lengths; no flag says it: set it in the model's "
+                                "configuration"));
 }
 
 void add_replicas(std::vector<LaunchSetting>& all, const Launch& launch) {
     const Degrees& of = launch.degrees;
-    if (of.zero == 1)
-        all.push_back(on("--use-distributed-optimizer", "ddp.use_distributed_optimizer",
-                         "replicas share out the optimizer's state (ZeRO-1)"));
-    if (of.overlaps_gradients)
-        all.push_back(on("--overlap-grad-reduce", "ddp.overlap_grad_reduce", "gradients are reduced beside backwards"));
+    all.push_back(on_or_off(of.zero == 1, &L::distributed_optimizer,
+                            "replicas share out the optimizer's state (ZeRO-1)"));
+    if (of.overlaps_gradients) all.push_back(on(&L::overlap_grads, "gradients are reduced beside backwards"));
     if (of.overlaps_gradients && of.gathers_ahead && of.zero == 1)
-        all.push_back(on("--overlap-param-gather", "ddp.overlap_param_gather",
-                         "updated weights are gathered beside the next step's forwards"));
+        all.push_back(on(&L::overlap_params, "updated weights are gathered beside the next step's forwards"));
 }
 
 }  // namespace
@@ -160,14 +164,31 @@ std::optional<std::string> why_no_megatron(const Launch& launch) {
     return words.why_not.empty() ? std::nullopt : std::optional(words.why_not);
 }
 
+LaunchSetting setting_of(const MegatronRow::Member& member, const std::string& value, std::string why) {
+    return {{flag_of(member), value}, std::string(row_that_sets(member).field), value, std::move(why)};
+}
+
 std::vector<LaunchSetting> megatron_settings(const Launch& launch) {
     std::vector<LaunchSetting> all;
     add_degrees(all, launch);
     add_numbers(all, launch);
     add_batch(all, launch);
     add_dispatcher(all, launch);
-    for (LaunchSetting& one : recompute_words(launch).settings) all.push_back(std::move(one));
+    std::vector<LaunchSetting> again = recompute_words(launch).settings;
+    if (again.empty()) again.push_back(in_recipe(&L::recompute, "null"));
+    for (LaunchSetting& one : again) all.push_back(std::move(one));
     add_replicas(all, launch);
+    return all;
+}
+
+std::vector<LaunchSetting> recipe_settings(const Launch& launch) {
+    std::vector<LaunchSetting> all = megatron_settings(launch);
+    const Spelled layout = launch.split.ranks > 1 ? spell_pipeline_layout(launch.split) : Spelled{};
+    std::string text = "null", chunks = "null";
+    for (const Flag& one : layout.flags) text = nlohmann::json(one.value).dump();
+    if (launch.split.chunks() > 1) chunks = std::to_string(launch.split.chunks());
+    all.push_back(in_recipe(&L::layout, std::move(text), "layers of every stage"));
+    all.push_back(in_recipe(&L::vpp, std::move(chunks)));
     return all;
 }
 

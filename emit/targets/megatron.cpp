@@ -10,7 +10,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
@@ -43,6 +42,7 @@ std::string words(const std::vector<Flag>& flags) {
 std::string flag_array(const Launch& of) {
     std::string text = "PIPEWEAVER_FLAGS=(\n";
     for (const LaunchSetting& one : launch::megatron_settings(of)) {
+        if (one.flag.empty() && one.why.empty()) continue;  // the framework's default
         if (!one.why.empty()) text += "  " + comment(one.why);
         if (one.flag.empty())
             text += "  " + comment(fmt::format("({}: {})", one.key, one.value));
@@ -66,24 +66,11 @@ std::string split_arrays(const Launch& of) {
     return text;
 }
 
-// What the script says as keys, with those of the split.
-std::vector<LaunchSetting> keyed(const Launch& of) {
-    std::vector<LaunchSetting> all = launch::megatron_settings(of);
-    if (of.split.ranks == 1) return all;
-    const Spelled layout = launch::spell_pipeline_layout(of.split);
-    const auto chunks = std::to_string(of.split.chunks());
-    for (const Flag& one : layout.flags)
-        all.push_back(
-            {{}, "model.pipeline_model_parallel_layout", nlohmann::json(one.value).dump(), "layers of every stage"});
-    if (of.split.chunks() > 1) all.push_back({{}, "model.virtual_pipeline_model_parallel_size", chunks, ""});
-    return all;
-}
-
 // Megatron-Bridge's KEY=VALUE, which are the keys of the configuration.
 std::string overrides(const Launch& of) {
     std::string text = comment("Megatron-Bridge: the same and the split as overrides of a recipe (run_recipe.py)") +
                        "PIPEWEAVER_BRIDGE=(\n";
-    for (const LaunchSetting& one : keyed(of))
+    for (const LaunchSetting& one : launch::recipe_settings(of))
         if (!one.key.empty()) text += "  " + quoted_for_shell(fmt::format("{}={}", one.key, one.value)) + "\n";
     return text + ")\n";
 }
@@ -225,7 +212,7 @@ std::string first_last(const Launch& of) {
 
 std::string configuration(const Launch& of) {
     std::string text = launch_head(of, "Configuration of Megatron-Bridge");
-    const auto all = keyed(of);
+    const auto all = launch::recipe_settings(of);
     for (const std::string section : {"model", "train", "ddp"}) {
         const std::string prefix = section + ".";
         std::string lines;

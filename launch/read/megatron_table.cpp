@@ -3,6 +3,9 @@
 // train/arguments; of ms-swift: megatron/arguments/megatron_args.py.
 #include "launch/read/megatron_table.hpp"
 
+#include "pipeweaver/base/assert.hpp"
+
+#include <algorithm>
 #include <vector>
 
 namespace pipeweaver::launch {
@@ -208,5 +211,15 @@ std::span<const MegatronRow> megatron_rows() {
     }();
     return rows;
 }
+
+const MegatronRow& row_that_sets(const MegatronRow::Member& member) {
+    const auto rows = megatron_rows();
+    const auto found =
+        std::find_if(rows.begin(), rows.end(), [&](const MegatronRow& row) { return row.member == member; });
+    PIPEWEAVER_ASSERT(found != rows.end());
+    return *found;
+}
+
+std::string flag_of(const MegatronRow::Member& member) { return "--" + std::string(row_that_sets(member).flag); }
 
 }  // namespace pipeweaver::launch

@@ -4,6 +4,7 @@
 #include "pipeweaver/launch/megatron.hpp"
 
 #include <span>
+#include <string>
 #include <string_view>
 #include <variant>
 
@@ -25,5 +26,11 @@ struct MegatronRow {
 };
 
 [[nodiscard]] std::span<const MegatronRow> megatron_rows();
+
+/// The first row that sets a member: how our files spell it. Pre: there is one.
+[[nodiscard]] const MegatronRow& row_that_sets(const MegatronRow::Member& member);
+
+/// Its flag, with dashes. Pre: it has one.
+[[nodiscard]] std::string flag_of(const MegatronRow::Member& member);
 
 }  // namespace pipeweaver::launch

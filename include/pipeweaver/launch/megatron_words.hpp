@@ -31,6 +31,9 @@ struct LaunchSetting {
 /// All but the split, in groups that belong together. Pre: why_no_megatron() has nothing to say.
 [[nodiscard]] std::vector<LaunchSetting> megatron_settings(const Launch& launch);
 
+/// The same with the split, for a recipe of Megatron-Bridge, whose own values they take the place of.
+[[nodiscard]] std::vector<LaunchSetting> recipe_settings(const Launch& launch);
+
 /// Recomputation in Megatron's words; what it cannot say comes as the rule.
 struct RecomputeWords {
     std::vector<LaunchSetting> settings{};  ///< none, and no rule: nothing is recomputed
