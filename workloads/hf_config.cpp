@@ -50,13 +50,18 @@ Model model_of_type(const hf::Part& root, const Json& type, const hf::Processors
     refuse(type, *root.reading, unknown("model type", name, known_types()));
 }
 
+// A release of its own calls its task a model_type.
+const hf::DiffusersRow* diffusers_row(const hf::Part& root) {
+    const auto name = given(root, class_name);
+    return name ? hf::find_diffusers(name->text()) : nullptr;
+}
+
 Model convert(const hf::Part& root, const hf::Processors& processors) {
+    if (const hf::DiffusersRow* row = diffusers_row(root)) return diffusion_model(root, *row);
     if (const auto type = given(root, model_type)) return model_of_type(root, *type, processors);
     const auto name = given(root, class_name);
     if (!name) refuse(root, "the key 'model_type' is missing, and '_class_name' of diffusers as well");
-    const hf::DiffusersRow* row = hf::find_diffusers(name->text());
-    if (!row) refuse(*name, *root.reading, unknown("class", name->text(), hf::diffusers_names()));
-    return diffusion_model(root, *row);
+    refuse(*name, *root.reading, unknown("class", name->text(), hf::diffusers_names()));
 }
 
 std::string billions(std::int64_t parameters) {
@@ -115,9 +120,10 @@ Model parse_hf_model(const JsonDocument& document, const std::string& name,
     model.assumed = reading.assumed;
     model.most_positions = said_positions(json);
     const auto type = given(root, model_type);
+    const auto* const row = diffusers_row(root);
     if (type && model.modules.size() > 1) model.family = type->text();
     model.source = fmt::format("Hugging Face configuration of type {}; {}",
-                               type ? type->text() : json.at("_class_name").text(), parameters_of(model));
+                               type && !row ? type->text() : json.at("_class_name").text(), parameters_of(model));
     if (model.modules.size() > 1) model.source += files_of(processors);
     for (Module& module : model.modules)
         module.architecture.name = model.modules.size() == 1 ? name : fmt::format("{}-{}", name, module.name);

@@ -325,6 +325,22 @@ TEST_CASE("the transformers of diffusers become networks of two streams, of one,
           "c.json: the key 'num_attention_heads' is missing; start from \"pipeweaver show wan2.1-t2v-14b\"");
 }
 
+TEST_CASE("a release of Wan is the model that the diffusers library has of it") {
+    const std::string sizes =
+        R"("_class_name":"WanModel","dim":5120,"ffn_dim":13824,"freq_dim":256,"in_dim":16,"num_heads":40,)"
+        R"("num_layers":40,"out_dim":16,"text_len":512)";
+    const auto release = parsed(R"({"model_type":"t2v",)" + sizes + "}");
+    CHECK(release.modules[0].architecture.cross_attention_dim == 5120);
+    CHECK(parameters(release) == parameters(kept("wan2.1-t2v-14b")));
+    CHECK(release.source.starts_with("Hugging Face configuration of type WanModel"));
+    CHECK(release.video.spatial == kept("wan2.1-t2v-14b").video.spatial);
+    CHECK(refusal(R"({"model_type":"i2v",)" + sizes + "}") ==
+          "c.json: model_type: is 'i2v', whose blocks differ between Wan 2.1 and 2.2; the config.json of the diffusers "
+          "library says which they are; start from \"pipeweaver show wan2.1-t2v-14b\"");
+    CHECK(refusal(R"({"_class_name":"WanModel","dim":5121,"ffn_dim":8,"num_heads":40,"num_layers":1,"in_dim":16})") ==
+          "c.json: dim: is 5121, no multiple of the 40 heads; start from \"pipeweaver show wan2.1-t2v-14b\"");
+}
+
 TEST_CASE("further configurations of the families, by what differs in their files") {
     // LLaVA-OneVision-1.5-8B: an encoder with depth, embed_dim and a merger; Qwen3 behind it.
     const auto rice = parsed(

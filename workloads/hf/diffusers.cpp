@@ -112,6 +112,21 @@ std::int64_t wan_embedders(const Part& part, const Architecture& a) {
     return h * (a.condition_dim + h + time_features + h + 6 * h + 2 * a.in_channels) + image * (image + h);
 }
 
+// Wan-Video/Wan2.1 wan/modules/model.py and Wan2.2's: of models of images the one has keys and values of the image, the
+// other has not, and their files do not say which they are.
+constexpr std::array wan_release{Default{"patch_size", 2}, Default{"text_len", 512}, Default{"text_dim", 4096}};
+constexpr Key task_of_release{"model_type"};
+
+void wan_release_blocks(const Part& part, Architecture& a) {
+    if (const auto task = given(part, task_of_release); task && task->text() != "t2v" && task->text() != "ti2v")
+        refuse(*task, *part.reading,
+               fmt::format("is '{}', whose blocks differ between Wan 2.1 and 2.2; the config.json of the diffusers "
+                           "library says which they are",
+                           task->text()));
+    wan_blocks(part, a);
+    a.attention.qk_norm = flag(part, key::dit_qk_norm, true);
+}
+
 // One stream of text and latents, attention and then feed-forward, two modulations made of a narrow time embedding.
 void cogvideox_blocks(const Part& part, Architecture& a) {
     a.mmdit = true;
@@ -158,6 +173,12 @@ constexpr std::array diffusers_rows{
                  .embedders = wan_embedders,
                  .video = true,
                  .text_tokens = 512},
+    DiffusersRow{.name = "WanModel",
+                 .start_from = "wan2.1-t2v-14b",
+                 .blocks = wan_release_blocks,
+                 .embedders = wan_embedders,
+                 .video = true,
+                 .released = wan_release},
     DiffusersRow{.name = "HunyuanVideoTransformer3DModel",
                  .start_from = "hunyuanvideo-13b-dit",
                  .blocks = hunyuan_blocks,
@@ -213,6 +234,14 @@ void read_positions(const Part& part, const DiffusersRow& row, const Patch& patc
     assume(*part.reading, "clips keep their own width and height: video has neither that they would be scaled to");
 }
 
+std::int64_t head_dim_of(const Part& part, const DiffusersRow& row, std::int64_t heads) {
+    if (row.released.empty()) return needed(part, key::dit_head_dim);
+    const std::int64_t width = needed(part, key::dit_width);
+    if (width % heads != 0)
+        refuse(part, fmt::format("{}: is {}, no multiple of the {} heads", key::dit_width.usual, width, heads));
+    return width / heads;
+}
+
 }  // namespace
 
 const DiffusersRow* find_diffusers(std::string_view name) {
@@ -228,12 +257,17 @@ std::vector<std::string> diffusers_names() {
     return names;
 }
 
-Model diffusion_model(const Part& part, const DiffusersRow& row) {
-    part.reading->start_from = row.start_from;
+Model diffusion_model(const Part& file, const DiffusersRow& row) {
+    file.reading->start_from = row.start_from;
+    Part part = file;
+    if (!row.released.empty()) {
+        part.type = row.name;
+        part.defaults = row.released;
+    }
     Architecture a;
     a.kind = ModuleKind::diffusion_transformer;
     a.heads = a.kv_heads = needed(part, key::dit_heads);
-    a.head_dim = needed(part, key::dit_head_dim);
+    a.head_dim = head_dim_of(part, row, a.heads);
     a.hidden = a.heads * a.head_dim;
     a.attention.causal = false;
     const Patch patch = patch_of(part, row);

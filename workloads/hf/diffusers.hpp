@@ -1,4 +1,4 @@
-// Diffusion transformers of the diffusers library: a row for each `_class_name`.
+// Diffusion transformers of the diffusers library, and of releases of their own: a row for each `_class_name`.
 #pragma once
 
 #include "pipeweaver/workloads/model.hpp"
@@ -17,6 +17,8 @@ struct DiffusersRow {
     std::int64_t pixels = 8;       ///< of a side that its autoencoder makes one latent position
     bool packed = false;           ///< in_channels are those of a patch of 2 x 2
     std::int64_t text_tokens = 0;  ///< of the pipeline; 0: the file says max_text_seq_length
+    /// Of a release of the model's own: the file says the width in place of a head's, and leaves out these.
+    std::span<const Default> released{};
 };
 
 [[nodiscard]] const DiffusersRow* find_diffusers(std::string_view name);

@@ -106,10 +106,11 @@ inline constexpr Key audio_heads{"encoder_attention_heads"};
 
 inline constexpr Key dit_layers{"num_layers"};
 inline constexpr Key single_layers{"num_single_layers"};
-inline constexpr Key dit_heads{"num_attention_heads"};
+inline constexpr Key dit_heads{"num_attention_heads", "num_heads"};
 inline constexpr Key dit_head_dim{"attention_head_dim"};
+inline constexpr Key dit_width{"dim"};
 inline constexpr Key dit_ffn{"ffn_dim"};
-inline constexpr Key in_channels{"in_channels"};
+inline constexpr Key in_channels{"in_channels", "in_dim"};
 inline constexpr Key patch_t{"patch_size_t"};
 inline constexpr Key text_dim{"joint_attention_dim", "text_embed_dim", "text_dim"};
 inline constexpr Key pooled_dim{"pooled_projection_dim"};
@@ -117,7 +118,7 @@ inline constexpr Key guidance{"guidance_embeds"};
 inline constexpr Key dit_qk_norm{"qk_norm"};
 inline constexpr Key refiners{"num_refiner_layers"};
 inline constexpr Key time_dim{"time_embed_dim"};
-inline constexpr Key text_length{"max_text_seq_length"};
+inline constexpr Key text_length{"max_text_seq_length", "text_len"};
 inline constexpr Key added_kv{"added_kv_proj_dim"};
 inline constexpr Key image_dim{"image_dim"};
 inline constexpr Key dual_attention{"dual_attention_layers"};
@@ -204,6 +205,7 @@ inline constexpr std::array all{layers,
                                 dit_layers,
                                 single_layers,
                                 dit_head_dim,
+                                dit_width,
                                 dit_ffn,
                                 in_channels,
                                 patch_t,

@@ -102,8 +102,9 @@ def test_a_folder_of_a_diffusers_pipeline_is_read_by_its_transformer(pipeweaver,
      "there is 'num_hiden_layers' but no 'num_hidden_layers': is it misspelled?"),
     ('{"_class_name":"UNet2DConditionModel"}',
      "_class_name: unknown class 'UNet2DConditionModel'; known are FluxTransformer2DModel, Flux2Transformer2DModel, "
-     "SD3Transformer2DModel, QwenImageTransformer2DModel, WanTransformer3DModel, HunyuanVideoTransformer3DModel, "
-     'HunyuanVideo15Transformer3DModel, CogVideoXTransformer3DModel; start from "pipeweaver show qwen2.5-vl-7b"'),
+     "SD3Transformer2DModel, QwenImageTransformer2DModel, WanTransformer3DModel, WanModel, "
+     'HunyuanVideoTransformer3DModel, HunyuanVideo15Transformer3DModel, CogVideoXTransformer3DModel; start from '
+     '"pipeweaver show qwen2.5-vl-7b"'),
     ('{"architectures":["LlamaForCausalLM"]}',
      "the key 'model_type' is missing, and '_class_name' of diffusers as well; start from "
      '"pipeweaver show qwen2.5-vl-7b"'),
