@@ -2,6 +2,7 @@
 // torchtitan 0.3.0.
 #include "emit/targets/launch_script.hpp"
 #include "emit/targets/module_names.hpp"
+#include "pipeweaver/launch/titan.hpp"
 #include "pipeweaver/search/policy_names.hpp"
 
 #include <fmt/format.h>
@@ -15,6 +16,7 @@ namespace pipeweaver::emit {
 namespace fs = std::filesystem;
 using emulator::Recompute;
 using launch::Launch;
+using launch::TitanLaunch;
 
 namespace {
 
@@ -83,19 +85,23 @@ struct Line {
     std::string about{};
 };
 
-Line flag_line(std::string_view flag, const std::string& value, std::string about = "") {
-    return {fmt::format("--{} {}", flag, value), std::move(about)};
+Line flag_line(const launch::TitanMember& member, const std::string& value, std::string about = "") {
+    return {fmt::format("--{} {}", launch::titan_name(member), value), std::move(about)};
+}
+
+Line switch_line(bool TitanLaunch::*member, bool value, std::string about) {
+    return {fmt::format("--{}", launch::titan_name(member, value)), std::move(about)};
 }
 
 std::vector<Line> pipeline_lines(const Launch& of) {
-    std::vector<Line> all{flag_line("parallelism.pipeline_parallel_degree", std::to_string(of.degrees.pp))};
+    std::vector<Line> all{flag_line(&TitanLaunch::pp, std::to_string(of.degrees.pp))};
     if (!of.has_pipeline) return all;
-    all.push_back(flag_line("parallelism.pipeline_parallel_schedule", std::string(policy_name(of))));
+    all.push_back(flag_line(&TitanLaunch::schedule, std::string(policy_name(of))));
     std::string names;
     for (const auto& stage : named_stages(torchtitan_names(), stages_of(of)).stages)
         names += fmt::format("{}{}", names.empty() ? "" : " ", fmt::join(stage, ","));
-    all.push_back(flag_line("parallelism.module_fqns_per_model_part", names, "the modules of each stage"));
-    all.push_back({"--training.disable_cuda_graphs", "pipelines are not captured"});
+    all.push_back(flag_line(&TitanLaunch::modules, names, "the modules of each stage"));
+    all.push_back(switch_line(&TitanLaunch::cuda_graphs, false, "pipelines are not captured"));
     return all;
 }
 
@@ -103,16 +109,16 @@ std::vector<Line> degree_lines(const Launch& of) {
     const auto& degrees = of.degrees;
     const bool shards = degrees.zero > 0;
     std::vector<Line> all{
-        flag_line("parallelism.tensor_parallel_degree", std::to_string(degrees.tp)),
-        flag_line("parallelism.context_parallel_degree", std::to_string(degrees.cp)),
-        flag_line("parallelism.data_parallel_replicate_degree", std::to_string(shards ? 1 : degrees.dp)),
-        flag_line("parallelism.data_parallel_shard_degree", std::to_string(shards ? degrees.dp : 1))};
+        flag_line(&TitanLaunch::tp, std::to_string(degrees.tp)),
+        flag_line(&TitanLaunch::cp, std::to_string(degrees.cp)),
+        flag_line(&TitanLaunch::replicate, std::to_string(shards ? 1 : degrees.dp)),
+        flag_line(&TitanLaunch::shard, std::to_string(shards ? degrees.dp : 1))};
     if (shards)
         all.push_back(
-            flag_line("parallelism.fsdp_reshard_after_forward", degrees.zero == 3 ? "always" : "never",
+            flag_line(&TitanLaunch::reshard, degrees.zero == 3 ? "always" : "never",
                       fmt::format("zero {}{}", degrees.zero,
                                   degrees.zero == 1 ? "; gradients are shared out, too: FSDP has no other" : "")));
-    if (of.has_experts()) all.push_back(flag_line("parallelism.expert_parallel_degree", std::to_string(degrees.ep)));
+    if (of.has_experts()) all.push_back(flag_line(&TitanLaunch::ep, std::to_string(degrees.ep)));
     return all;
 }
 
@@ -121,14 +127,14 @@ std::vector<Line> batch_lines(const Launch& of) {
     const bool even = most * static_cast<std::int64_t>(of.microbatches.size()) == of.all_microbatches();
     const std::string about = fmt::format("{} microbatches, fixed for the job{}", most,
                                           even ? "" : "; a replica with fewer feeds one again, for no loss");
-    std::vector<Line> all{flag_line("training.seq_len", std::to_string(launch::padded_tokens(of)),
+    std::vector<Line> all{flag_line(&TitanLaunch::seq_len, std::to_string(launch::padded_tokens(of)),
                                     "tokens of the largest microbatch, padded to what the GPUs of a sequence divide")};
     if (of.has_pipeline) {
-        all.push_back(flag_line("training.local_batch_size", std::to_string(most), about));
-        all.push_back(flag_line("parallelism.pipeline_parallel_microbatch_size", "1"));
+        all.push_back(flag_line(&TitanLaunch::local_batch, std::to_string(most), about));
+        all.push_back(flag_line(&TitanLaunch::microbatch, "1"));
     } else {
-        all.push_back(flag_line("training.local_batch_size", "1"));
-        all.push_back(flag_line("training.global_batch_size", std::to_string(most * of.degrees.dp), about));
+        all.push_back(flag_line(&TitanLaunch::local_batch, "1"));
+        all.push_back(flag_line(&TitanLaunch::global_batch, std::to_string(most * of.degrees.dp), about));
     }
     return all;
 }
@@ -146,7 +152,8 @@ std::string titan_script(const Launch& of) {
         launch_head(of, "Flags of torchtitan 0.3.0") + "#\n" + comment("  source torchtitan.sh") +
         comment("  torchrun ... -m torchtitan.train --module ... --config ... \"${PIPEWEAVER_FLAGS[@]}\"") +
         module_note(of) + "\nPIPEWEAVER_FLAGS=(\n";
-    for (const auto& lines : {pipeline_lines(of), degree_lines(of), batch_lines(of)})
+    const std::vector<Line> compiled{switch_line(&TitanLaunch::compiled, true, "as it is priced")};
+    for (const auto& lines : {pipeline_lines(of), degree_lines(of), batch_lines(of), compiled})
         for (const Line& one : lines) {
             if (!one.about.empty()) text += "  " + comment(one.about);
             text += fmt::format("  {}\n", one.words);

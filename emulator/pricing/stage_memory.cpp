@@ -376,7 +376,7 @@ std::vector<RankParameters> rank_parameters(const StepInput& input) {
 
 namespace {
 
-StaticMemory memory_of(const RankParameters& rank, const Recipe& recipe) {
+StaticMemory memory_of(const RankParameters& rank, const Recipe& recipe, bool is_pipeline) {
     const StateBytes& each = recipe.state;
     StaticMemory memory;
     std::int64_t trained = 0;
@@ -390,7 +390,8 @@ StaticMemory memory_of(const RankParameters& rank, const Recipe& recipe) {
         memory.gradients += part(each.gradient * group.trained, 2);
         memory.optimizer += part(each.optimizer * group.trained, 1);
     }
-    const Bytes whole{each.whole * trained};
+    const bool is_pipelined = is_pipeline && recipe.zero >= 2 && each.pipelined > 0;
+    const Bytes whole{(is_pipelined ? each.pipelined : each.whole) * trained};
     const bool summed_whole = whole > Bytes{} && recipe.zero >= 2;  // shares come of what is freed
     memory.gradients = summed_whole ? whole : memory.gradients + whole;
     memory.workspace = recipe.beside + Bytes{2 * rank.largest_layers};
@@ -409,7 +410,9 @@ StaticMemory memory_of(const RankParameters& rank, const Recipe& recipe) {
 
 std::vector<StaticMemory> static_memory(const StepInput& input) {
     std::vector<StaticMemory> all;
-    for (const RankParameters& rank : rank_parameters(input)) all.push_back(memory_of(rank, input.setup->recipe));
+    const emulator::Setup& setup = *input.setup;
+    for (const RankParameters& rank : rank_parameters(input))
+        all.push_back(memory_of(rank, setup.recipe, setup.layout.pp > 1));
     return all;
 }
 

@@ -53,6 +53,12 @@ constexpr std::array shipped{
         "kernels": {"products": 0.93, "attention_after_ampere": 2.2, "memory_bound": 2.9, "traffic": 1},
         "runs": {"a100_sxm": 3, "b200": 9, "h200_sxm": 3},
         "host": {"layer_ns": 600000}})",
+    R"({"format": "pipeweaver-recipe/1", "name": "torchtitan",
+        "about": "torchtitan: compiled FSDP2, weights kept gathered; a pipeline adds gradients up whole in 32 bits",
+        "source": "torchtitan 0.3.0 torchtitan/distributed/fsdp.py; torch.distributed.pipelining stage.py",
+        "extends": "torch-fsdp2",
+        "data_parallel": {"zero": 2},
+        "state_bytes": {"pipelined": 4}})",
     R"({"format": "pipeweaver-recipe/1", "name": "accelerate-fsdp2",
         "about": "FSDP2 as Hugging Face's trainers run it: eager, 32-bit weights, gradients added up whole in 16 bits",
         "source":

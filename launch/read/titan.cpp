@@ -2,6 +2,7 @@
 
 #include "launch/read/titan_table.hpp"
 #include "launch/read/values.hpp"
+#include "pipeweaver/base/assert.hpp"
 
 #include <algorithm>
 #include <array>
@@ -109,6 +110,15 @@ const TitanRow* titan_row(const std::string& name) {
 std::span<const TitanRow> titan_rows() { return rows_of_titan; }
 
 bool is_titan_setting(const std::string& name) { return name == mode_before_0_3 || titan_row(name) != nullptr; }
+
+std::string_view titan_name(const TitanMember& member, bool value) {
+    const bool is_switch = std::holds_alternative<bool TitanLaunch::*>(member);
+    const auto* const found = std::find_if(rows_of_titan.begin(), rows_of_titan.end(), [&](const TitanRow& row) {
+        return row.member == member && (!is_switch || row.value == value);
+    });
+    PIPEWEAVER_ASSERT(found != rows_of_titan.end());
+    return found->name;
+}
 
 std::vector<std::string> titan_names() {
     std::vector<std::string> names;

@@ -5,16 +5,13 @@
 
 #include <span>
 #include <string_view>
-#include <variant>
 
 namespace pipeweaver::launch {
 
 /// Where a setting goes. A bool is set to `value`; of numbers `least` is the smallest allowed.
 struct TitanRow {
     std::string_view name;
-    std::variant<std::int64_t TitanLaunch::*, TitanLaunch::Number TitanLaunch::*, bool TitanLaunch::*,
-                 std::string TitanLaunch::*, std::vector<std::vector<std::string>> TitanLaunch::*>
-        member;
+    TitanMember member;
     std::string_view choices{};
     bool value = true;  ///< what a switch sets
     std::int64_t least = 1;

@@ -27,6 +27,7 @@ Launch torch_launch() {
 Launch torchtitan_launch() {
     Launch launch = torch_launch();
     launch.blocks = launch.by_rank = launch.spreads_encoders = launch.splits_groups = false;
+    launch.least_zero = 2;  // FSDP shares out gradients, too
     launch.cut = "module_fqns_per_model_part";
     launch.order = "pipeline_parallel_schedule";
     launch.recompute = "activation_checkpoint mode";
@@ -102,6 +103,7 @@ const std::vector<Target>& targets() {
                                           .folder = "",
                                           .launch = torchtitan_launch(),
                                           .builders = {"torchtitan"},
+                                          .recipe = "torchtitan",
                                           .searches = false,
                                           .one_chain = true,
                                           .fixed_shapes = true,

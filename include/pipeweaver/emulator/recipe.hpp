@@ -83,6 +83,8 @@ struct StateBytes {
     /// DistributedDataParallel; where gradients are shared out (zero 2 and 3), in place of their shares, sums of all
     /// microbatches that are reduced after the last.
     std::int64_t whole = 0;
+    /// In place of `whole` where a pipeline shares out gradients: it reduces them after the last microbatch alone.
+    std::int64_t pipelined = 0;
     /// Of those that a GPU updates, while the optimizer does: gradients in another precision.
     std::int64_t update = 0;
 

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <variant>
 #include <vector>
 
 namespace pipeweaver::launch {
@@ -53,6 +55,14 @@ struct TitanLaunch {
 
 /// Whether read_titan() reads the name.
 [[nodiscard]] bool is_titan_setting(const std::string& name);
+
+/// A setting of the launch.
+using TitanMember =
+    std::variant<std::int64_t TitanLaunch::*, TitanLaunch::Number TitanLaunch::*, bool TitanLaunch::*,
+                 std::string TitanLaunch::*, std::vector<std::vector<std::string>> TitanLaunch::*>;
+
+/// By which name it is said: "parallelism.tensor_parallel_degree"; the first of several. A switch is turned to `value`.
+[[nodiscard]] std::string_view titan_name(const TitanMember& member, bool value = true);
 
 /// All names that it reads: "parallelism.tensor_parallel_degree", ...
 [[nodiscard]] std::vector<std::string> titan_names();
