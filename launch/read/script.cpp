@@ -77,6 +77,7 @@ SaidLaunch read_script(std::string_view text, const std::string& name, std::opti
              "a trainer on DeepSpeed or FSDP; of a file of arrays alone name the script that sources it",
              name);
     SaidLaunch said{best.dialect, name, {}, {}, std::move(script.variables)};
+    for (const auto& [variable, value] : script.in_front[chosen->front().line]) said.variables[variable] = value;
     said.documents = std::move(script.documents);
     if (best.dialect == Dialect::sharded_settings) {
         put_sharded_words(*chosen, said);

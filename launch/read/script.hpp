@@ -18,6 +18,7 @@ struct Script {
     std::map<std::string, std::size_t> used_branches{};  ///< of these, what a word used
     std::vector<std::string> loops{};                    ///< of which the first row is taken, sentences
     Variables variables{};                               ///< those that are one plain text
+    std::map<std::size_t, Variables> in_front{};         ///< those set for a command alone, by its line
     std::map<std::string, std::string> documents{};      ///< files that here-documents write, with their text
     std::vector<std::pair<std::string, std::size_t>> not_sourced{};  ///< files of `source` not found, with the line
     std::size_t uncalled = 0;  ///< commands in front, of functions that no command calls

@@ -186,6 +186,28 @@ TEST_CASE("flags say degrees, batch and groups") {
     CHECK(!has(more, "--use-distributed-optimizer"));
 }
 
+TEST_CASE("a recipe is told also what is the framework's default, as it may have another") {
+    const auto value = [](const Launch& launch, std::string_view key) {
+        const auto all = recipe_settings(launch);
+        const auto found = std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.key == key; });
+        return found == all.end() ? "unsaid" : found->value;
+    };
+    const Launch piped = small();
+    CHECK(value(piped, "model.context_parallel_size") == "1");
+    CHECK(value(piped, "model.hidden_dropout") == "0");
+    CHECK(value(piped, "model.virtual_pipeline_model_parallel_size") == std::to_string(piped.split.chunks()));
+    Launch flat = small({20});
+    flat.degrees.tp = flat.degrees.pp = 1;
+    flat.degrees.zero = 0;
+    flat.split.ranks = 1;
+    flat.recompute = "none";
+    CHECK(value(flat, "model.sequence_parallel") == "false");
+    CHECK(value(flat, "model.recompute_granularity") == "null");
+    CHECK(value(flat, "model.pipeline_model_parallel_layout") == "null");
+    CHECK(value(flat, "model.virtual_pipeline_model_parallel_size") == "null");
+    CHECK(value(flat, "ddp.use_distributed_optimizer") == "false");
+}
+
 TEST_CASE("recomputation is said in Megatron's words, or the rule is") {
     const Launch launch = small();
     CHECK(recompute_of(launch, "none").empty());

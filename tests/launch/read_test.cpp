@@ -300,6 +300,25 @@ TEST_CASE("functions and shells of their own leave the caller's variables, and `
     CHECK(script("TP=2\ncat > a.sh <<'EOF'\nTP=8\nEOF\nbash a.sh\n" + launch).tp == 2);
     CHECK(script("TP=2\ncat > a.sh <<'EOF'\nTP=8\nEOF\nsource a.sh\n" + launch).tp == 8);
     CHECK(script("TP=2\nbash <<'EOF'\nTP=8\nEOF\n" + launch).tp == 2);
+    CHECK(script("TP=2\n( TP=8; echo $TP )\n" + launch).tp == 2);
+    CHECK(script("f() {\n  TP=8\n}\nTP=2\n(f)\n" + launch).tp == 2);
+    CHECK(script("TP=2\n(\n  cd a\n  TP=8\n  " + launch + ")\n").tp == 8);
+    CHECK(script("TP=2; ((N=1)); TP=4\n" + launch).tp == 4);
+}
+
+TEST_CASE("variables in front of a command are its own, and its words have the script's") {
+    const std::string launch = "python t.py --num-layers 8 --tensor-model-parallel-size $TP\n";
+    CHECK(script("TP=2\nTP=8 python prepare.py\n" + launch).tp == 2);
+    CHECK(script("TP=2\nTP=8 " + launch).tp == 2);
+    CHECK(script("TP=2\nif true; then TP=8 python prepare.py; fi\n" + launch).tp == 2);
+    CHECK(script("f() {\n  " + launch + "}\nTP=2\nTP=8 f\n").tp == 8);
+    CHECK(script("TP=2 PP=3\n" + launch).tp == 2);
+    CHECK(script("export TP=2\n" + launch).tp == 2);
+    const auto said = [](const std::string& text) { return read_script(text, "t.sh").variables; };
+    CHECK(said("CUDA_DEVICE_MAX_CONNECTIONS=8 python p.py\nCUDA_DEVICE_MAX_CONNECTIONS=1 \\\n  python t.py "
+               "--num-layers 8 --hidden-size 4 --seq-length 8\n")
+              .at("CUDA_DEVICE_MAX_CONNECTIONS") == "1");
+    CHECK_FALSE(said("A=8 python p.py\npython t.py --num-layers 8 --hidden-size 4 --seq-length 8\n").contains("A"));
 }
 
 TEST_CASE("a variable that is unset or empty has its default, and defaults may lie deep") {

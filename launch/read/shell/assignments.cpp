@@ -70,6 +70,7 @@ void Reader::assign(const std::string& name, Variable value, bool more, std::siz
     if (is_skipped()) return;
     if (fixed_.contains(name)) return require_same(name, value, line);
     if (is_local_) keep_local(name);
+    if (is_in_front_) keep(name, front_);
     if (branches_.is_uncertain())
         script_.in_branches[name] = line;
     else if (!more)
@@ -127,8 +128,12 @@ void Reader::unset(const std::vector<Word>& words) {
 
 // "local NAME": what the caller has by that name counts again behind the function.
 void Reader::keep_local(const std::string& name) {
+    keep(name, locals_);
+}
+
+void Reader::keep(const std::string& name, std::map<std::string, std::optional<Variable>>& held) const {
     const auto found = variables_.find(name);
-    locals_.try_emplace(name, found == variables_.end() ? std::nullopt : std::optional(found->second));
+    held.try_emplace(name, found == variables_.end() ? std::nullopt : std::optional(found->second));
 }
 
 // Whether a variable is set to nothing, for certain.

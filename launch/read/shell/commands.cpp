@@ -25,6 +25,12 @@ bool sets_variables(const std::string& word) {
     return std::find(names.begin(), names.end(), word) != names.end();
 }
 
+// Words of the shell's own, behind which a command begins.
+bool begins_command(const std::string& word) {
+    static constexpr std::array<std::string_view, 6> names{"then", "else", "do", "{", "if", "!"};
+    return std::find(names.begin(), names.end(), word) != names.end();
+}
+
 bool is_number(const std::string& text) {
     return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
 }
@@ -75,10 +81,17 @@ Script Reader::read() {
     run_uncalled();
     find_names();
     require_names();
-    for (const auto& [variable, value] : variables_)
-        if (value.items.size() == 1 && value.items.front().unknown.empty())
-            script_.variables[variable] = value.items.front().text;
+    script_.variables = plain(variables_);
+    script_.variables.merge(ended_);  // a launch there may have had them
     return std::move(script_);
+}
+
+Variables Reader::plain(const std::map<std::string, Variable>& variables) {
+    Variables texts;
+    for (const auto& [variable, value] : variables)
+        if (value.items.size() == 1 && value.items.front().unknown.empty())
+            texts[variable] = value.items.front().text;
+    return texts;
 }
 
 // The commands alone, by variables of the script that runs the text: what is set to no plain text is not among them.
@@ -110,42 +123,74 @@ void Reader::skip() {
     }
 }
 
-// One command: assignments in front, then words.
-void Reader::command() {
-    if (branches_.awaits_pattern() && read_pattern()) return;
-    std::vector<Word> words;
-    is_local_ = false;
-    bool assigns = true, assigned = false, here_string = false;
+// One command: assignments in front, then words. None: it is over, as a function or the head of a `case` is.
+std::optional<Reader::Command> Reader::read_command() {
+    Command read;
+    std::vector<Word>& words = read.words;
+    bool assigns = true;
     for (skip(); at_ < text_.size() && !ends_command(peek()); skip()) {
         if (peek() == '<' && peek(1) == '<' && peek(2) == '<') {
             at_ += 3;  // the text that follows is read as a word
-            here_string = true;
+            read.here_string = true;
             continue;
         }
         if (peek() == '<' && peek(1) == '<') {
             open_document();
             continue;
         }
+        is_in_front_ = words.empty() || begins_command(words.back().text);
         if (assigns && assignment()) {
-            assigned = true;
+            read.assigned = true;
             continue;
         }
+        if (!std::exchange(read.own, !front_.empty())) exchange_front();
         auto more = word();
-        if (words.empty() && function(more)) return;
+        if (words.empty() && function(more)) return std::nullopt;
         if (words.empty() && more.size() == 1) {
             assigns = sets_variables(more.front().text);
             is_local_ = more.front().text == "local";
             groups_ += more.front().text == "{" ? 1 : more.front().text == "}" ? -1 : 0;
         }
         if (words.empty()) branches_.follow(more);
-        if (words.size() == 2 && words.front().text == "case" && more.size() == 1 && more.front().text == "in")
-            return branches_.open_case(words.back());
+        if (words.size() == 2 && words.front().text == "case" && more.size() == 1 && more.front().text == "in") {
+            branches_.open_case(words.back());
+            return std::nullopt;
+        }
         if (words.empty() && more.size() == 1 && begins_arm(more.front())) continue;
         words.insert(words.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
     }
+    return read;
+}
+
+void Reader::command() {
+    const std::size_t before = separators_.size();
+    run_command();
+    if (separators_.size() > before) follow_shell(separators_.back());
+}
+
+// "( ... )" is a shell of its own, whose variables end with it; "((" works out numbers.
+void Reader::follow_shell(char ended) {
+    if (ended == '(') {
+        const bool is_sum = peek() == '(' || (at_ > 1 && text_[at_ - 2] == '(');
+        const bool keeps = !is_sum && shells_.size() < most_nested;
+        shells_.push_back(keeps ? std::optional(variables_) : std::nullopt);
+    } else if (ended == ')' && !shells_.empty()) {
+        if (shells_.back()) std::swap(variables_, *shells_.back());
+        if (shells_.back()) ended_.merge(plain(*shells_.back()));
+        shells_.pop_back();
+    }
+}
+
+void Reader::run_command() {
+    if (branches_.awaits_pattern() && read_pattern()) return;
+    is_local_ = false;
+    front_.clear();
+    auto read = read_command();
+    if (!read) return;
+    std::vector<Word>& words = read->words;
     const bool skipped = is_skipped(), ends = returns(words);
     if (!words.empty()) choose_arm(words);
-    if (!words.empty() || assigned) guard(words);
+    if (!words.empty() || read->assigned) guard(words);
     if (at_ < text_.size()) separators_ += next();
     end_arm();
     for (HereDocument& one : documents_)
@@ -153,9 +198,34 @@ void Reader::command() {
     if (!documents_.empty() && !separators_.empty() && separators_.back() == '\n')
         read_documents(skipped ? std::vector<Word>{} : words);
     if (words.empty() || skipped) return;
-    take_row(words, here_string);
+    if (read->own) exchange_front();
+    take_row(words, read->here_string);
+    keep_front(words.front().line);
     take(std::move(words));
+    if (read->own) exchange_front();
     if (ends) at_ = text_.size();
+}
+
+// What the variables in front of a command have goes to `front_`, and what the script has comes back; or again.
+void Reader::exchange_front() {
+    for (auto& [name, held] : front_) {
+        const auto found = variables_.find(name);
+        std::optional<Variable> now;
+        if (found != variables_.end()) now = std::move(found->second);
+        if (held)
+            variables_[name] = std::move(*held);
+        else
+            variables_.erase(name);
+        held = std::move(now);
+    }
+}
+
+// For the launch that it may be.
+void Reader::keep_front(std::size_t line) {
+    for (const auto& [name, held] : front_) {
+        const auto& items = variables_.at(name).items;
+        if (items.size() == 1 && items.front().unknown.empty()) script_.in_front[line][name] = items.front().text;
+    }
 }
 
 // Whether a function or a file that is sourced ends here, for certain.
@@ -219,6 +289,8 @@ void Reader::run_text(std::string_view text, const std::string& name, std::size_
         else
             variables_.erase(variable);
     put_own_name();
+    script_.in_front.merge(inner.script_.in_front);
+    ended_.merge(inner.ended_);
     auto& commands = inner.script_.commands;
     script_.commands.insert(script_.commands.end(), std::make_move_iterator(commands.begin()),
                             std::make_move_iterator(commands.end()));

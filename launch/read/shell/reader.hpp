@@ -51,6 +51,12 @@ private:
         std::vector<Word> words{};  // of the command that it is given
     };
 
+    struct Command {
+        std::vector<Word> words{};
+        bool assigned = false, here_string = false;
+        bool own = false;  // variables in front are not the script's
+    };
+
     // "name() { ... }"
     struct Function {
         std::string body;
@@ -65,6 +71,12 @@ private:
 
     // Commands
     void command();
+    void run_command();
+    void follow_shell(char ended);
+    [[nodiscard]] static Variables plain(const std::map<std::string, Variable>& variables);
+    std::optional<Command> read_command();
+    void exchange_front();
+    void keep_front(std::size_t line);
     void take(std::vector<Word> words);
     void source(const Word& file);
     void open_document();
@@ -99,6 +111,7 @@ private:
     void read_fields(const std::vector<Word>& words);
     void unset(const std::vector<Word>& words);
     void keep_local(const std::string& name);
+    void keep(const std::string& name, std::map<std::string, std::optional<Variable>>& held) const;
     bool is_empty(const std::string& name) const;
     void set_plain(const std::string& name, const std::string& value);
     void shift(const std::vector<Word>& words);
@@ -134,10 +147,14 @@ private:
     int depth_ = 0;           // defaults of variables and commands that this one stands within
     int groups_ = 0;          // "{" that are open
     bool is_local_ = false;   // the command at hand is "local"
+    bool is_in_front_ = false;  // an assignment here may be of one command alone
     bool whole_ = false;
     bool empty_list_ = false;  // within these quotes an array without items was put in
     std::map<std::string, Variable> variables_;
     std::map<std::string, std::optional<Variable>> locals_;  // of this function, and what the caller has
+    std::map<std::string, std::optional<Variable>> front_;   // in front of the command at hand, and what the script has
+    std::vector<std::optional<std::map<std::string, Variable>>> shells_;  // open "(", and what was set before each
+    Variables ended_;  // that a shell which is over set
     std::set<std::string> fixed_, has_;  // given by the caller, and those of them that the script has
     std::vector<Word> fields_;
     std::vector<HereDocument> documents_;  // begun on this line
