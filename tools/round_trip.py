@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+"""Plans drawn jobs, and holds what reads the files that they write against each plan.
+
+Of every plan with launch files `check` reads each launch that they are for, with the plan's assignment: it must
+construct, fit, and hold the plan's memory on every pipeline rank to the byte. Of every other `emulate --schedule` must
+take its schedule and hold the plan's memory on every rank of every replica. Needs no package; prints what differs, a
+line each, and at last how many plans there were and how many launches were read.
+"""
+
+import argparse
+import collections
+import concurrent.futures
+import json
+import os
+import random
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+PLANNED = ("--max-rounds", "1", "--threads", "1", "--quiet")
+# Model and whether it takes images, with the layouts of 8 and 16 GPUs in which its users run it.
+DENSE = ("qwen2.5-7b", False, ["--tp 2 --pp 2", "--tp 1 --pp 4", "--tp 4 --pp 2", "--tp 2 --pp 2 --cp 2", "--pp 1"])
+SMALL = ("qwen2.5-0.5b", False, ["--tp 1 --pp 2", "--tp 2 --pp 1", "--tp 1 --pp 4", "--pp 2 --cp 2"])
+EXPERTS = ("qwen3-30b-a3b", False, ["--tp 2 --pp 2 --ep 2", "--tp 1 --pp 2 --ep 4", "--tp 2 --pp 4 --ep 2"])
+IMAGES = ("qwen2.5-vl-7b", True, ["--tp 2 --pp 2", "--tp 1 --pp 4", "--tp 4 --pp 1", "--tp 4 --pp 2"])
+BUILT = ("qwen3-vl-8b", True, ["--tp 2 --pp 2", "--tp 1 --pp 4", "--tp 4 --pp 2"])
+PIPELINES = [DENSE, SMALL, EXPERTS, IMAGES, BUILT]
+REPLICAS = [DENSE, SMALL, IMAGES, BUILT]
+RECOMPUTED = ["", "", "full"]
+
+
+class Job:
+    """What a plan is asked for, in the words of `plan`."""
+
+    def __init__(self, number: int, folder: Path, targets: list[str]) -> None:
+        draw = random.Random(number)
+        self.folder = folder / str(number)
+        self.folder.mkdir()
+        self.target = targets[number % len(targets)]
+        shards = self.target in ("fsdp2", "deepspeed")
+        self.model, images, layouts = draw.choice(REPLICAS if shards else PIPELINES)
+        cluster = draw.choice(["h100-sxm", "h200-sxm"]) + draw.choice([":8", ":16"])
+        self.batch = self.folder / "batch.jsonl"
+        self.batch.write_text(samples(draw, images))
+        self.asked = ["--model", self.model, "--cluster", cluster, "--batch", str(self.batch)]
+        self.built = ["--encoders", "split"] if images and not shards and draw.random() < 0.5 else []
+        self.words = (sharded(draw, self.target) if shards else draw.choice(layouts).split()) + self.built
+        self.words += draw.choice([[], ["--microbatch-tokens", "4096"]])
+        self.words += draw.choice([[], ["--packing", "balanced"]])
+        if not shards and draw.random() < 0.3:
+            self.words += ["--zero", draw.choice("23" if self.target == "torchtitan" else "01")]
+        if recompute := draw.choice(RECOMPUTED):
+            self.words += ["--now", recompute]
+        self.name = f"{number}: plan {shlex.join([*self.asked[:4], *self.words, '--target', self.target])}"
+
+
+def sharded(draw: random.Random, target: str) -> list[str]:
+    stage = draw.choice(["2", "3"] if target == "fsdp2" else ["1", "2", "3"])
+    return draw.choice([[], ["--zero", stage], ["--zero", stage, "--cp", "1"]])
+
+
+def samples(draw: random.Random, images: bool) -> str:
+    lines = []
+    for k in range(draw.randint(80, 200)):
+        side = 28 * draw.randint(8, 24)
+        taken = [{"height": side, "width": side}] * (draw.randint(0, 2) if images else 0)
+        lines.append(json.dumps({"id": f"s{k}", "text_tokens": draw.randint(100, 2400), "images": taken}))
+    return "\n".join(lines) + "\n"
+
+
+def launches(job: Job, plan: Path, launch: dict[str, Any]) -> list[tuple[str, str]]:
+    """The lines that a plan's files are for, by name."""
+    files = plan / job.target
+    tp, cp = launch["layout"]["tp"], launch["layout"]["cp"]
+    parts = 2 * cp * tp if cp > 1 else tp
+    length = -(-launch["most_tokens"] // parts) * parts
+    if job.target == "megatron":
+        source = f"source {files}/megatron.sh\n"
+        own = f"--seq-length {length} --max-position-embeddings {length} --hidden-dropout 0"
+        recipe = "scripts/training/run_recipe.py --recipe own"
+        found = [(name, f'{source}torchrun pretrain_gpt.py {own} "${{PIPEWEAVER_FLAGS[@]}}" "${{{name}[@]}}"')
+                 for name in ("PIPEWEAVER_SPLIT", "PIPEWEAVER_SPLIT_FIRST_LAST")
+                 if f"\n{name}=(" in (files / "megatron.sh").read_text()]
+        over = f'{source}torchrun {recipe} model.seq_length={length} "${{PIPEWEAVER_BRIDGE[@]}}"'
+        return [*found, ("PIPEWEAVER_BRIDGE", over)]
+    if job.target == "torchtitan":
+        run = 'torchrun -m torchtitan.train "${PIPEWEAVER_FLAGS[@]}"'
+        return [("torchtitan", f"source {files}/torchtitan.sh\n{run}")]
+    gpus, yours = job.asked[3].split(":")[1], "model_name_or_path=M template=T dataset=D output_dir=O"
+    kind = "fsdp" if job.target == "fsdp2" else "deepspeed"
+    found = [("ms-swift", f"source {files}/swift.sh\nNPROC_PER_NODE={gpus} swift sft --model M --dataset D "
+                          f'--{kind} {files}/{kind}.json "${{PIPEWEAVER_FLAGS[@]}}"')]
+    if (files / "llama_factory.yaml").exists():
+        with_file = (f"accelerate launch --config_file {files}/accelerate.yaml src/train.py {files}/llama_factory.yaml"
+                     if job.target == "fsdp2" else
+                     f"llamafactory-cli train {files}/llama_factory.yaml deepspeed={files}/deepspeed.json")
+        found.append(("LLaMA-Factory", f"{with_file} {yours}"))
+    return found
+
+
+class RoundTrip:
+    def __init__(self, binary: str) -> None:
+        self.binary = binary
+        self.counted: collections.Counter[str] = collections.Counter()
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([self.binary, *words], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+
+    def differences(self, job: Job) -> list[str]:
+        plan = job.folder / "plan"
+        made = self.run("plan", *job.asked, *job.words, "--target", job.target, *PLANNED, "--out", str(plan))
+        if made.returncode == 4:
+            self.counted["refused"] += 1
+            return []
+        if made.returncode != 0:
+            return [f"{job.name}: exit {made.returncode}: {made.stderr.strip()}"]
+        self.counted[f"{job.target} plans"] += 1
+        if job.target in ("torch-actions", "torch-csv"):
+            return self.of_schedule(job, plan)
+        return self.of_launches(job, plan)
+
+    def of_launches(self, job: Job, plan: Path) -> list[str]:
+        if not (plan / "launch.json").exists():
+            self.counted[f"{job.target} without a launch"] += 1
+            return []
+        launch = json.loads((plan / "launch.json").read_text())
+        if not (plan / job.target).exists():
+            return [f"{job.name}: launch.json, and no files of the target"]
+        own = plan / "launch-assignment.json"
+        words = [*job.asked, "--assigned", str(own if own.exists() else plan / "assignment.json")]
+        if job.target == "megatron":
+            words += job.built
+        wrong = []
+        for name, text in launches(job, plan, launch):
+            script = job.folder / "launch.sh"
+            script.write_text(text + "\n")
+            done = self.run("check", "--json", *words, str(script))
+            self.counted[f"{name} read"] += 1
+            why = self.why_not(done, launch)
+            wrong += [f"{job.name}: {name}: {why}"] if why else []
+        return wrong
+
+    def why_not(self, done: subprocess.CompletedProcess[str], launch: dict[str, Any]) -> str:
+        if not done.stdout:
+            return done.stderr.strip()
+        answer = json.loads(done.stdout)
+        if answer["verdict"] not in ("fits", "close") or answer["open"]:
+            return f"{answer['verdict']}: {answer['open'] or answer['broken']}"
+        held = [one["peak_bytes"] for one in answer["memory"]["ranks"]]
+        return "" if held == launch["peak_bytes"] else f"holds {held}, planned {launch['peak_bytes']}"
+
+    def of_schedule(self, job: Job, plan: Path) -> list[str]:
+        planned = json.loads((plan / "plan.json").read_text())
+        words = ["emulate", "--json", *job.asked, *(w for w in job.words if w not in ("--packing", "balanced"))]
+        if "--now" in words:
+            at = words.index("--now")
+            del words[at:at + 2]
+        done = self.run(*words, "--schedule", str(plan), "--assigned", str(plan / "assignment.json"))
+        self.counted["schedule read"] += 1
+        if done.returncode != 0:
+            return [f"{job.name}: {done.stderr.strip()}"]
+        held = [[rank["memory"]["peak_bytes"] for rank in replica["ranks"]]
+                for replica in json.loads(done.stdout)["replicas"]]
+        expected = [[rank["peak_bytes"] for rank in replica["memory"]] for replica in planned["replicas"]]
+        return [] if held == expected else [f"{job.name}: holds {held}, planned {expected}"]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("binary", help="pipeweaver")
+    parser.add_argument("--plans", type=int, default=200, help="how many are drawn (default: 200)")
+    parser.add_argument("--first", type=int, default=0, help="number of the first (default: 0)")
+    parser.add_argument("--targets", default="megatron,torchtitan,fsdp2,deepspeed,torch-actions,torch-csv")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    asked = parser.parse_args()
+    trip = RoundTrip(asked.binary)
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(asked.jobs) as pool:
+        drawn = [Job(k, Path(folder), asked.targets.split(",")) for k in range(asked.first, asked.first + asked.plans)]
+        wrong = [line for lines in pool.map(trip.differences, drawn) for line in lines]
+    for line in wrong:
+        print(line)
+    print(f"{asked.plans} drawn: " + ", ".join(f"{count} {what}" for what, count in sorted(trip.counted.items())))
+    print(f"{len(wrong)} differ")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
