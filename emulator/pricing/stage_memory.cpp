@@ -302,6 +302,12 @@ std::int64_t last_parameters(const Architecture& network, bool has_embedding) {
     return head_parameters(network) + prediction_parameters(network) + (copies ? embedding_parameters(network) : 0);
 }
 
+void add_trained(const Model& model, const PlacedModule& placed, std::int64_t own, std::int64_t& trained,
+                 RankParameters& rank) {
+    trained += own;
+    if (model.built && model.built->averages_gradients && placed.layout.alike_tensor > 1) rank.averaged += own;
+}
+
 void add_part(const StepInput& input, const LayerRange& part, const PlacedModule& placed, RankParameters& rank,
               std::map<std::size_t, Seen>& seen) {
     const Module& module = input.setup->model.modules[part.module];
@@ -339,7 +345,7 @@ void add_part(const StepInput& input, const LayerRange& part, const PlacedModule
         trained += adapters;
         return;
     }
-    trained += own;
+    add_trained(input.setup->model, placed, own, trained, rank);
     rank.groups[1].trained += experts;
     const auto [place, first_part] = seen.try_emplace(part.module);
     Seen& blocks = place->second;

@@ -44,6 +44,7 @@ struct RankParameters {
     std::int64_t whole_layers = 0;    ///< the same, with all of a block's experts on this GPU
     bool shares_embedding = false;    ///< holds the embedding or the head of a tied pair whose other half is elsewhere
     std::int64_t tied = 0;            ///< parameters of that half
+    std::int64_t averaged = 0;        ///< of trained ones: gradients are averaged over tensor parallel GPUs
 
     std::int64_t trained() const { return groups[0].trained; }  ///< with the layout of the job, experts excepted
     std::int64_t experts() const { return groups[1].trained; }  ///< of the experts on this GPU

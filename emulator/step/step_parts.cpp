@@ -91,13 +91,16 @@ void exchange(const StepInput& input, const WeightGroup& group, std::vector<Oper
 }  // namespace
 
 // Gradients of a rank are reduced over the copies of its weights once its last backward ends (ZeRO from stage 2 on: in
-// every backward); the halves of a tied embedding are summed over their two ranks. All of it is exposed: nothing of
-// this rank is left to hide it.
+// every backward); those of encoders that lie whole may be averaged over tensor parallel GPUs, and the halves of a tied
+// embedding are summed over their two ranks. All of it is exposed: nothing of this rank is left to hide it.
 std::vector<Operator> tail_of(const StepInput& input, const RankParameters& rank) {
     const Layout& layout = input.setup->layout;
     std::vector<Operator> tail;
     for (const WeightGroup& group : rank.groups)
         if (!group.in_phases) exchange(input, group, tail);
+    if (rank.averaged > 0)
+        tail.push_back(among_copies("average whole encoders", CollectiveKind::all_reduce, layout.tp, 1,
+                                    reduced_bytes(input.setup->recipe.state) * rank.averaged, input.setup->cluster));
     // The first rank of the pipeline and the last: in one node where all ranks are.
     const std::int64_t node = input.setup->cluster.gpus_per_node;
     const std::int64_t apart = layout.gpus() <= node ? 1 : node;

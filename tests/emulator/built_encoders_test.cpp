@@ -1,5 +1,6 @@
 // An encoder that lies as a framework builds it: what each GPU computes, holds and sends, worked out by hand.
 #include "emulator/pricing/stage_memory.hpp"
+#include "emulator/step/step_parts.hpp"
 #include "pipeweaver/emulator/layer_costs.hpp"
 #include "pipeweaver/emulator/module_layout.hpp"
 #include "pipeweaver/emulator/shares.hpp"
@@ -115,6 +116,27 @@ TEST_CASE("weights that lie whole are on every GPU, their states shared out over
     CHECK(on_each.weights - split.weights == Bytes{2 * more});
     CHECK(on_each.gradients - split.gradients == Bytes{4 * more});
     CHECK(on_each.optimizer - split.optimizer == Bytes{12 * more / 4});  // cp 2 x dp 2
+}
+
+TEST_CASE(
+    "gradients of an encoder that lies whole are averaged over tensor parallel GPUs where its framework does it") {
+    const auto averages = [](bool does, bool trains) {
+        Lying one{whole};
+        one.model.modules[0].trainable = trains;
+        workloads::build_as(one.model, {.framework = "a", .source = "b", .lies = whole, .averages_gradients = does});
+        std::vector<Bytes> bytes;
+        for (const Operator& op : ends_of_ranks(one.step_of))
+            if (op.name == "average whole encoders") {
+                const auto& asked = std::get<costdb::Collective>(op.query);
+                CHECK((asked.kind == costdb::CollectiveKind::all_reduce && asked.gpus == 4));
+                bytes.push_back(asked.message);
+            }
+        return bytes;
+    };
+    // Six layers of 12 h^2 in fp32, on the first rank alone.
+    CHECK(averages(true, true) == std::vector<Bytes>{Bytes{4 * 6 * 12 * 1024 * 1024}});
+    CHECK(averages(false, true).empty());
+    CHECK(averages(true, false).empty());
 }
 
 TEST_CASE("degrees that divide the language model alone are no conflict with an encoder that lies whole") {

@@ -58,6 +58,8 @@ struct Built {
                                       ///< of `always` never where it is off; empty: none
     std::int64_t first_layers = 0;    ///< of the backbone, that its first stage must have
     std::int64_t most_cp = 0;         ///< context parallel groups that it is built for; 0: any
+    bool averages_gradients = false;  ///< of what lies whole, over tensor parallel GPUs once a step, as Megatron Core
+                                      ///< does for weights that are marked average_gradients_across_tp_domain
     bool loss_per_token = false;      ///< with context parallelism it turns on calculate_per_token_loss itself
     std::string_view deals{};         ///< the switch with which images are dealt over context parallel groups, off by
                                       ///< default; empty: none
