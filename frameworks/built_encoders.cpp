@@ -10,8 +10,8 @@ using workloads::Built;
 
 std::vector<Built> built_encoders() {
     std::vector<Built> all;
-    for (const auto& table :
-         {built_by_megatron_bridge(), built_by_megatron_lm(), built_by_swift(), built_by_torchtitan()})
+    for (const auto& table : {built_by_megatron_bridge(), built_by_megatron_lm(), built_by_swift(),
+                              built_by_torchtitan(), built_by_veomni()})
         all.insert(all.end(), table.begin(), table.end());
     return all;
 }

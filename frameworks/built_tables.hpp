@@ -11,5 +11,6 @@ namespace pipeweaver::frameworks {
 [[nodiscard]] std::span<const workloads::Built> built_by_megatron_lm();
 [[nodiscard]] std::span<const workloads::Built> built_by_swift();
 [[nodiscard]] std::span<const workloads::Built> built_by_torchtitan();
+[[nodiscard]] std::span<const workloads::Built> built_by_veomni();
 
 }  // namespace pipeweaver::frameworks

@@ -1,4 +1,4 @@
-// Encoders as Megatron-LM's examples/multimodal builds them (NVIDIA/Megatron-LM, tag core_v0.16.1).
+// Encoders as Megatron-LM's examples/multimodal and examples/mimo build them (NVIDIA/Megatron-LM, tag core_v0.16.1).
 #include "frameworks/built_tables.hpp"
 
 #include <array>
@@ -18,6 +18,13 @@ std::span<const workloads::Built> built_by_megatron_lm() {
                          .lies = workloads::Lies{all_positions, each},
                          .recompute = workloads::EncoderRecompute::never,
                          .recompute_by = "recompute-vision"},
+        // examples/mimo: Hugging Face's CLIP, never trained, on every GPU.
+        workloads::Built{.framework = "megatron-mimo",
+                         .families = "llava|llava_next|llava_next_video",
+                         .source = "core_v0.16.1 examples/mimo/model_providers/llava_vlm.py:69-72, "
+                                   "hf_clip_encoder.py:22 and 33",
+                         .lies = workloads::Lies{whole, each},
+                         .recompute = workloads::EncoderRecompute::never},
     };
     return rows;
 }
