@@ -90,12 +90,13 @@ std::optional<CellResult> judge(const Study& study, const Cell& cell, Shared& sh
                                 const planner::Time& time) {
     planner::WorkloadOptions workload = cell.job->plan.workload;
     workload.known_costs = shared.costs_of(workload);
-    const emulator::Setup setup = workload.setup();
+    emulator::Setup setup = workload.setup();
     const auto seed = static_cast<std::uint64_t>(cell.job->limits.seed);
     Microbatches given;
     if (!workload.batch.empty())
         given = workloads::pack(workload.read(setup.model, seed).samples, setup.model, workload.how_packed());
     auto request = workload.layout_request(setup, given, seed);
+    setup.headroom = workload.headroom_for(setup.model, request.microbatches);
     CellResult result{.cell = cell.number, .key = cell.key, .why_not = {}, .facts = {}, .points = {}};
     result.facts = facts_of(setup, request.microbatches);
     request.only_launched = request.closely = true;

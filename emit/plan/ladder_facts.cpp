@@ -153,6 +153,7 @@ std::optional<Room> room_of(const Job& job, const Batch& batch, const Rung& rung
     room.memory = workloads::device(setup.cluster.device).memory;
     room.left = room.memory - rung.peak;
     room.is_at_risk = emulator::leaves_little_room(rung.peak, room.memory);
+    room.is_set = planner::target(job.target).launch.expands_segments;
     return room;
 }
 
@@ -165,8 +166,8 @@ std::string room_text(const std::optional<Room>& room) {
         return fmt::format("{}, more than the {} that an allocator may take where shapes vary", left, part);
     return fmt::format(
         "at risk: {}; where shapes vary, an allocator may take {} of it above what is allocated, until "
-        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True is set; --headroom 20% keeps room for it",
-        left, part);
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True is set{}",
+        left, part, room->is_set ? ", as the files do" : "; --headroom auto keeps room for it");
 }
 
 namespace {

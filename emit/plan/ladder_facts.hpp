@@ -48,6 +48,7 @@ struct Room {
     std::size_t shapes = 0;   ///< of microbatches
     Bytes left{}, memory{};   ///< of the fullest GPU: what no tensor of the step takes, and all of it
     bool is_at_risk = false;  ///< less is left than varying shapes may take (emulator/reserve.hpp)
+    bool is_set = false;      ///< what it is launched with has the allocator's segments expand
 };
 
 /// Of a rung whose microbatches have several shapes; none: they have one, or are padded to one.

@@ -41,6 +41,12 @@ bool leaves_little_room(Bytes peak, Bytes memory) {
     return static_cast<double>((memory - peak).count) < varying_shapes_part * static_cast<double>(memory.count);
 }
 
+Headroom headroom_of_varying_shapes() {
+    const double kept = 1 - (1 - varying_shapes_part) / usable_memory;
+    constexpr std::int64_t percent = 10'000;  // parts per million
+    return {percent * static_cast<std::int64_t>(std::ceil(100 * kept))};
+}
+
 std::string not_counted() {
     return "not counted: what an allocator reserves above this (of constant shapes 5 %, and half of each "
            "microbatch "

@@ -215,6 +215,10 @@ WorkloadOptions WorkloadOptions::with_chosen(const Job& job) const {
         fixed.microbatches.reset();
     }
     if (const auto& built = setup.model.built; built && !built->source.empty()) fixed.encoders = built->framework;
+    if (automatic_headroom) {
+        fixed.automatic_headroom = false;
+        fixed.headroom = setup.headroom;
+    }
     if (!job.layout_choice) return fixed;
     const emulator::Layout& chosen = setup.layout;
     const auto unless = [](std::int64_t usual, std::int64_t degree) {

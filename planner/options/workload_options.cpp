@@ -57,7 +57,8 @@ emulator::Headroom headroom_of(const std::string& text) {
     const std::string_view unit(after, end);
     const bool has_unit = unit == "%" || (unit.empty() && percent == 0);
     if (error != std::errc{} || !has_unit || !(percent >= 0 && percent <= most_percent))
-        fail(ErrorKind::input, "{}", must_be(text, fmt::format("0 or a percentage up to {}%, like 3%", most_percent)));
+        fail(ErrorKind::input, "{}",
+             must_be(text, fmt::format("auto, 0 or a percentage up to {}%, like 3%", most_percent)));
     return {std::llround(percent * 10'000)};
 }
 
@@ -184,9 +185,15 @@ void WorkloadOptions::add_to(OptionTable& options) {
     add_global_batch(options);
     add_packing(options);
     options.parsed(
-        "headroom", "PERCENT", "part of a GPU's usable memory that is kept free, like 3%; 0: none (default 3%)",
-        [this](const std::string& text) { headroom = headroom_of(text); },
+        "headroom", "auto|PERCENT",
+        "part of a GPU's usable memory that is kept free, like 3%; 0: none; auto: what shapes that vary may take, "
+        "else 3% (default 3%)",
+        [this](const std::string& text) {
+            automatic_headroom = text == automatic;
+            headroom = automatic_headroom ? emulator::usual_headroom : headroom_of(text);
+        },
         [this]() -> std::optional<std::string> {
+            if (automatic_headroom) return std::string(automatic);
             if (headroom == emulator::usual_headroom) return std::nullopt;
             return text_of(static_cast<double>(headroom.parts_per_million) / 10'000) + "%";
         });
@@ -327,6 +334,7 @@ Job WorkloadOptions::job(std::uint64_t seed, const Executor& execute, Batch* giv
     job.equal_microbatches = equal_microbatches;
     job.training_tokens = training_tokens;
     if (given != nullptr && !batch.empty()) *given = read(setup.model, seed);
+    if (automatic_headroom) setup.headroom = headroom_for(setup.model, some_microbatches(setup.model, seed));
     if (choose(setup)) {
         choose_layout(setup, job, given, execute);
     } else {

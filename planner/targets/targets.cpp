@@ -42,6 +42,7 @@ Launch megatron_launch() {
             .most_zero = 1,
             .spreads_encoders = false,
             .splits_groups = false,
+            .expands_segments = true,
             .cut = "--pipeline-model-parallel-layout",
             .order = "the layout string says them",
             .recompute = "--recompute-granularity"};

@@ -2,6 +2,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/random.hpp"
 #include "pipeweaver/emulator/memory.hpp"
+#include "pipeweaver/emulator/reserve.hpp"
 #include "pipeweaver/planner/layout_choice.hpp"
 #include "pipeweaver/planner/plan_options.hpp"
 #include "pipeweaver/search/lower_memory.hpp"
@@ -103,8 +104,49 @@ TEST_CASE("headroom is a percentage, or 0, and 3 % where nothing is said") {
          {"3", "\"3\"", "\"50.1%\"", "\"-1%\"", "\"%\"", "\"3 %\"", "\"nan%\"", "\"3%%\"", "\"\""}) {
         CAPTURE(bad);
         CHECK_THROWS_WITH_AS(static_cast<void>(headroom_of(bad)),
-                             doctest::Contains("must be 0 or a percentage up to 50%, like 3%"), Error);
+                             doctest::Contains("must be auto, 0 or a percentage up to 50%, like 3%"), Error);
     }
+}
+
+TEST_CASE("automatic headroom is what shapes that vary may take, where nothing has the allocator's segments expand") {
+    // 26 % of the memory is 74 % left, of 92 % usable: 19.6 % of these.
+    CHECK(headroom_of_varying_shapes() == Headroom{200'000});
+    WorkloadOptions options;
+    options.automatic_headroom = true;
+    const auto model = testing::small_setup({.tp = 2, .pp = 2, .dp = 1}).model;
+    const auto varied = testing::small_batch({5, 0, 2}), alike = testing::small_batch({2, 2});
+    CHECK(options.headroom_for(model, varied) == Headroom{200'000});
+    CHECK(options.headroom_for(model, alike) == usual_headroom);
+    CHECK(options.headroom_for(model, {}) == Headroom{200'000});
+    options.target = "megatron";  // its files say it
+    CHECK(options.headroom_for(model, varied) == usual_headroom);
+    options.target = "torchtitan";
+    CHECK(options.headroom_for(model, varied) == Headroom{200'000});
+    options.pp = {4, false};  // padded
+    CHECK(options.headroom_for(model, varied) == usual_headroom);
+    options.automatic_headroom = false;
+    options.headroom = Headroom{10'000};
+    CHECK(options.headroom_for(model, varied) == Headroom{10'000});
+}
+
+TEST_CASE("what automatic headroom comes to is in the job, and in the commands that ask for the same") {
+    WorkloadOptions options;
+    options.model = "dip-vlm-s";
+    options.cluster = "h100-sxm:16";
+    options.tp = {4, false};
+    options.pp = {4, false};
+    options.dataset = "vlm-mix";
+    options.microbatches = 2;
+    options.automatic_headroom = true;
+    CHECK(values_of(options).find("headroom")->text == "auto");
+    const Job job = options.job(1, in_order);
+    CHECK(job.setup->headroom == Headroom{200'000});
+    REQUIRE(job.words->find("headroom") != nullptr);
+    CHECK(job.words->find("headroom")->text == "20%");
+    options.target = "megatron";
+    const Job launched = options.job(1, in_order);
+    CHECK(launched.setup->headroom == usual_headroom);
+    CHECK(launched.words->find("headroom") == nullptr);
 }
 
 TEST_CASE("a rank may take what is usable of its device less the headroom, in every way of changing a setup") {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "pipeweaver/emulator/emulation.hpp"
+#include "pipeweaver/emulator/memory.hpp"
 
 #include <cstdint>
 #include <string>
@@ -33,6 +34,9 @@ inline constexpr double varying_shapes_part = 0.26;
 
 /// Whether a GPU that allocates `peak` of its memory has less than that part left.
 [[nodiscard]] bool leaves_little_room(Bytes peak, Bytes memory);
+
+/// What is kept free so that as much is left: the least whole percentage of the usable memory.
+[[nodiscard]] Headroom headroom_of_varying_shapes();
 
 /// One line, to follow a table of memory.
 [[nodiscard]] std::string not_counted();

@@ -36,7 +36,8 @@ struct Launch {
     bool spreads_encoders =
         true;                   ///< else encoders are whole on the first stage, what follows the backbone on the last
     bool splits_groups = true;  ///< else interleaved microbatches come in whole groups, one for each pipeline rank
-    std::string cut{};          ///< the flags that say it, and so below
+    bool expands_segments = false;  ///< its files have the allocator's segments expand, as shapes that vary ask for
+    std::string cut{};              ///< the flags that say it, and so below
     std::string order{};
     std::string recompute{};
 };

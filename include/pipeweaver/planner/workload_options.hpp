@@ -74,6 +74,7 @@ struct WorkloadOptions {
     /// What operators cost, read before; none: `costs` and the embedded tables are read. Of the cluster's device.
     std::shared_ptr<const costdb::CostDatabase> known_costs;
     emulator::Headroom headroom = emulator::usual_headroom;
+    bool automatic_headroom = false;                                ///< in its place headroom_for(), of the batch
     std::int64_t training_tokens = 0;                               ///< Job::training_tokens
     std::optional<double> price_per_gpu_hour;                       ///< USD, in place of the cluster's
     std::size_t store_bytes = emulator::LayerStore::default_bytes;  ///< for costs of layers that were priced before
@@ -108,6 +109,11 @@ struct WorkloadOptions {
 
     /// Takes what the `asked` of a plan.json says of microbatches, where options say nothing. Throws Error{input}.
     void pack_as(const Json& asked);
+
+    /// What is kept free of memory: what is said, or, automatic, what shapes that vary may take of the allocator where
+    /// nothing that the target is launched with has its segments expand. `some`: microbatches of the batch; none: the
+    /// model says whether shapes vary.
+    emulator::Headroom headroom_for(const workloads::Model& of, const std::vector<workloads::Microbatch>& some) const;
 
     /// How batches are packed.
     workloads::Packing how_packed() const;
@@ -144,6 +150,7 @@ private:
     void add_encoders(OptionTable& options);
     void build_encoders(workloads::Model& of) const;
     void require_dealt(const workloads::Model& of) const;
+    std::vector<workloads::Microbatch> some_microbatches(const workloads::Model& of, std::uint64_t seed) const;
     emulator::Layout layout(const emulator::Setup& setup) const;
     std::optional<LayoutAndZero> own(const emulator::Setup& setup) const;
     std::optional<GlobalBatch> global(const emulator::Setup& setup) const;

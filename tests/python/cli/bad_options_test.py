@@ -72,11 +72,11 @@ PLAN_FAULTS = [
     (["--cluster", "h100-sxm:8", "--tp", "auto", "--pp", "auto"], 4,
      "--tp auto --pp auto --dp auto on 8 GPUs: no layout fits the memory; tp 8 x pp 1 x dp 1 comes closest: "
      "rank 0 is "),
-    (["--headroom", "3"], 2, "--headroom: is '3', must be 0 or a percentage up to 50%, like 3%"),
+    (["--headroom", "3"], 2, "--headroom: is '3', must be auto, 0 or a percentage up to 50%, like 3%"),
     (["--tokens", "300 B"], 2, "--tokens: is '300 B', must be a number of tokens up to 10000T, like 300B"),
     (["--price", "0"], 2, "--price: is '0', must be a number above 0 up to 10000 USD, like 2.5"),
-    (["--headroom", "51%"], 2, "--headroom: is '51%', must be 0 or a percentage up to 50%, like 3%"),
-    (["--headroom", "-1%"], 2, "--headroom: is '-1%', must be 0 or a percentage up to 50%, like 3%"),
+    (["--headroom", "51%"], 2, "--headroom: is '51%', must be auto, 0 or a percentage up to 50%, like 3%"),
+    (["--headroom", "-1%"], 2, "--headroom: is '-1%', must be auto, 0 or a percentage up to 50%, like 3%"),
     (["--assignment", "in turn"], 2, "--assignment: is 'in turn', must be one of balanced, in-turn"),
     (["--target", "torch"], 2, "--target: is 'torch', must be one of torch-actions, torch-csv"),
 ]

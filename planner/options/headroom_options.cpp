@@ -1,0 +1,35 @@
+// What is kept free of a GPU's memory where that is left to the batch.
+#include "pipeweaver/emulator/reserve.hpp"
+#include "pipeweaver/planner/shapes.hpp"
+#include "pipeweaver/planner/targets.hpp"
+#include "pipeweaver/planner/workload_options.hpp"
+
+namespace pipeweaver::planner {
+
+namespace {
+
+bool may_vary(const workloads::Model& model) {
+    return model.modules.size() > 1 ||
+           model.modules[model.backbone()].architecture.kind != workloads::ModuleKind::language_model;
+}
+
+}  // namespace
+
+emulator::Headroom WorkloadOptions::headroom_for(const workloads::Model& of,
+                                                 const std::vector<workloads::Microbatch>& some) const {
+    if (!automatic_headroom) return headroom;
+    const Target& runs = planner::target(target);
+    const bool pads = runs.fixed_shapes && pp.number.value_or(1) > 1;
+    const bool varies = !pads && (some.empty() ? may_vary(of) : shapes_of(of, some) > 1);
+    return varies && !runs.launch.expands_segments ? emulator::headroom_of_varying_shapes() : emulator::usual_headroom;
+}
+
+// Of a data set as many as show whether shapes vary.
+std::vector<workloads::Microbatch> WorkloadOptions::some_microbatches(const workloads::Model& of,
+                                                                      std::uint64_t seed) const {
+    constexpr std::int64_t some = 8;
+    if (!batch.empty()) return workloads::pack(read(of, seed).samples, of, how_packed());
+    return dataset.empty() ? std::vector<workloads::Microbatch>{} : drawn(of, seed, some).microbatches;
+}
+
+}  // namespace pipeweaver::planner
