@@ -48,6 +48,8 @@ EncoderRecompute recompute_of(const Model& model, std::size_t module) {
 
 std::int64_t first_layers(const Model& model) { return model.built ? model.built->first_layers : 0; }
 
+bool deals_images(const Model& model) { return model.built && model.built->lies.context == OnContextRanks::dealt; }
+
 std::string how_built(const Model& model) {
     const std::string encoders = encoders_of(model);
     if (!model.built || encoders.empty()) return {};
@@ -60,7 +62,7 @@ std::string how_built(const Model& model) {
     std::string how = fmt::format("{}: {}, {}{}, as {} builds it", encoders, on_tensor(row.lies.tensor),
                                   on_context(row.lies.context), on_recompute(row.recompute), row.framework);
     if (row.deals.empty()) return how;
-    return how + (row.lies.context == OnContextRanks::dealt
+    return how + (deals_images(model)
                       ? fmt::format(" with {}", row.deals)
                       : fmt::format("; --deal-images, {}, deals images over context parallel groups", row.deals));
 }

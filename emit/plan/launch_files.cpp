@@ -5,6 +5,7 @@
 #include "pipeweaver/emit/targets.hpp"
 #include "pipeweaver/launch/launch.hpp"
 #include "pipeweaver/planner/layout_choice.hpp"
+#include "pipeweaver/workloads/built_model.hpp"
 
 #include <fmt/format.h>
 
@@ -26,10 +27,11 @@ bool is_launched(const Ladder& ladder, const Rung& rung) { return ladder.launche
 
 }  // namespace
 
-bool is_in_another_layout(const Job& job, const Rung& rung) {
+bool has_own_assignment(const Job& job, const Rung& rung) {
     if (!rung.launched) return false;
     const emulator::Setup& own = *rung.launched->setup;
-    return !are_equal({own.layout, own.recipe.zero}, {job.setup->layout, job.setup->recipe.zero});
+    return !are_equal({own.layout, own.recipe.zero}, {job.setup->layout, job.setup->recipe.zero}) ||
+           workloads::deals_images(own.model) != workloads::deals_images(job.setup->model);
 }
 
 std::vector<FileToWrite> launch_files(const Job& job, const Plan& plan, const fs::path& folder) {
@@ -37,7 +39,7 @@ std::vector<FileToWrite> launch_files(const Job& job, const Plan& plan, const fs
     if (rung == nullptr) return {};
     const launch::Launch launch = launch::launch_of(*rung);
     std::vector<FileToWrite> files{{folder / launch::launch_file, launch::to_json(launch)}};
-    if (is_in_another_layout(job, *rung))
+    if (has_own_assignment(job, *rung))
         files.push_back({folder / launched_assignment_file, assignment_json(*rung->launched)});
     for_rows(job.target, [&](const emit::Target& row) {
         if (row.check_launch(launch)) return;
@@ -48,7 +50,7 @@ std::vector<FileToWrite> launch_files(const Job& job, const Plan& plan, const fs
 
 std::vector<std::string> files_of_rung(const Job& job, const Ladder& ladder, const Rung& rung) {
     std::vector<std::string> files = rung.files;
-    if (is_in_another_layout(job, rung)) {
+    if (has_own_assignment(job, rung)) {
         std::erase(files, assignment_file);
         if (is_launched(ladder, rung)) files.emplace(files.begin(), launched_assignment_file);
     }

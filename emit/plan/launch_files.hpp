@@ -10,8 +10,9 @@
 
 namespace pipeweaver::emit {
 
-/// Whether the rung is launched, in another layout than the plan's: its samples are then shared out otherwise.
-[[nodiscard]] bool is_in_another_layout(const planner::Job& job, const planner::Rung& rung);
+/// Whether the rung is launched in another layout than the plan's, or with encoders that are built otherwise: its
+/// samples are then shared out otherwise.
+[[nodiscard]] bool has_own_assignment(const planner::Job& job, const planner::Rung& rung);
 
 /// launch.json, an assignment where its layout is another than the plan's, and the files of the rows of targets()
 /// that are of the job's target and do not refuse the launch, below `folder`; none: no

@@ -173,7 +173,7 @@ void add_launch(Table& table, const Job& job, const Plan& plan) {
     const Rung* rung = plan.ladder.launched();
     if (rung == nullptr) return;
     table.add({launch::launch_file, fmt::format("how rung {} is launched", rung->name), "pipeweaver emit"});
-    if (is_in_another_layout(job, *rung))
+    if (has_own_assignment(job, *rung))
         table.add({std::string(launched_assignment_file),
                    fmt::format("which samples each replica of rung {} takes", rung->name), "a sampler"});
     const auto files = files_of_rung(job, plan.ladder, *rung);

@@ -7,6 +7,7 @@
 #include "planner/job/sample.hpp"
 #include "planner/ladder/elsewhere.hpp"
 #include "planner/ladder/rungs.hpp"
+#include "planner/ladder/switched.hpp"
 #include "planner/replicas/assignment.hpp"
 
 #include <fmt/ranges.h>
@@ -108,6 +109,20 @@ void tune_best(Opponents& opponents, const Request& of, std::vector<std::string>
     if (!is_whole && !lacks(left_out, doing::tuned_cuts)) left_out.emplace_back(doing::tuned_cuts);
 }
 
+void add_switched(Opponents& opponents, const Request& of, std::vector<std::string>& left_out, const Executor& execute,
+                  const Time& time) {
+    bool is_whole = true;
+    auto ways = launched_with_images_dealt(of.job, of.batch, execute, time, is_whole);
+    std::move(ways.begin(), ways.end(), std::back_inserter(opponents.ways));
+    if (!is_whole && !lacks(left_out, doing::tuned_cuts)) left_out.emplace_back(doing::tuned_cuts);
+}
+
+// What flags say in the request's own layout.
+void tune(LadderStart& start, const Executor& execute, const Time& time) {
+    tune_best(start.opponents, start.request, start.left_out, execute, time);
+    if (!start.flags) add_switched(start.opponents, start.request, start.left_out, execute, time);
+}
+
 void add_elsewhere(LadderStart& start, const std::optional<std::int64_t>& cp, const Executor& execute,
                    const Time& time) {
     Elsewhere other = launched_elsewhere(start.request.job, start.request.batch, cp, execute, time);
@@ -121,6 +136,8 @@ Rung flags_rung(const Request& own, const Rung& before, std::vector<std::string>
                 const Time& time) {
     Opponents here = launched_here(choose_opponents(own.job, own.batch, execute, time), own.job);
     tune_best(here, own, left_out, execute, time);
+    add_switched(here, own, left_out, execute, time);
+    std::erase_if(here.ways, [&](const OpponentWay& way) { return !is_in_layout_of(way, own.job); });
     WhyNone why_none;
     auto best = fastest_of("flags", here, own, execute, time, why_none);
     if (!best) return nothing("flags", before, std::move(why_none.text));
@@ -309,7 +326,7 @@ LadderStart begin_ladder(std::vector<Request> packings, const std::vector<Reques
     if (own.empty()) add_now(start.opponents, now->way, given.job.packing, is_said(wanted));
     // Another layout gains more than another cut: it comes first where time is short.
     add_elsewhere(start, wanted.cp, told(on_threads, on, doing::other_layouts), time);
-    tune_best(start.opponents, start.request, start.left_out, told(on_threads, on, doing::tuned_cuts), time);
+    tune(start, told(on_threads, on, doing::tuned_cuts), time);
     return start;
 }
 

@@ -2,7 +2,9 @@
 #include "pipeweaver/emulator/memory.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/launched_way.hpp"
+#include "pipeweaver/workloads/built_model.hpp"
 #include "planner/ladder/rungs.hpp"
+#include "planner/ladder/switched.hpp"
 #include "planner/ladder/worth.hpp"
 
 #include <fmt/format.h>
@@ -32,10 +34,10 @@ public:
             ladder_.rungs.push_back(*start_.flags);
         else
             add_row(
-                "flags", [](const Baseline& row) { return row.on_own_ranks; },
+                "flags", [this](const Baseline& row) { return is_in_own_layout(row); },
                 std::string(all_flags_tried() ? no_better_flags : none_in_time));
         add_row(
-            "layout", [this](const Baseline& row) { return start_.flags || !row.on_own_ranks; }, why_no_layout());
+            "layout", [this](const Baseline& row) { return start_.flags || !is_in_own_layout(row); }, why_no_layout());
         ladder_.left_out = start_.left_out;
         add_schedule();
         add_beyond();
@@ -52,6 +54,8 @@ private:
         const Target& by = ordered_for();
         return has_own_plan(by) ? schedules_of(plan_.target(by.name)) : schedules_of(plan_);
     }
+
+    bool is_in_own_layout(const Baseline& row) const { return is_in_layout_of(start_.opponents.ways[*row.way], job_); }
 
     // The fastest row of the table that the target launches, on the plan's ranks or on others.
     template <class Which>
@@ -107,8 +111,9 @@ private:
             return degree > 1 ? fmt::format(" --{} {}", option, degree) : std::string();
         };
         const Layout& layout = setup.layout;
-        return fmt::format("--tp {}{} --pp {} --dp {}{} --zero {}", layout.tp, above_one("cp", layout.cp), layout.pp,
-                           layout.dp, above_one("ep", layout.ep), setup.recipe.zero);
+        return fmt::format("--tp {}{} --pp {} --dp {}{} --zero {}{}", layout.tp, above_one("cp", layout.cp), layout.pp,
+                           layout.dp, above_one("ep", layout.ep), setup.recipe.zero,
+                           workloads::deals_images(setup.model) ? " --deal-images" : "");
     }
 
     // What a way on other ranks needs.
@@ -116,7 +121,7 @@ private:
         const Setup& setup = *way.setup;
         rung.needs = fmt::format("launch with {}, zero {}", name_of(setup.layout), setup.recipe.zero);
         rung.reshards = !runs_.launch.replicas_alone;  // else every GPU reads the whole checkpoint
-        if (way.has_pipeline || !rung.reshards) rung.needs += ", " + needs_of_flags(job_, way);
+        rung.needs += way.has_pipeline || !rung.reshards ? ", " + needs_of_flags(job_, way) : dealing_of(way);
         if (way.has_pipeline && way.setup != job_.setup) rung.search = degrees_of(setup);
     }
 

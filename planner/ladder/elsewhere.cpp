@@ -2,10 +2,12 @@
 
 #include "pipeweaver/planner/layout_choice.hpp"
 #include "pipeweaver/planner/tuning.hpp"
+#include "planner/ladder/switched.hpp"
 #include "planner/layout/layout_trial.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -15,22 +17,45 @@ using namespace emulator;
 
 namespace {
 
-// None: nothing that the target launches runs in the layout.
-std::optional<OpponentWay> fastest_in(const LayoutTried& tried, const Job& job, const Batch& batch,
+// None: nothing that the target launches runs in the setup.
+std::optional<OpponentWay> fastest_in(std::shared_ptr<const Setup> setup, const Job& job, const Batch& batch,
                                       const Executor& execute, const Time& time) {
     Job other = job;
-    other.setup = std::make_shared<const Setup>(in_layout(*job.setup, {tried.layout, tried.zero}));
+    other.setup = std::move(setup);
     other.sample = {};  // what a command draws for each replica would be another one
-    const Batch packed = job.in_layout(batch, tried.layout);
+    const Batch packed = job.in_layout(batch, other.setup->layout);
     const Opponents here = launched_here(choose_opponents(other, packed, execute, time), other);
     if (here.ways.empty()) return std::nullopt;
     const Baselines rows = run_opponents(here, other, packed, execute, time);
     const Baseline* row = rows.fastest_opponent();
     if (row == nullptr) return std::nullopt;
     OpponentWay way = way_of(*row, here);
-    way.name = fmt::format("{}, zero {}: {}", name_of(tried.layout), tried.zero, way.partition.name);
+    way.name = fmt::format("{}, zero {}: {}", name_of(way.setup->layout), way.setup->recipe.zero, way.partition.name);
     way.cut_on_batch = true;
+    way.step = row->step;
     return way;
+}
+
+// With the framework's switch on where that is faster.
+std::optional<OpponentWay> fastest_in(const LayoutTried& tried, const Job& job, const Batch& batch,
+                                      const Executor& execute, const Time& time) {
+    const auto setup = std::make_shared<const Setup>(in_layout(*job.setup, {tried.layout, tried.zero}));
+    auto way = fastest_in(setup, job, batch, execute, time);
+    const auto dealt = with_images_dealt(*setup);
+    auto other = dealt ? fastest_in(dealt, job, batch, execute, time) : std::nullopt;
+    if (!other || (way && way->step <= other->step)) return way;
+    other->name += images_dealt;
+    return other;
+}
+
+// The job as its other layouts are judged: with images dealt, where that can be switched on.
+Job judged_elsewhere(const Job& job) {
+    Job judged = job;
+    Layout layout = job.setup->layout;
+    layout.cp = std::max<std::int64_t>(layout.cp, 2);  // the switch has a meaning
+    if (const auto dealt = with_images_dealt(with_layout(*job.setup, layout)))
+        judged.setup = std::make_shared<const Setup>(with_layout(*dealt, job.setup->layout));
+    return judged;
 }
 
 }  // namespace
@@ -39,7 +64,8 @@ Elsewhere launched_elsewhere(const Job& job, const Batch& batch, const std::opti
                              const Executor& execute, const Time& time) {
     Elsewhere found;
     if (time.is_over()) return found;
-    const LayoutChoice all = job.layout_choice ? *job.layout_choice : launched_layouts(job, batch, cp, execute, time);
+    const LayoutChoice all =
+        job.layout_choice ? *job.layout_choice : launched_layouts(judged_elsewhere(job), batch, cp, execute, time);
     found.layouts = all.tried.size();
     found.is_whole = !all.cut_short;
     std::size_t left = sizes.layouts_searched;

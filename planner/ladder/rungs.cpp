@@ -7,6 +7,7 @@
 #include "pipeweaver/planner/launched_way.hpp"
 #include "pipeweaver/planner/tuning.hpp"
 #include "pipeweaver/search/standing.hpp"
+#include "pipeweaver/workloads/built_model.hpp"
 #include "planner/evaluate/step.hpp"
 
 #include <fmt/format.h>
@@ -195,10 +196,17 @@ bool lacks(const std::vector<std::string>& left_out, std::string_view what) {
     return std::find(left_out.begin(), left_out.end(), what) != left_out.end();
 }
 
+std::string dealing_of(const Way& way) {
+    const workloads::Model& model = way.setup->model;
+    const bool deals = workloads::deals_images(model) && way.setup->layout.cp > 1;
+    return deals ? fmt::format(", {}", model.built->deals) : std::string();
+}
+
 std::string needs_of_flags(const Job& job, const Way& way) {
     const std::int64_t chunks = way.partition.chunks_per_rank;
     const Launch& launch = target(job.target).launch;
-    auto recompute = fmt::format("recompute {} ({})", name_of(*way.recompute), launch.recompute);
+    const auto recompute =
+        fmt::format("recompute {} ({}){}", name_of(*way.recompute), launch.recompute, dealing_of(way));
     if (way.setup->layout.pp == 1 && chunks == 1) return recompute;
     return fmt::format("layers {} ({}), {} with {} a rank ({}), {}",
                        partition::text_of(partition::said_layers(job.setup->model, way.partition)), launch.cut,

@@ -56,6 +56,7 @@ OptionValues words_in(const Setup& setup, const Job& job, const Batch& batch) {
         values.set("seed", std::to_string(job.seed));
     }
     values.set("zero", std::to_string(setup.recipe.zero));
+    if (workloads::deals_images(setup.model)) values.set_flag("deal-images");
     if (says_bucket || job.setup->recipe.bucket > Bytes{})
         values.set("bucket", fmt::format("{}B", setup.recipe.bucket.count));
     return values;

@@ -6,6 +6,8 @@
 #include "pipeweaver/planner/opponents.hpp"
 #include "pipeweaver/planner/plan.hpp"
 #include "pipeweaver/planner/plan_options.hpp"
+#include "pipeweaver/workloads/built_model.hpp"
+#include "planner/ladder/switched.hpp"
 #include "tests/support/effort.hpp"
 #include "tests/support/small_request.hpp"
 #include "tests/support/times.hpp"
@@ -60,6 +62,43 @@ TEST_CASE("other layouts have the context parallel GPUs that are kept") {
     const auto found = launched_elsewhere(request.job, request.batch, 1, in_order, {});
     REQUIRE(!found.ways.empty());
     for (const OpponentWay& way : found.ways) CHECK(way.setup->layout.cp == 1);
+}
+
+TEST_CASE("what is launched with images dealt is tried where the framework has a switch for it") {
+    Request request = testing::small_request(1);
+    testing::change_setup(request, [](emulator::Setup& setup) { setup.layout.cp = 2; });
+    request.job.target = "megatron";
+    CHECK(with_images_dealt(*request.job.setup) == nullptr);
+    const auto built = [&](std::string_view deals) {
+        testing::change_setup(request, [&](emulator::Setup& setup) {
+            workloads::build_as(setup.model,
+                                {.framework = "a",
+                                 .source = "b",
+                                 .lies = {workloads::OnTensorRanks::all_positions, workloads::OnContextRanks::each},
+                                 .deals = deals});
+        });
+    };
+    built("");
+    CHECK(with_images_dealt(*request.job.setup) == nullptr);
+    built("model.deals=true");
+    REQUIRE(with_images_dealt(*request.job.setup));
+    CHECK(with_images_dealt(*with_images_dealt(*request.job.setup)) == nullptr);  // it is on
+    bool is_whole = true;
+    const auto ways = launched_with_images_dealt(request.job, request.batch, in_order, {}, is_whole);
+    CHECK(is_whole);
+    REQUIRE(!ways.empty());
+    for (const OpponentWay& way : ways) {
+        CHECK(way.name.ends_with(images_dealt));
+        CHECK(workloads::deals_images(way.setup->model));
+        CHECK(is_in_layout_of(way, request.job) == way.has_pipeline);
+        request.job.words.emplace();
+        CHECK(command_of(way, request.job, request.batch).find(" --deal-images") != std::string::npos);
+    }
+    CHECK(launched_with_images_dealt(request.job, request.batch, in_order, testing::after_questions(0), is_whole)
+              .empty());
+    CHECK_FALSE(is_whole);
+    testing::change_setup(request, [](emulator::Setup& setup) { setup.layout.cp = 1; });
+    CHECK(with_images_dealt(*request.job.setup) == nullptr);  // one group has all
 }
 
 TEST_CASE("the best cuts that are launched are tuned, and said in words that make them again") {

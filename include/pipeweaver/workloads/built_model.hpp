@@ -19,6 +19,9 @@ void build_as(Model& model, const Built& row);
 /// Layers of the backbone that its first stage must have, of a model with encoders; 0: none.
 [[nodiscard]] std::int64_t first_layers(const Model& model);
 
+/// Whether its framework deals whole images over context parallel groups.
+[[nodiscard]] bool deals_images(const Model& model);
+
 /// "vit: whole on each GPU of its rank, which all do the same (megatron-bridge)"; empty: the model has no encoders, or
 /// nobody asked how they are built.
 [[nodiscard]] std::string how_built(const Model& model);

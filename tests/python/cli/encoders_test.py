@@ -52,3 +52,21 @@ def test_a_recommendation_says_how_they_lie_and_its_commands_do(pipeweaver):
     assert f"\nencoders: {WHOLE}\n" in pipeweaver(*ask, "--cp", "1")
     rows = json.loads(pipeweaver(*ask, "--encoders", "split", "--json"))["rows"]
     assert rows and all("--encoders split" in row["command"] for row in rows)
+
+
+def test_flags_deal_images_where_that_is_faster_and_their_files_do(pipeweaver, tmp_path):
+    said = pipeweaver("plan", "--model", "qwen3-vl-4b", "--cluster", "h100-sxm:8", "--tp", "2", "--pp", "2", "--cp",
+                      "2", "--dataset", "vlm-mix", "--microbatches", "8", "--target", "megatron", "--max-rounds", "0",
+                      "--out", tmp_path / "plan")
+    plan = json.loads((tmp_path / "plan/plan.json").read_text())
+    rungs = {rung["rung"]: rung for rung in plan["ladder"]}
+    flags, head = rungs["flags"], rungs[plan["headline"]["rung"]]
+    assert "images dealt" in flags["way"] and "model.vision_dp_when_cp=true" in flags["needs"]
+    assert flags["step_ns"] < rungs["data"]["step_ns"] and "--deal-images" not in rungs["data"]["command"]
+    again = json.loads(pipeweaver(*flags["command"].split()[1:], "--json"))
+    assert "--deal-images" in flags["command"] and again["step_ns"] == flags["step_ns"]
+    assert "images dealt" in head["way"] and "images dealt" in said
+    for file in ("megatron.sh", "megatron.yaml"):
+        assert "vision_dp_when_cp" in (tmp_path / "plan/megatron" / file).read_text()
+    assert json.loads((tmp_path / "plan/launch.json").read_text())["deals_images"] == "model.vision_dp_when_cp=true"
+    assert (tmp_path / "plan/launch-assignment.json").exists()
