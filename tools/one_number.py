@@ -40,7 +40,7 @@ WHOLE = "whole on each tensor parallel GPU"
 BUILT = {
     "qwen3_vl": (SPLIT, 3, 0), "qwen3_vl_moe": (SPLIT, 3, 0), "qwen3_5": (SPLIT, 0, 0), "qwen3_5_moe": (SPLIT, 0, 0),
     "qwen2_5_vl": (WHOLE, 0, 1), "glm4v": (WHOLE, 0, 1), "glm4v_moe": (WHOLE, 0, 1), "gemma3": (WHOLE, 0, 1),
-    "gemma4": (WHOLE, 0, 0), "kimi_k25": (WHOLE, 0, 0), "qwen2_5_omni": (WHOLE, 0, 0),
+    "gemma4": (WHOLE, 0, 0), "mistral3": (WHOLE, 0, 0), "kimi_k25": (WHOLE, 0, 0), "qwen2_5_omni": (WHOLE, 0, 0),
     "internvl_chat": (SPLIT, 0, 0), "llava": (SPLIT, 0, 0),
 }
 
@@ -109,7 +109,7 @@ def sentences(text):
         yield ("headline", "draws"), found[2]
     for found in re.finditer(r"(data|flags|layout|schedule) would bring ([\d.]+ %) more than", text):
         yield (found[1], "would bring"), found[2]
-    if found := re.search(r"(?:a bound of this cut leaves|gap) ([\d.]+ %)", text):
+    if found := re.search(r"(?:a bound of (?:this|the folder's) cut leaves|gap) ([\d.]+ %)", text):
         yield ("plan", "gap"), found[1]
 
 

@@ -56,7 +56,10 @@ std::string search_text(const Plan& plan) {
         most = std::max(most, replica.found.rounds);
     }
     const auto gap = percent(schedule::relative_gap(plan.makespan, plan.lower_bound));
-    if (!plan.is_searched) return fmt::format("no order was searched; a bound of this cut leaves {}", gap);
+    const bool is_advised = plan.ladder.rungs.empty() || plan.ladder.best().step == plan.step;
+    if (!plan.is_searched)
+        return fmt::format("no order was searched; a bound of {} cut leaves {}", is_advised ? "this" : "the folder's",
+                           gap);
     if (plan.is_opponents) return fmt::format("no order that was found is faster than a known one; gap {}", gap);
     return fmt::format("search: {} rounds, ended by {}; gap {}",
                        fewest == most ? std::to_string(most) : fmt::format("{} to {}", fewest, most),
@@ -103,6 +106,17 @@ std::string rung_padding_text(const Rung& rung) {
                        plural(static_cast<std::size_t>(padding.items), "item"), percent(padding.of_items));
 }
 
+namespace {
+
+// What costs are known of, where that is not the advised rung.
+std::string_view of_which(const Plan& plan) {
+    const Rung& best = plan.ladder.best();
+    if (plan.is_searched) return best.name == "schedule" ? "" : "of the searched plan: ";
+    return best.step == plan.step ? "" : "of the plan in the folder: ";
+}
+
+}  // namespace
+
 std::string trust_text(const Job& job, const Plan& plan) {
     std::string text = joined(bases, ", ", [&](costdb::Basis basis) {
         return fmt::format("{} {}", percent(plan.shares.of(basis)), costdb::name_of(basis));
@@ -112,11 +126,12 @@ std::string trust_text(const Job& job, const Plan& plan) {
     if (const std::string modelled = emulator::modelled_text(*job.setup); !modelled.empty()) text += "; " + modelled;
     if (const std::string anchored = emulator::anchored_text(*job.setup); !anchored.empty())
         text += "; anchored: " + anchored;
+    text.insert(0, of_which(plan));
     const auto& worth = plan.ladder.best().worth;
     if (!worth) return text;
     const bool alike = are_comparable(plan.ladder.best(), rung_called(plan.ladder, worth->over));
-    return text + fmt::format("; wins {} of {} draws of wrong costs against {}{}", worth->wins, worth->draws,
-                              worth->over, alike ? "" : ", of which one is padded");
+    return text + fmt::format("; {} wins {} of {} draws of wrong costs against {}{}", plan.ladder.best().name,
+                              worth->wins, worth->draws, worth->over, alike ? "" : ", of which one is padded");
 }
 
 std::vector<std::string> not_worth_lines(const Ladder& ladder) {
@@ -126,7 +141,7 @@ std::vector<std::string> not_worth_lines(const Ladder& ladder) {
         if (!rung.worth) continue;
         const auto gains =
             are_comparable(rung, rung_called(ladder, rung.worth->over))
-                ? fmt::format("{} would bring {} more than {}", rung.name, percent(rung.worth->gain - 1),
+                ? fmt::format("{} would bring {:.2f} % more than {}", rung.name, 100 * (rung.worth->gain - 1),
                               rung.worth->over)
                 : fmt::format("{} would be faster than {}, of which one is padded", rung.name, rung.worth->over);
         const auto needed = static_cast<int>(std::ceil(margins.worth_draws * rung.worth->draws));

@@ -123,8 +123,7 @@ std::string ladder_text(const Job& job, const Batch& batch, const Plan& plan) {
     if (const auto built = workloads::how_built(job.setup->model); !built.empty()) text += wrapped("encoders", built);
     if (const auto room = room_text(room_of(job, batch, best)); !room.empty()) text += wrapped("memory", room);
     text += training_of(job, ladder);
-    const bool is_plans = best.name == "schedule";
-    text += wrapped("trust", (is_plans || !plan.is_searched ? "" : "of the searched plan: ") + trust_text(job, plan));
+    text += wrapped("trust", trust_text(job, plan));
     const auto missing = left_out_text(plan);
     const auto left = missing.empty() ? std::string("nothing") : missing;
     return text + wrapped("left out", left) + wrapped("", search_text(plan));

@@ -78,7 +78,7 @@ TEST_CASE("what the next rungs would bring and are not worth is said, of no othe
 
     ladder.rungs[1].worth = Worth{.over = "now", .gain = 2000.0 / 1980};
     CHECK(emit::not_worth_lines(ladder) ==
-          std::vector<std::string>{"data would bring 1.0 % more than now, and a change is worth 2.0 %"});
+          std::vector<std::string>{"data would bring 1.01 % more than now, and a change is worth 2.0 %"});
     CHECK(emit::keep_text(ladder) == "stay with the best known today, no other rung is worth the change");
     ladder.now_is_said = true;
     CHECK(emit::keep_text(ladder) == "keep what you run, no other rung is worth the change");
@@ -86,7 +86,7 @@ TEST_CASE("what the next rungs would bring and are not worth is said, of no othe
     ladder.rungs[3].worth = Worth{.over = "flags", .gain = 1500.0 / 1450, .wins = 171, .draws = 200};
     ladder.headline = 2;
     CHECK(emit::not_worth_lines(ladder) ==
-          std::vector<std::string>{"layout would bring 3.4 % more than flags, but is faster in 171 of 200 draws of "
+          std::vector<std::string>{"layout would bring 3.45 % more than flags, but is faster in 171 of 200 draws of "
                                    "wrong costs alone, and a change is worth 190 of them"});
 }
 
