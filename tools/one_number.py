@@ -383,8 +383,13 @@ def line_of(name, plan, numbers, wrong):
     ladder = " ".join(f"{rung['rung']} {rung['step_ns'] * 1e-9:.3f}" for rung in plan["ladder"]
                       if "why_nothing" not in rung)
     head = plan["headline"]
-    worth = next(rung for rung in plan["ladder"] if rung["rung"] == head["rung"]).get("worth")
-    says = f"{worth['gain']:.3f}x of {worth['over']}, {worth['wins']}/{worth['draws']}" if worth else "-"
+    rungs = {rung["rung"]: rung for rung in plan["ladder"]}
+    worth = rungs[head["rung"]].get("worth")
+    says = "-"
+    if worth:
+        mixed = ("padding" in rungs[head["rung"]]) != ("padding" in rungs[worth["over"]])
+        says = f"{worth['gain']:.3f}x of {worth['over']}{', one padded' if mixed else ''}"
+        says += f", {worth['wins']}/{worth['draws']}"
     return f"| {name} | {ladder} | {head['rung']} {says} | {numbers} numbers{', WRONG' if wrong else ''} |"
 
 
@@ -393,6 +398,7 @@ def main():
     parser.add_argument("binary")
     parser.add_argument("--plans", type=int, default=60)
     parser.add_argument("--every", type=int, default=1, help="only each of so many draws")
+    parser.add_argument("--first", type=int, default=0, help="the first draw that is planned")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--microbatches", type=int, help="of each replica (default: 8 or 12)")
     parser.add_argument("--seed", type=int, default=1)
@@ -404,8 +410,8 @@ def main():
     with tempfile.TemporaryDirectory() as temporary, \
             concurrent.futures.ThreadPoolExecutor(1 if asked.construct else asked.jobs) as pool:
         under = asked.out or Path(temporary)
-        all_drawn = draws(random.Random(asked.seed), asked.plans * asked.every, asked.microbatches)
-        drawn = list(enumerate(all_drawn))[:: asked.every]
+        all_drawn = draws(random.Random(asked.seed), asked.first + asked.plans * asked.every, asked.microbatches)
+        drawn = list(enumerate(all_drawn))[asked.first:: asked.every]
         for line in pool.map(lambda one: checked.check(*one, under / str(one[0])), drawn):
             print(line, flush=True)
     print(f"\n{checked.plans} plans, {checked.refused} refused, {checked.constructed} rungs constructed, "
