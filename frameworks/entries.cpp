@@ -32,7 +32,8 @@ Entry bridge() {
         .source = "NVIDIA-NeMo/Megatron-Bridge 067f987d: training/mixed_precision.py, recipes/, models/gpt_provider.py",
         .recipes = {"{recipe}", "{recipe-name}", "{recipe_name}"},
         .recipe_framework = "megatron-core:0.20.0",  // 0.6.0 comes with a commit behind core_v0.18
-        .builds = "megatron-bridge"};
+        .builds = "megatron-bridge",
+        .bounds_items = true};  // data/collators/sft.py cuts to it
 }
 
 // Its own program has flags for what is said most; the data's length counts.
@@ -98,7 +99,9 @@ Entry swift() {
             .refused = {},
             .sets = {{"CUDA_DEVICE_MAX_CONNECTIONS", "1"}},  // swift/cli/_megatron/sft.py
             .source = "modelscope/ms-swift 3602360: swift/megatron/arguments/megatron_args.py",
-            .builds = "ms-swift"};
+            .builds = "ms-swift",
+            .bounds_items = true,  // arguments/base_args/template_args.py: longer ones are deleted
+            .unbounds = {{"truncation-strategy", "left"}, {"truncation-strategy", "right"}}};
 }
 
 // Its --seq-length counts the positions of images; the language model's is --decoder-seq-length.
@@ -136,7 +139,8 @@ Entry titan() {
             .refused = {},
             .source = "torchtitan 0.3.0: torchtitan/config, torchtitan/models/*/config_registry.py",
             .recipes = {"{module}/{config}", "{MODULE}/{CONFIG}", "{job.config_file}", "{CONFIG_FILE}"},
-            .builds = "torchtitan"};
+            .builds = "torchtitan",
+            .bounds_items = true};  // hf_datasets/multimodal/mm_datasets.py leaves out longer ones
 }
 
 Entry refused(std::string_view name, std::vector<std::string_view> programs, std::string_view why) {

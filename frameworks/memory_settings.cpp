@@ -26,6 +26,11 @@ constexpr std::string_view task = "a head of another task in place of the vocabu
 constexpr std::string_view megatron_core =
     "a setting of Megatron Core, which USE_MCA=1 makes the trainer and is not read";
 
+MemorySetting of_step(MemorySetting row, std::string_view values = "*") {
+    row.step = values;
+    return row;
+}
+
 Rows tuning_rows() {
     return {
         {megatron_arguments, "freeze-*", less, frozen},
@@ -83,14 +88,13 @@ Rows step_rows() {
         {megatron_arguments, "enable-cuda-graph", more, graphs},
         {megatron_arguments, "external-cuda-graph", more, graphs},
         {megatron_arguments, "cuda-graph-impl", more, graphs, "none"},
-        {megatron_arguments, "linear-ce-*", less, loss},
-        {megatron_arguments, "loss-chunk*", less, loss},
-        {megatron_arguments, "use-logits-to-keep", less, loss},
-        {megatron_arguments, "use-liger-kernel", less, loss},
-        // Adapters are left out of a copy of the same weights (swift/megatron/trainers/rlhf_mixin.py).
+        of_step({megatron_arguments, "linear-ce-*", less, loss}),
+        of_step({megatron_arguments, "loss-chunk*", less, loss}),
+        of_step({megatron_arguments, "use-logits-to-keep", less, loss}),
+        of_step({megatron_arguments, "use-liger-kernel", less, loss}),
         {megatron_arguments, "ref-model", more, copy},
+        {megatron_arguments, "ref-adapters", more, copy},
         {megatron_arguments, "ref-load", more, copy, {}, false, false, "tuner-type", "lora"},
-        {megatron_arguments, "rlhf-type", more, copy, "rm|gkd", false, false, "tuner-type", "lora"},
         {megatron_arguments, "teacher-model", more, copy},
         {megatron_arguments, "teacher-load", more, copy},
         {megatron_arguments, "export-kd-teacher-load", more, copy},
@@ -134,12 +138,12 @@ Rows titan_rows() {
         {titan_settings, "training.mixed_precision_param", more, states, "bfloat16|float16"},
         {titan_settings, "optimizer.name", either, states, "Adam|AdamW"},
         {titan_settings, "optimizer.implementation", either, states, "fused|foreach|for-loop"},
-        {titan_settings, "activation_checkpoint.*", either, "checkpointing by operators"},
-        {titan_settings, "activation-checkpoint.*", either, "checkpointing by operators"},
+        of_step({titan_settings, "activation_checkpoint.*", either, "checkpointing by operators"}),
+        of_step({titan_settings, "activation-checkpoint.*", either, "checkpointing by operators"}),
         {titan_settings, "quantize.*", either, states},
-        {titan_settings, "model.converters", either, network},
-        {titan_settings, "loss.*", either, loss},
-        {titan_settings, "loss", less, "a loss in chunks holds a part of the logits"},
+        of_step({titan_settings, "model.converters", either, network}, "Float8*|MXFP8*|NVFP4*"),
+        of_step({titan_settings, "loss.*", either, loss}),
+        of_step({titan_settings, "loss", less, "a loss in chunks holds a part of the logits"}),
         {titan_settings, "lora.*", less, adapters},
         {titan_settings, "model_override.*", either, network},
     };
@@ -165,7 +169,7 @@ Rows sharded_memory_rows() {
         {sharded_settings, "quantization.*", less, "frozen weights of fewer bits"},
         {sharded_settings, "use_kt", less, host},
         {sharded_settings, "use_unsloth", either, "kernels of another kind"},
-        {sharded_settings, "use_unsloth_gc", less, host},
+        of_step({sharded_settings, "use_unsloth_gc", less, host}),
         {sharded_settings, "use_dora", more, "DoRA keeps weights of its own"},
         {sharded_settings, "mixture_of_depths", either, network},
         {sharded_settings, "use_llama_pro", either, network},
@@ -173,8 +177,8 @@ Rows sharded_memory_rows() {
         {sharded_settings, "modules_to_save", more, "modules that are trained whole beside adapters"},
         {sharded_settings, "resize_vocab", more, "a larger vocabulary"},
         {sharded_settings, "train_mm_proj_only", less, frozen},
-        {sharded_settings, "fp8", either, states},
-        {sharded_settings, "fp8.*", either, states},
+        of_step({sharded_settings, "fp8", either, states}),
+        of_step({sharded_settings, "fp8.*", either, states}),
         {sharded_settings, "freeze_parameters*", less, frozen},
         {sharded_settings, "trainable_parameters*", either, frozen},
         {sharded_settings, "target_regex", either, adapters},
@@ -183,13 +187,17 @@ Rows sharded_memory_rows() {
         {sharded_settings, "unfreeze_vit_layers", more, "layers of a frozen encoder that are trained"},
         {sharded_settings, "unfreeze_lm_head", more, "a head of a frozen model that is trained"},
         {sharded_settings, "vit_gradient_checkpointing", more, "a tower whose blocks keep all", "true|True"},
-        {sharded_settings, "use_logits_to_keep", less, loss},
+        of_step({sharded_settings, "use_logits_to_keep", less, loss}),
         {sharded_settings, "zero_hpz_partition_size", more, "a second copy of the weights in every node"},
         {sharded_settings, "device_map", either, "layers of a model on several GPUs"},
         {sharded_settings, "ref_model", more, copy},
         {sharded_settings, "reward_model", more, copy},
         {sharded_settings, "teacher_model", more, copy},
         {sharded_settings, "use_vllm", more, copy},
+        {sharded_settings, "ref_adapters", more, copy},
+        {sharded_settings, "multi_turn_scheduler", more, "answers of several turns, longer than one"},
+        {sharded_settings, "use_gym_env", more, "answers of several turns, longer than one"},
+        {sharded_settings, "chord_sft_dataset", more, "samples that are trained beside the answers"},
         {sharded_settings, "task_type", either, task, "causal_lm"},  // ms-swift 3602360a base_args/model_args.py
         // LLaMA-Factory ff6d4d12 hparams/training_args.py: fields of mcore_adapter's arguments alone
         {sharded_settings, "tensor_model_parallel_size", either, megatron_core},
@@ -197,12 +205,12 @@ Rows sharded_memory_rows() {
         {sharded_settings, "expert_model_parallel_size", either, megatron_core},
         {sharded_settings, "use_distributed_optimizer", either, megatron_core},
         {sharded_settings, "recompute_granularity", either, megatron_core},
-        {sharded_settings, "torch_compile", either, "compiled kernels"},
-        {sharded_settings, "train.torch_compile.enable", either, "compiled kernels"},
-        {sharded_settings, "compile.enabled", either, "compiled kernels"},
-        {sharded_settings, "train.accelerator.offload_config.enable_activation", less, host},
-        {sharded_settings, "train.enable_activation_offload", less, host},
-        {sharded_settings, "train.chunk_mbs_config.enable", less, "samples that run one after the other"},
+        of_step({sharded_settings, "torch_compile", either, "compiled kernels"}),
+        of_step({sharded_settings, "train.torch_compile.enable", either, "compiled kernels"}),
+        of_step({sharded_settings, "compile.enabled", either, "compiled kernels"}),
+        of_step({sharded_settings, "train.accelerator.offload_config.enable_activation", less, host}),
+        of_step({sharded_settings, "train.enable_activation_offload", less, host}),
+        of_step({sharded_settings, "train.chunk_mbs_config.enable", less, "samples that run one after the other"}),
         {sharded_settings, "distributed.activation_checkpointing_scope", more, "layers that keep all", "all"},
         {sharded_settings, "distributed.offload_policy*", less, host},
         {sharded_settings, "optimizer.master_weights", more, "masters beside 16-bit weights"},
@@ -219,7 +227,7 @@ Rows sharded_memory_rows() {
         {sharded_settings, "deepspeed.fp8.*", either, states},
         {sharded_settings, "deepspeed.sequence_parallel_size", less, "a sequence that GPUs share", "1"},
         {sharded_settings, "deepspeed.pipeline.*", either, "a pipeline"},
-        {sharded_settings, "fsdp_config.activation_cpu_offload", less, host},
+        of_step({sharded_settings, "fsdp_config.activation_cpu_offload", less, host}),
         {sharded_settings, "accelerate.fsdp_auto_wrap_policy", more, "one unit for the whole model",
          "TRANSFORMER_BASED_WRAP|SIZE_BASED_WRAP"},
     };
@@ -252,6 +260,27 @@ bool changes_nothing(const MemorySetting& row, const std::vector<std::string>& v
 }
 
 }  // namespace
+
+bool is_of_step(const MemorySetting& row, const std::vector<std::string>& values) {
+    if (row.step.empty() || row.step == "*") return !row.step.empty();
+    const auto begins = [&](std::string_view word) {
+        for (std::size_t at = 0; at <= row.step.size();) {
+            const std::size_t end = std::min(row.step.find('|', at), row.step.size());
+            if (word.starts_with(row.step.substr(at, end - at - 1))) return true;
+            at = end + 1;
+        }
+        return false;
+    };
+    bool all = !values.empty();
+    for (std::string_view list : values) {
+        while (!list.empty()) {
+            const std::size_t end = std::min(list.find_first_of("[], "), list.size());
+            all = all && (end == 0 || begins(list.substr(0, end)));
+            list.remove_prefix(std::min(list.size(), end + 1));
+        }
+    }
+    return all;
+}
 
 std::string_view name_of(Effect effect) {
     constexpr std::array<std::string_view, 3> names{"less", "more", "either"};

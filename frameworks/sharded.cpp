@@ -2,6 +2,7 @@
 #include "frameworks/sharded_tables.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace pipeweaver::frameworks {
 
@@ -43,6 +44,23 @@ std::string_view setting_of(const ShardedTrainer& trainer, const ShardedMember& 
         for (const ShardedRow& row : table.rows)
             if (!row.setting.empty() && row.member == member) return row.setting;
     return {};
+}
+
+// ms-swift 3602360a swift/arguments/rlhf_args.py, rlhf_trainers/; LLaMA-Factory ff6d4d12 hparams/finetuning_args.py,
+// train/trainer_utils.py create_ref_model, data/collator.py. Others ("ppo", "gkd") hold models that are not followed.
+std::span<const TrainingStage> training_stages() {
+    static constexpr std::array stages{
+        TrainingStage{.name = "dpo", .rows = 2, .refers = true}, TrainingStage{.name = "kto", .refers = true},
+        TrainingStage{.name = "orpo", .rows = 2},                TrainingStage{.name = "cpo", .rows = 2},
+        TrainingStage{.name = "simpo", .rows = 2},               TrainingStage{.name = "rm", .rows = 2},
+        TrainingStage{.name = "grpo", .refers = true, .generates = true}};
+    return stages;
+}
+
+const TrainingStage* training_stage(std::string_view name) {
+    const auto all = training_stages();
+    const auto found = std::find_if(all.begin(), all.end(), [&](const TrainingStage& one) { return one.name == name; });
+    return found == all.end() ? nullptr : &*found;
 }
 
 }  // namespace pipeweaver::frameworks

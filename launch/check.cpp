@@ -82,8 +82,8 @@ void append(std::vector<Open> more, std::vector<Open>& open) {
 }
 
 FitAsked fit_asked(const CheckAsked& asked, const Checked& checked, workloads::Model model) {
-    return {asked.cluster, checked.gpus, std::move(model), asked.dataset,           asked.recipe,
-            asked.seed,    asked.batch,  asked.assigned,   sets_others(asked.said), asked.anchor};
+    return {asked.cluster, checked.gpus,   std::move(model), asked.dataset,           asked.recipe, asked.seed,
+            asked.batch,   asked.assigned, {},               sets_others(asked.said), asked.anchor};
 }
 
 namespace {
@@ -201,19 +201,27 @@ std::vector<Open> shorter_samples(const CheckAsked& asked, const workloads::Mode
     if (!holds_samples(asked.said, model) || !asked.assigned.empty()) return {};
     if (asked.dataset.empty() && asked.batch.empty())
         return {{"--dataset", "samples may be shorter than the longest, which are counted",
-                 "name a data set, or --batch FILE", frameworks::Effect::less}};
+                 "name a data set, or --batch FILE", frameworks::Effect::less, false, true}};
     if (fit.fits()) return {};
     return {{"--assigned", "a microbatch is so many samples, and is counted as full of tokens as it may be",
-             "say in --batch and --assigned which samples share one", frameworks::Effect::less}};
+             "say in --batch and --assigned which samples share one", frameworks::Effect::less, false, true}};
+}
+
+// What a fit rests on beside what samples hold.
+OpenOf open_beside_samples(const CheckAsked& asked, const workloads::Model& model) {
+    return [&asked, &model](const Fit& fit) {
+        std::vector<Open> open = not_modelled(asked.said, {!asked.model.empty(), model.backbone() > 0});
+        append(open_of(fit.doubts), open);
+        if (sets_others(asked.said)) append(memory_set_elsewhere(asked.said), open);
+        return open;
+    };
 }
 
 void decide_fit(const CheckAsked& asked, const workloads::Model& model, Checked& checked) {
     const Fit& fit = *checked.fit;
     checked.error = memory_error_of(fit.recipe, checked.entry, model, fit.ranks.size() > 1);
-    std::vector<Open> open = not_modelled(asked.said, {!asked.model.empty(), model.backbone() > 0});
-    append(open_of(fit.doubts), open);
+    std::vector<Open> open = open_beside_samples(asked, model)(fit);
     append(shorter_samples(asked, model, fit), open);
-    if (sets_others(asked.said)) append(memory_set_elsewhere(asked.said), open);
     decide(verdict_of(fit, *checked.error, open), turning(fit, *checked.error, open), checked);
 }
 
@@ -290,6 +298,23 @@ void decide_without_samples(Checked& checked) {
            checked);
 }
 
+LongestSamples longest_samples(const MegatronLaunch& l, std::int64_t gpus) {
+    return {*l.seq_length, emulated_microbatches(l, gpus) * l.dp(gpus) * l.sequences(),
+            written(l.dialect, "seq-length")};
+}
+
+LongestSamples longest_samples(const TitanLaunch& l, std::int64_t gpus) {
+    return {l.seq_len, l.local_batch * l.dp(gpus), "training.seq_len"};
+}
+
+template <class Launch>
+bool is_decided_by_longest(const CheckAsked& asked, const Launch& l, const workloads::Model& model, Checked& checked,
+                           const Executor& execute) {
+    return is_decided_by_longest(
+        asked, model, longest_samples(l, checked.gpus), [&](const FitAsked& of) { return run_of(l, of); },
+        open_beside_samples(asked, model), checked, execute);
+}
+
 void add_said_model(const MegatronLaunch& settled, std::optional<workloads::Model>& named, Checked& checked) {
     if (named) return;
     SaidModel said = model_of(settled);
@@ -327,7 +352,9 @@ Checked check_megatron(const CheckAsked& asked, const Executor& execute) {
     if (!asked.fits) return checked;
     add_said_model(all, named, checked);
     if (lacks_samples(asked, *named)) {
-        if (!is_short_with_least(asked, launch, *named, checked, execute)) decide_without_samples(checked);
+        if (!is_short_with_least(asked, launch, *named, checked, execute) &&
+            !is_decided_by_longest(asked, all, *named, checked, execute))
+            decide_without_samples(checked);
         return checked;
     }
     add_fit(asked, launch, all, *named, checked, execute);
@@ -373,10 +400,10 @@ Checked check_titan(const CheckAsked& asked, const Executor& execute) {
     if (launch.pp > 1) checked.layers = built_layers(launch).layers;
     checked.hazards = hazards_of(launch, hazard_asked(asked, checked, &model));
     if (!asked.fits) return checked;
-    if (lacks_samples(asked, model))
-        decide_without_samples(checked);
-    else
+    if (!lacks_samples(asked, model))
         add_fit(asked, launch, launch, model, checked, execute);
+    else if (!is_decided_by_longest(asked, launch, model, checked, execute))
+        decide_without_samples(checked);
     return checked;
 }
 

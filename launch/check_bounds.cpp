@@ -2,9 +2,11 @@
 #include "launch/check_parts.hpp"
 #include "pipeweaver/launch/check.hpp"
 #include "pipeweaver/launch/model.hpp"
+#include "pipeweaver/workloads/batch.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -78,6 +80,67 @@ void decide_samples(const CheckAsked& asked, const MegatronLaunch& as_said, cons
                          (checked.open[0].setting == "--dataset" || checked.open[0].setting == "--assigned");
     if (is_open && short_with_least(asked, as_said, model, checked, execute))
         decide(Verdict::does_not_fit, {}, checked);
+}
+
+namespace {
+
+// Whether no sample is longer than the launch says, items among its positions.
+bool bounds_samples(const SaidLaunch& said) {
+    if (said.entry == nullptr || !said.entry->bounds_items) return false;
+    return std::none_of(said.settings.begin(), said.settings.end(), [&](const Setting& one) {
+        return std::any_of(said.entry->unbounds.begin(), said.entry->unbounds.end(), [&](const auto& other) {
+            return one.name == other.first && !one.values.empty() && one.values.front() == other.second;
+        });
+    });
+}
+
+std::string lines_of(const workloads::Sample& sample, std::int64_t count) {
+    std::vector<workloads::Sample> samples(static_cast<std::size_t>(count), sample);
+    for (std::size_t i = 0; i < samples.size(); ++i) samples[i].id += std::to_string(i);
+    return workloads::to_jsonl(samples);
+}
+
+// The fullest with samples of one thing alone: what a step holds grows as their positions do, and mixtures hold less.
+struct Fullest {
+    Fit fit;
+    workloads::Modality with = workloads::Modality::text;
+};
+std::optional<Fullest> fullest_of(const FitAsked& asked, const LongestSamples& longest, const RunWith& run,
+                                  const Executor& execute) {
+    std::optional<Fullest> most;
+    for (const auto& [with, sample] : workloads::filled_samples(asked.model, longest.tokens)) {
+        FitAsked of = asked;
+        of.dataset.clear();
+        of.assigned.clear();
+        of.batch = "the longest samples";
+        of.samples = lines_of(sample, longest.count);
+        MadeFit made = try_fit(run(of), of.seed, execute);
+        if (!made.fit) return std::nullopt;
+        const auto peak = [](const Fit& fit) { return fit.ranks[fit.fullest].peak; };
+        if (!most || peak(*made.fit) > peak(most->fit)) most = Fullest{std::move(*made.fit), with};
+    }
+    return most;
+}
+
+}  // namespace
+
+bool is_decided_by_longest(const CheckAsked& asked, const workloads::Model& model, const LongestSamples& longest,
+                           const RunWith& run, const OpenOf& open_of_fit, Checked& checked, const Executor& execute) {
+    constexpr std::int64_t most_samples = 20'000;
+    if (!asked.fits || !bounds_samples(asked.said) || longest.count > most_samples) return false;
+    auto most = fullest_of(fit_asked(asked, checked, model), longest, run, execute);
+    if (!most) return false;
+    const MemoryError& error = memory_error_of(most->fit.recipe, checked.entry, model, most->fit.ranks.size() > 1);
+    if (verdict_of(most->fit, error, {}) == Verdict::does_not_fit) return false;
+    const std::vector<Open> open = open_of_fit(most->fit);
+    checked.error = error;
+    checked.assumed.push_back(fmt::format("what samples hold is not known: all are counted as the longest that {} "
+                                          "allows, {} tokens of {}, with which most is held",
+                                          longest.says, longest.tokens, name_of(most->with)));
+    checked.assumed.insert(checked.assumed.end(), most->fit.assumed.begin(), most->fit.assumed.end());
+    decide(verdict_of(most->fit, error, open), turning(most->fit, error, open), checked);
+    checked.fit = std::move(most->fit);
+    return true;
 }
 
 }  // namespace pipeweaver::launch

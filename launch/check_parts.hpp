@@ -5,6 +5,8 @@
 #include "pipeweaver/launch/verdict.hpp"
 #include "pipeweaver/workloads/model.hpp"
 
+#include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,6 +16,7 @@ struct CheckAsked;
 struct Checked;
 struct FitAsked;
 struct MegatronLaunch;
+struct Run;
 
 /// With what is known before anything is read.
 [[nodiscard]] Checked begun(const CheckAsked& asked);
@@ -41,6 +44,21 @@ void decide_vocabulary(const CheckAsked& asked, MegatronLaunch as_said, Checked&
 /// The same of a fit that samples shorter than the longest could turn, and nothing else. Pre: its fit is there.
 void decide_samples(const CheckAsked& asked, const MegatronLaunch& as_said, const workloads::Model& model,
                     Checked& checked, const Executor& execute);
+
+/// The longest samples that a launch allows, whatever they hold.
+struct LongestSamples {
+    std::int64_t tokens = 0;
+    std::int64_t count = 0;  ///< of the step that is emulated, on all replicas
+    std::string says{};      ///< the setting that says how long
+};
+using RunWith = std::function<Run(const FitAsked&)>;
+using OpenOf = std::function<std::vector<Open>(const Fit&)>;
+
+/// Whether it fits with the longest samples, so that what they hold does not matter, or rests on what else is not
+/// known; decides so. What they hold is not known, and the shortest fit.
+[[nodiscard]] bool is_decided_by_longest(const CheckAsked& asked, const workloads::Model& model,
+                                         const LongestSamples& longest, const RunWith& run, const OpenOf& open_of_fit,
+                                         Checked& checked, const Executor& execute);
 
 [[nodiscard]] Checked check_sharded(const CheckAsked& asked, const Executor& execute);
 

@@ -46,6 +46,14 @@ std::vector<Open> open_backbone(const workloads::Model& model) {
              "`pipeweaver emulate` with its layout has the memory of every GPU", Effect::either}};
 }
 
+// Latent attention's matrices are others than those that adapters are known of.
+std::vector<Open> open_adapters(const ShardedLaunch& l, const workloads::Model& model) {
+    const auto kind = model.modules[model.backbone()].architecture.attention.kind;
+    const bool has_others = kind == workloads::AttentionKind::latent || kind == workloads::AttentionKind::factored;
+    if (!l.has_adapters() || !has_others) return {};
+    return {{written(l, &SaidSharded::lora_rank), "adapters of latent attention are not counted", {}, Effect::either}};
+}
+
 // FSDP may be accelerate's, whose file the command names.
 std::vector<Open> open_launcher(const SaidLaunch& said, const ShardedLaunch& l) {
     const bool may_be_accelerates = said.is_alone && !written(l, &SaidSharded::launcher).empty();
@@ -85,7 +93,7 @@ bool is_filled(const CheckAsked& asked, const ShardedLaunch& l) {
 Open shorter_microbatch(const ShardedLaunch& l) {
     return {"--batch",
             fmt::format("a microbatch of {} samples may hold less than the most, which is counted", l.micro_batch),
-            "say the samples of a step in --batch FILE", Effect::less};
+            "say the samples of a step in --batch FILE", Effect::less, false, true};
 }
 
 // By text of the shortest samples, one in a microbatch: no launch holds less.
@@ -112,7 +120,7 @@ public:
         append(open_launcher(asked_.said, launch_), open);
         if (takes_whole_ && !checked_.fit->fits())
             open.push_back({length_setting(), "samples may be cut to a length, and are counted whole",
-                            "say it in the launch", Effect::less});
+                            "say it in the launch", Effect::less, false, true});
         decide(verdict_of(*checked_.fit, *checked_.error, open), turning(*checked_.fit, *checked_.error, open),
                checked_);
         if (!checked_.fit->fits())
@@ -169,6 +177,7 @@ private:
             const Verdict verdict = launcher.empty() ? Verdict::does_not_fit : Verdict::undecided;
             return decide(verdict, std::move(launcher), checked_);
         }
+        if (is_settled_by_longest()) return;
         std::vector<Open> open;
         if (!launch_.length)
             open.push_back({length_setting(), "the length of samples is not said",
@@ -177,6 +186,15 @@ private:
             open.push_back(
                 {"--dataset", "what samples hold beside text decides what fits", "name a data set, or --batch FILE"});
         decide(Verdict::undecided, std::move(open), checked_);
+    }
+
+    bool is_settled_by_longest() {
+        if (!launch_.length) return false;
+        const LongestSamples longest{*launch_.length, launch_.dp(checked_.gpus) * launch_.sequences(),
+                                     length_setting()};
+        return is_decided_by_longest(
+            asked_, model_, longest, [&](const FitAsked& of) { return run_of(launch_, of); },
+            [&](const Fit& fit) { return open_of_fit(fit); }, checked_, execute_);
     }
 
     std::string length_setting() const {
@@ -227,6 +245,7 @@ Checked check_sharded(const CheckAsked& asked, const Executor& execute) {
         return checked;
     }
     open = open_backbone(model);
+    if (open.empty()) open = open_adapters(launch, model);
     if (open.empty()) open = open_degrees(launch, checked.gpus);
     if (!open.empty())
         decide(Verdict::undecided, std::move(open), checked);

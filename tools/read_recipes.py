@@ -405,7 +405,14 @@ def put_benchmark(name, settings):
         settings[f"train.global_batch_size@{gpus[1]}"] = settings.pop("train.global_batch_size")
 
 
-MODELS = {"gpt3_175b": "gpt3-175b"}  # of recipes that name no repository
+# Of recipes that name no repository, or a provider in its place, by their names up to the mode.
+MODELS = {
+    "gemma3_1b": "google/gemma-3-1b-it",
+    "gpt3_175b": "gpt3-175b",
+    "nemotron_3_nano": "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16",
+    "nemotron_nano_9b_v2": "nvidia/NVIDIA-Nemotron-Nano-9B-v2",
+    "nemotronh_8b": "nvidia/Nemotron-H-8B-Base-8K",
+}
 
 
 def read_bridge(folder):
@@ -422,7 +429,7 @@ def read_bridge(folder):
         try:
             cfg = function()
             if isinstance(cfg, Record) and isinstance(cfg.model, Record):
-                model = cfg.model.known("hf_model") or MODELS.get(name.split("_pretrain_")[0], "")
+                model = cfg.model.known("hf_model") or MODELS.get(re.split("_(?:pretrain|sft|peft)_", name)[0], "")
                 settings = bridge_settings(cfg)
                 if function.__module__.startswith(real[1]):
                     put_benchmark(name, settings)

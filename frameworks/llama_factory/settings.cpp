@@ -17,6 +17,7 @@ constexpr std::string_view llama_factory_source =
 // Defaults as hparams/*.py have them; trained weights are cast to 32 bits unless pure_bf16 (model/adapter.py).
 constexpr std::array rows_of_llama_factory{
     ShardedRow{"stage", &L::stage, "sft"},
+    ShardedRow{"pref_loss", &L::preference},
     ShardedRow{"finetuning_type", &L::tuner, "lora"},
     ShardedRow{"lora_rank", &L::lora_rank, "8"},
     ShardedRow{"lora_target", &L::lora_targets, "all"},
@@ -49,6 +50,7 @@ std::vector<Entry> llama_factory_entries() {
     entry.packs = "packing";
     entry.marks = {"finetuning_type", "cutoff_len"};
     entry.refused_by = {"USE_MCA", "USE_MEGATRON_BRIDGE", "USE_V1"};
+    entry.bounds_items = true;  // data/processor/processor_utils.py infer_seqlen; a cut image is an error
     entry.source = llama_factory_source;
     return {entry};
 }

@@ -38,6 +38,14 @@ constexpr std::array rows_of_sharded_swift{
     ShardedRow{"per_device_train_batch_size", &L::micro_batch, "1"},
     ShardedRow{"gradient_accumulation_steps", &L::accumulation},
     ShardedRow{"rlhf_type", &L::stage},
+    ShardedRow{"beta", &L::reference},
+    ShardedRow{"max_completion_length", &L::answer_length, "512"},
+    ShardedRow{"use_vllm", &L::by_engine},
+    ShardedRow{"vllm_mode", &L::engine},
+    ShardedRow{"vllm_gpu_memory_utilization", &L::engine_share, "0.9"},
+    ShardedRow{"sleep_level", &L::sleep},
+    ShardedRow{"offload_model", &L::frees_weights},
+    ShardedRow{"offload_optimizer", &L::frees_states},
     ShardedRow{"", &L::mixes_as_loaded, "true"},
 };
 
@@ -53,6 +61,8 @@ std::vector<Entry> sharded_swift_entries() {
     entry.model = "model";
     entry.packs = "packing";
     entry.by_variables = {{"MAX_PIXELS", "max_pixels"}};
+    entry.bounds_items = true;     // base_args/template_args.py: longer ones are deleted
+    entry.unbounds = {{"truncation_strategy", "left"}, {"truncation_strategy", "right"}};
     entry.spreads_layers = true;  // swift/cli/main.py use_torchrun, model/utils.py get_default_device_map
     entry.source = sharded_swift_source;
     return {entry};

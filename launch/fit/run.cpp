@@ -3,6 +3,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/options.hpp"
 #include "pipeweaver/emulator/recipe.hpp"
+#include "pipeweaver/frameworks/sharded.hpp"
 #include "pipeweaver/launch/fit.hpp"
 #include "pipeweaver/launch/model.hpp"
 #include "pipeweaver/launch/rules.hpp"
@@ -53,6 +54,7 @@ std::string dataset_of(const FitAsked& asked, std::int64_t sequence) {
 void put_samples(const FitAsked& asked, std::int64_t sequence, std::int64_t microbatches, Run& run) {
     planner::WorkloadOptions& workload = run.options.workload;
     workload.batch = asked.batch;
+    if (!asked.samples.empty()) workload.batch_text = asked.samples;
     run.options.assigned = asked.assigned;
     if (asked.assigned.empty()) {
         run.options.batch.assignment = "in-turn";
@@ -269,7 +271,8 @@ Recipe recipe_of(const MegatronLaunch& l, const std::string& asked, Run& run) {
         assume(
             run,
             {Effect::less, "offloaded activations lie on the GPU",
-             written(l.dialect, l.fine_offload ? "fine-grained-activation-offloading" : "cpu-offloading-num-layers")},
+             written(l.dialect, l.fine_offload ? "fine-grained-activation-offloading" : "cpu-offloading-num-layers"),
+             true},
             "nothing is taken off for offloaded activations");
     return recipe;
 }
@@ -290,7 +293,7 @@ Recompute selective_of(const MegatronLaunch& l, Run& run) {
     if (!others.empty())
         assume(run,
                {Effect::less, fmt::format("recomputation of {} takes nothing off", fmt::join(others, ", ")),
-                written(l.dialect, l.recompute_moe_layer ? "moe-layer-recompute" : "recompute-modules")},
+                written(l.dialect, l.recompute_moe_layer ? "moe-layer-recompute" : "recompute-modules"), true},
                fmt::format("nothing is taken off for recomputation of {}", fmt::join(others, ", ")));
     return core ? Recompute::core_attention : Recompute::none;
 }
@@ -304,7 +307,7 @@ Recompute recompute_of(const MegatronLaunch& l, Run& run) {
         if (least < *std::max_element(layers.begin(), layers.end()))
             assume(run,
                    {Effect::less, fmt::format("{} layers of every rank are computed again", least),
-                    "--custom-pipeline-recompute-layers"},
+                    "--custom-pipeline-recompute-layers", true},
                    fmt::format("of every rank {} layers of each module are computed again, the least of "
                                "--custom-pipeline-recompute-layers",
                                least));
@@ -330,7 +333,7 @@ Recompute titan_recompute_of(const TitanLaunch& l, Run& run) {
         return Recompute::selective;
     }
     if (l.checkpoint != name_of(Recompute::none))
-        assume(run, {Effect::less, "checkpointing takes nothing off", "activation-checkpoint:" + l.checkpoint},
+        assume(run, {Effect::less, "checkpointing takes nothing off", "activation-checkpoint:" + l.checkpoint, true},
                fmt::format("nothing is taken off for activation checkpointing by {}", l.checkpoint));
     return Recompute::none;
 }
@@ -345,6 +348,21 @@ std::optional<std::string> why_not_emulated(const TitanLaunch& l, const workload
     return empty_stage(built_of(l, model), model);
 }
 
+namespace {
+
+// ms-swift 3602360a swift/megatron/trainers/rlhf_mixin.py: a copy of the model as it was, where all of it is trained.
+void put_stage(const MegatronLaunch& l, Run& run) {
+    if (l.learns.empty()) return;
+    const auto* const stage = frameworks::training_stage(l.learns);
+    const std::string says = written(l.dialect, "rlhf-type");
+    if (stage == nullptr || stage->generates || (stage->rows > 1 && l.packs))
+        run.doubts.push_back({Effect::more, fmt::format("what '{}' holds beside the model", l.learns), says});
+    if (l.learns == "rm") run.doubts.push_back({Effect::less, "logits, in place of one value", says});
+    run.besides.refers = stage != nullptr && stage->refers && l.tuner != "lora";
+}
+
+}  // namespace
+
 Run run_without_batch(const MegatronLaunch& l, const FitAsked& asked) {
     if (!l.hybrid_pattern.empty())
         fail(ErrorKind::limit, "what fits is not answered for {}: emulate the model, with --layers",
@@ -352,9 +370,10 @@ Run run_without_batch(const MegatronLaunch& l, const FitAsked& asked) {
     Run run;
     planner::EmulateOptions& options = run.options;
     workloads::Model model = asked.model;
-    model.microbatch_tokens = *l.seq_length * l.micro_batch.value_or(1);
+    model.microbatch_tokens = *l.seq_length * l.sequences();
     options.layers = layers_text(built_layers(l), model, run);
     put_tuning(tuning_of(l), model, run.doubts);
+    put_stage(l, run);
     pad_heads(l.tp, model, run);
     put_degrees(options.workload, asked, model);
     options.workload.tp = degree(l.tp);
@@ -373,12 +392,16 @@ Run run_without_batch(const MegatronLaunch& l, const FitAsked& asked) {
     return run;
 }
 
+std::int64_t emulated_microbatches(const MegatronLaunch& l, std::int64_t gpus) {
+    return std::min(microbatches_of(l, gpus), enough_rounds * l.pp);
+}
+
 Run run_of(const MegatronLaunch& l, const FitAsked& asked) {
     Run run = run_without_batch(l, asked);
-    put_samples(asked, *l.seq_length, std::min(microbatches_of(l, asked.gpus), enough_rounds * l.pp), run);
+    put_samples(asked, *l.seq_length, emulated_microbatches(l, asked.gpus), run);
     run.options.any_memory = true;
     run.says_tokens =
-        product_of(written(l.dialect, "seq-length"), l.micro_batch.value_or(1), written(l.dialect, "micro-batch-size"));
+        product_of(written(l.dialect, "seq-length"), l.sequences(), written(l.dialect, "micro-batch-size"));
     return run;
 }
 

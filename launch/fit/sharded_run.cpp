@@ -5,14 +5,18 @@
 //          precision); transformers trainer.py (no_sync between microbatches), models/llama/modeling_llama.py.
 #include "launch/fit/run_parts.hpp"
 #include "launch/fit/tuning.hpp"
+#include "pipeweaver/base/options.hpp"
 #include "pipeweaver/base/parallel.hpp"
 #include "pipeweaver/emulator/recipe.hpp"
 #include "pipeweaver/partition/said_layers.hpp"
+#include "pipeweaver/workloads/cluster.hpp"
 #include "pipeweaver/workloads/counts.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 
 namespace pipeweaver::launch {
 
@@ -161,11 +165,61 @@ Besides besides_of(const ShardedLaunch& l, const workloads::Model& model, const 
     return besides;
 }
 
-// What the emulation has no word for.
-void put_other_doubts(const ShardedLaunch& l, Run& run) {
-    if (!l.stage.empty() && l.stage != "sft" && l.stage != "pt")
+std::int64_t parameters_of(const workloads::Model& model) {
+    std::int64_t sum = 0;
+    for (const workloads::Module& module : model.modules) sum += all_parameters(module.architecture);
+    for (const workloads::ModelEdge& edge : model.edges) sum += projector_parameters(edge);
+    return sum;
+}
+
+bool has_reference(const ShardedLaunch& l) {
+    static constexpr std::array<std::string_view, 2> without{"orpo", "simpo"};  // of LLaMA-Factory's losses
+    const auto* const kind = frameworks::training_stage(l.stage);
+    if (kind == nullptr || !kind->refers || l.has_adapters()) return false;
+    const bool is_off = kind->generates && !l.reference.empty() && parse_number("--beta", l.reference, 0, 1e6) == 0;
+    return !is_off && std::find(without.begin(), without.end(), l.preference) == without.end();
+}
+
+// The model as it was lies on every GPU whole, unless weights are in shards.
+Bytes reference_of(const ShardedLaunch& l, const workloads::Model& model, std::int64_t gpus) {
+    if (!has_reference(l)) return {};
+    const std::int64_t bytes = l.dtype == "float32" ? whole_bytes : half_bytes;
+    const std::int64_t shards = l.zero_stage() == 3 ? gpus / l.replicate.value_or(1) : l.tp;
+    return {(bytes * parameters_of(model) + shards - 1) / shards};
+}
+
+// An engine on the same GPUs has its share of the memory while it generates, and where it never sleeps all the time.
+void put_engine(const ShardedLaunch& l, const FitAsked& asked, Run& run) {
+    const auto* const kind = frameworks::training_stage(l.stage);
+    if (kind == nullptr || !kind->generates) return;
+    if (!l.by_engine)
+        run.doubts.push_back({Effect::more, "answers that the trainer generates itself", "--use_vllm"});
+    if (!l.by_engine || l.engine == "server") return;
+    const auto memory = workloads::device(workloads::find_cluster(asked.cluster).device).memory.count;
+    const double share = parse_number(written(l, &Said::engine_share), l.engine_share, 0, 1);
+    run.besides.engine = Bytes{static_cast<std::int64_t>(std::ceil(share * static_cast<double>(memory)))};
+    run.besides.engine_sleeps = l.sleep > 0;
+    run.besides.frees_weights = l.frees_weights;
+    run.besides.frees_states = l.frees_states;
+    run.assumed.push_back(fmt::format("vLLM takes {} of a GPU{}", l.engine_share,
+                                      l.sleep > 0 ? " while it generates, and nothing while the model trains" : ""));
+}
+
+// Stages with other models, or of whose samples it is not known how many are joined.
+void put_stage_doubts(const ShardedLaunch& l, Run& run) {
+    const auto* const kind = frameworks::training_stage(l.stage);
+    if (l.stage.empty() || l.stage == "sft" || l.stage == "pt") return;
+    const bool are_joined = kind != nullptr && kind->rows > 1 && l.packs.value_or(false);
+    if (kind == nullptr || are_joined)
         run.doubts.push_back(
             {Effect::more, fmt::format("what '{}' holds beside the model", l.stage), written(l, &Said::stage)});
+    if (l.stage == "rm")
+        run.doubts.push_back({Effect::less, "logits, in place of one value", written(l, &Said::stage)});
+}
+
+// What the emulation has no word for.
+void put_other_doubts(const ShardedLaunch& l, Run& run) {
+    put_stage_doubts(l, run);
     if (l.is_deepspeed() && l.zero_stage() == 0)
         run.doubts.push_back({Effect::less, "32-bit states, which DeepSpeed may share out without ZeRO, too",
                               "deepspeed.zero_optimization.stage"});
@@ -191,8 +245,38 @@ void hold_samples(const ShardedLaunch& l, const FitAsked& asked, workloads::Mode
     const auto request = run.options.request(static_cast<std::uint64_t>(asked.seed), on_threads(1));
     std::int64_t longest = 0;
     for (const workloads::Sample& sample : request.batch.samples) longest = std::max(longest, sample.tokens());
-    model.microbatch_tokens = std::min(longest, *l.length) * l.micro_batch;
+    model.microbatch_tokens = std::min(longest, *l.length) * l.sequences();
     run.options.workload.model = workloads::to_json(model);
+}
+
+}  // namespace
+
+}  // namespace in_sharded_runs
+
+namespace in_sharded_runs {
+
+namespace {
+
+void add_update(const Besides& besides, RankUse& rank) {
+    if (besides.update == 0) return;
+    Bytes update{rank.optimizer.count / besides.state * besides.update};
+    if (besides.most_update > Bytes{}) update = std::min(update, besides.most_update);
+    const Bytes at_update = rank.weights + rank.gradients + rank.optimizer + besides.buckets + update;
+    if (at_update <= rank.peak) return;
+    rank.transient += at_update - rank.peak;
+    rank.peak = at_update;
+}
+
+// While answers are generated there are no gradients, and what the trainer frees is on the host.
+void add_engine(const Besides& besides, RankUse& rank) {
+    if (besides.engine == Bytes{}) return;
+    Bytes held = besides.engine;
+    if (!besides.frees_weights) held += rank.weights;
+    if (!besides.frees_states) held += rank.optimizer;
+    if (!besides.engine_sleeps) held = std::max(held, rank.peak + besides.engine);
+    if (held <= rank.peak) return;
+    rank.buffers += held - rank.peak;
+    rank.peak = held;
 }
 
 }  // namespace
@@ -211,13 +295,11 @@ void add_besides(const Besides& besides, RankUse& rank) {
     more(rank.weights, 3);
     rank.buffers += besides.buckets;
     rank.peak += besides.buckets;
-    if (besides.update == 0) return;
-    Bytes update{rank.optimizer.count / besides.state * besides.update};
-    if (besides.most_update > Bytes{}) update = std::min(update, besides.most_update);
-    const Bytes at_update = rank.weights + rank.gradients + rank.optimizer + besides.buckets + update;
-    if (at_update <= rank.peak) return;
-    rank.transient += at_update - rank.peak;
-    rank.peak = at_update;
+    const Bytes reference = besides.refers ? rank.weights : besides.reference;
+    rank.weights += reference;
+    rank.peak += reference;
+    in_sharded_runs::add_update(besides, rank);
+    in_sharded_runs::add_engine(besides, rank);
 }
 
 std::optional<std::string> why_not_emulated(const ShardedLaunch&, const workloads::Model&) { return std::nullopt; }
@@ -242,13 +324,15 @@ Run run_of(const ShardedLaunch& l, const FitAsked& asked) {
     if (l.ring > 1) options.workload.context = "ring";
     const Recipe recipe = sharded_recipe(l, asked, run);
     run.besides = besides_of(l, model, recipe.state);
+    run.besides.reference = reference_of(l, model, asked.gpus);
+    put_engine(l, asked, run);
     options.workload.recipe = emulator::to_json(recipe);
     options.recompute = {.everywhere = sharded_recompute(l, run)};
     options.policy = "1f1b";
     options.any_memory = true;
     put_samples(asked, *l.length, 1, run);
     hold_samples(l, asked, model, run);
-    run.says_tokens = product_of(written(l, &Said::length), l.micro_batch, written(l, &Said::micro_batch));
+    run.says_tokens = product_of(written(l, &Said::length), l.sequences(), written(l, &Said::micro_batch));
     return run;
 }
 

@@ -5,6 +5,7 @@
 #include "launch/read/values.hpp"
 #include "pipeweaver/base/assert.hpp"
 #include "pipeweaver/base/options.hpp"
+#include "pipeweaver/frameworks/sharded.hpp"
 #include "pipeweaver/frameworks/tokenizers.hpp"
 
 #include <fmt/format.h>
@@ -105,6 +106,11 @@ void take_tokenizer(MegatronLaunch& l) {
 }
 
 }  // namespace
+
+std::int64_t MegatronLaunch::sequences() const {
+    const auto* const stage = frameworks::training_stage(learns);
+    return micro_batch.value_or(1) * (stage == nullptr || packs ? 1 : stage->rows);
+}
 
 bool is_megatron_setting(Dialect dialect, const std::string& name) { return row_of(dialect, name) != nullptr; }
 

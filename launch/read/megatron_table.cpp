@@ -190,6 +190,8 @@ Rows tuning_rows() {
             {"freeze-ViT", "", &L::freeze_vit},
             {"freeze-aligner", "model.freeze_vision_projection", &L::freeze_aligner},
             {"tuner-type", "", &L::tuner},
+            {"rlhf-type", "", &L::learns},
+            {"packing", "", &L::packs},
             {"lora-rank", "peft.dim", &L::lora_rank},
             {"target-modules", "peft.target_modules", &L::lora_targets}};
 }

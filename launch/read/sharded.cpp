@@ -225,6 +225,8 @@ private:
             l.packs = true;
             l.length = l.packed_length;
         }
+        const frameworks::TrainingStage* const kind = frameworks::training_stage(l.stage);
+        if (kind != nullptr && kind->generates && l.length) *l.length += l.answer_length.value_or(0);
         if (lower(l.dtype) == "auto") l.dtype = "bfloat16";
         if (l.mixes_as_loaded && !l.bf16 && !l.fp16) (l.dtype == "bfloat16" ? l.bf16 : l.fp16) = true;
         if (l.is_fsdp() && (l.bf16 || l.fp16)) l.masters = true;
@@ -253,7 +255,12 @@ int ShardedLaunch::zero_stage() const {
 
 std::optional<std::int64_t> ShardedLaunch::tokens() const {
     if (!length) return std::nullopt;
-    return *length * micro_batch;
+    return *length * sequences();
+}
+
+std::int64_t ShardedLaunch::sequences() const {
+    const frameworks::TrainingStage* const kind = frameworks::training_stage(stage);
+    return micro_batch * (kind == nullptr || packs.value_or(false) ? 1 : kind->rows);
 }
 
 std::int64_t ShardedLaunch::microbatches(std::int64_t gpus) const {

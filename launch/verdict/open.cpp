@@ -26,25 +26,27 @@ struct SetElsewhere {
     std::string_view setting;
     Effect effect;
     std::string_view written{};  ///< as users write it, where it is not the setting's name
+    bool of_step = false;        ///< see Open
 };
 constexpr std::array set_by_others{
-    SetElsewhere{Dialect::bridge_overrides, "model.recompute_granularity", Effect::less},
+    SetElsewhere{Dialect::bridge_overrides, "model.recompute_granularity", Effect::less, {}, true},
     SetElsewhere{Dialect::bridge_overrides, "model.tensor_model_parallel_size", Effect::less},
     SetElsewhere{Dialect::bridge_overrides, "model.pipeline_model_parallel_size", Effect::less},
     SetElsewhere{Dialect::bridge_overrides, "model.context_parallel_size", Effect::less},
     SetElsewhere{Dialect::bridge_overrides, "model.expert_model_parallel_size", Effect::less},
     SetElsewhere{Dialect::bridge_overrides, "peft", Effect::less},
     SetElsewhere{Dialect::bridge_overrides, "optimizer.use_precision_aware_optimizer", Effect::less},
-    SetElsewhere{Dialect::bridge_overrides, "model.cross_entropy_fusion_impl", Effect::less},
-    SetElsewhere{Dialect::titan_settings, "activation_checkpoint", Effect::either, "activation-checkpoint:KIND"},
-    SetElsewhere{Dialect::titan_settings, "training.seq_len", Effect::either},
-    SetElsewhere{Dialect::titan_settings, "training.local_batch_size", Effect::either},
+    SetElsewhere{Dialect::bridge_overrides, "model.cross_entropy_fusion_impl", Effect::less, {}, true},
+    SetElsewhere{
+        Dialect::titan_settings, "activation_checkpoint", Effect::either, "activation-checkpoint:KIND", true},
+    SetElsewhere{Dialect::titan_settings, "training.seq_len", Effect::either, {}, true},
+    SetElsewhere{Dialect::titan_settings, "training.local_batch_size", Effect::either, {}, true},
     SetElsewhere{Dialect::titan_settings, "parallelism.tensor_parallel_degree", Effect::less},
     SetElsewhere{Dialect::titan_settings, "parallelism.pipeline_parallel_degree", Effect::less},
     SetElsewhere{Dialect::titan_settings, "parallelism.context_parallel_degree", Effect::less},
-    SetElsewhere{Dialect::titan_settings, "compile.enable", Effect::more},  // counted as on: eager losses hold 32 bits
-    SetElsewhere{Dialect::titan_settings, "loss", Effect::less, "--loss.*"},
-    SetElsewhere{Dialect::sharded_settings, "gradient_checkpointing", Effect::either},
+    SetElsewhere{Dialect::titan_settings, "compile.enable", Effect::more, {}, true},  // counted as on: eager losses hold 32 bits
+    SetElsewhere{Dialect::titan_settings, "loss", Effect::less, "--loss.*", true},
+    SetElsewhere{Dialect::sharded_settings, "gradient_checkpointing", Effect::either, {}, true},
     SetElsewhere{Dialect::sharded_settings, "use_peft", Effect::less},
 };
 
@@ -86,7 +88,8 @@ std::vector<Open> not_modelled(Dialect dialect, const std::vector<Setting>& sett
     for (const Setting& one : settings) {
         const auto* const row = frameworks::memory_setting(dialect, one.name, one.values, model);
         if (row != nullptr && (row->unless.empty() || !is(row->unless, row->unless_is)))
-            open.push_back({as_written(dialect, one.name), std::string(row->what), {}, row->effect});
+            open.push_back({as_written(dialect, one.name), std::string(row->what), {}, row->effect, false,
+                            frameworks::is_of_step(*row, one.values)});
     }
     return open;
 }
@@ -94,7 +97,7 @@ std::vector<Open> not_modelled(Dialect dialect, const std::vector<Setting>& sett
 std::vector<Open> open_of(const std::vector<Doubt>& doubts) {
     std::vector<Open> open;
     for (const Doubt& one : doubts)
-        if (!one.setting.empty()) open.push_back({one.setting, one.phrase, {}, one.effect});
+        if (!one.setting.empty()) open.push_back({one.setting, one.phrase, {}, one.effect, false, one.of_step});
     return open;
 }
 
@@ -132,6 +135,7 @@ std::vector<Open> memory_set_elsewhere(const SaidLaunch& said) {
                                          [&](const Setting& of) { return of.name == one.setting; });
         if (is_said) continue;
         open.push_back(set_elsewhere(said, std::string(one.setting), one.effect));
+        open.back().of_step = one.of_step;
         if (!one.written.empty()) open.back().setting = one.written;
     }
     return open;

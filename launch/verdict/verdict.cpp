@@ -28,6 +28,15 @@ bool turns(Effect effect, Verdict verdict) {
     return (effect == Effect::less) == (verdict == Verdict::does_not_fit);
 }
 
+// Whether what lies on a rank all the time is more than it has.
+bool is_short_at_rest(const Fit& fit, const MemoryError& error) {
+    const double most = std::max(static_cast<double>(fit.usable.count),
+                                 most_filled * static_cast<double>(fit.device_memory.count));
+    return std::any_of(fit.ranks.begin(), fit.ranks.end(), [&](const RankUse& rank) {
+        return static_cast<double>((rank.weights + rank.gradients + rank.optimizer).count) * (1 - error.less) > most;
+    });
+}
+
 }  // namespace
 
 std::string_view name_of(Verdict verdict) {
@@ -42,9 +51,10 @@ int exit_status_of(Verdict verdict) {
 
 std::vector<Open> turning(const Fit& fit, const MemoryError& error, const std::vector<Open>& open) {
     const Verdict verdict = without_doubts(fit, error);
+    const bool is_short = is_short_at_rest(fit, error);
     std::vector<Open> some;
     for (const Open& one : open)
-        if (turns(one.effect, verdict)) some.push_back(one);
+        if (turns(one.effect, verdict) && !(is_short && one.of_step)) some.push_back(one);
     return some;
 }
 

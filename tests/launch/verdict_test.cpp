@@ -59,6 +59,32 @@ TEST_CASE("a verdict is undecided where what is not known could turn it, and onl
         CHECK(launch::verdict_of(taking(gib), tenth, moved_by(Effect::either)) == Verdict::undecided);
 }
 
+TEST_CASE("where weights and states alone do not fit, nothing of a step turns that") {
+    std::vector<launch::Open> open = moved_by(Effect::less);
+    open[0].of_step = true;
+    launch::Fit fit = taking(90);
+    fit.ranks[0].optimizer = Bytes{std::int64_t{60} << 30};
+    CHECK(launch::verdict_of(fit, tenth, open) == Verdict::undecided);
+    fit.ranks[0].weights = Bytes{std::int64_t{17} << 30};  // 77 of 70, as much as may be a tenth too much
+    CHECK(launch::verdict_of(fit, tenth, open) == Verdict::undecided);
+    fit.ranks[0].gradients = Bytes{std::int64_t{1} << 30};
+    CHECK(launch::verdict_of(fit, tenth, open) == Verdict::does_not_fit);
+    open[0].of_step = false;
+    CHECK(launch::verdict_of(fit, tenth, open) == Verdict::undecided);
+}
+
+TEST_CASE("converters to eight bits are of the step, others are not") {
+    const auto is_of_step = [](const char* value) {
+        const auto* const row =
+            frameworks::memory_setting(launch::Dialect::titan_settings, "model.converters", {value}, {});
+        REQUIRE(row != nullptr);
+        return frameworks::is_of_step(*row, {value});
+    };
+    CHECK(is_of_step("[Float8LinearConverter,MXFP8GroupedExpertsConverter]"));
+    CHECK(!is_of_step("[Float8LinearConverter,LoRAConverter]"));
+    CHECK(!is_of_step("[LoRAConverter]"));
+}
+
 TEST_CASE("all that is tried to mend a rule is read, by each framework's table") {
     const std::string arguments = "--num-layers 32 --pipeline-model-parallel-size 2",
                       overrides = "model.num_layers=32 model.pipeline_model_parallel_size=2";

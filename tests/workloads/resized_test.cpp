@@ -113,3 +113,21 @@ TEST_CASE("data sets that only count images say nothing of their sizes") {
     const Model m = model("qwen2.5-vl-7b");
     CHECK(resized({draw("constant-9+1x2800px", m, 1, 0)}, m).size() == 1);
 }
+
+TEST_CASE("a sample is filled with text, or with items of which an encoder has most to do") {
+    const auto filled = filled_samples(model("qwen2.5-vl-7b"), 100);  // 4 patches a token
+    REQUIRE(filled.size() >= 2);
+    CHECK(filled[0].with == Modality::text);
+    CHECK(filled[0].sample.text_tokens == 100);
+    CHECK(filled[1].with == Modality::image);
+    CHECK(filled[1].sample.text_tokens == 0);
+    CHECK(filled[1].sample.items.at(0).tokens == 100);
+    CHECK(filled[1].sample.items.at(0).patches == 400);
+    // 64 x 64 patches of an image are 256 tokens.
+    CHECK(filled_samples(model("gemma-3-4b"), 100).at(1).sample.items.at(0).patches == 1600);
+    CHECK(filled_samples(model("qwen2.5-7b"), 100).size() == 1);
+    // Images beside the sequence, and audio that is padded to half a minute: positions bound neither.
+    CHECK(filled_samples(model("llama-3.2-11b-vision"), 100).empty());
+    CHECK(filled_samples(model("qwen2-audio-7b"), 100).empty());
+    CHECK(filled_samples(model("qwen2.5-omni-7b"), 100).size() >= 3);
+}

@@ -28,7 +28,12 @@ struct MemorySetting {
     bool of_tower = false;        ///< these sizes are of an encoder
     std::string_view unless{};    ///< harmless where this setting has the value `unless_is`
     std::string_view unless_is{};
+    /// "*", or "A*|B*", beginnings of values: then it changes what a step holds, but not weights, gradients and states.
+    std::string_view step{};
 };
+
+/// Whether a setting of that row with these values leaves weights, gradients and states as they are.
+[[nodiscard]] bool is_of_step(const MemorySetting& row, const std::vector<std::string>& values);
 
 /// What is known of the model beside a launch.
 struct NamedModel {

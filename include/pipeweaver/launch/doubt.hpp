@@ -11,6 +11,7 @@ struct Doubt {
     frameworks::Effect effect = frameworks::Effect::either;  ///< of the truth on what we say
     std::string phrase;                                      ///< "32-bit values"
     std::string setting{};  ///< as a user writes it, where it is said and not followed; empty: a default that counts
+    bool of_step = false;   ///< weights, gradients and states are as we say
 };
 
 }  // namespace pipeweaver::launch

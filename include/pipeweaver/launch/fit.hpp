@@ -30,6 +30,7 @@ struct FitAsked {
     std::int64_t seed = 1;
     std::string batch{};     ///< a file of samples, in place of a data set
     std::string assigned{};  ///< a plan's assignment of these samples; empty: packed and handed out as they come
+    std::string samples{};   ///< the batch file itself, which `batch` is then what it is called; empty: it is read
     bool is_named = false;   ///< a recipe or configuration by name sets what the launch does not say
     std::shared_ptr<const planner::Anchor> anchor{};  ///< a measured launch that corrects memory; null: none
 };
@@ -43,6 +44,11 @@ struct Besides {
     /// 0: none.
     std::int64_t update = 0, state = 0;
     Bytes most_update{};  ///< of the update, at most; 0: any
+    Bytes reference{};    ///< a copy of the model as it was
+    bool refers = false;  ///< such a copy lies as the weights do
+    Bytes engine{};       ///< what generates answers on the same GPU
+    bool engine_sleeps = false;  ///< while the model trains
+    bool frees_weights = false, frees_states = false;  ///< while it generates
 };
 
 /// A launch as the planner emulates it.
@@ -61,6 +67,9 @@ struct Run {
 [[nodiscard]] std::optional<std::string> why_not_emulated(const TitanLaunch& launch, const workloads::Model& model);
 /// None: it has no stages.
 [[nodiscard]] std::optional<std::string> why_not_emulated(const ShardedLaunch& launch, const workloads::Model& model);
+
+/// Of each replica, which hold as much as all of a step.
+[[nodiscard]] std::int64_t emulated_microbatches(const MegatronLaunch& launch, std::int64_t gpus);
 
 /// Throws Error{limit} with that. Pre: as above.
 [[nodiscard]] Run run_of(const MegatronLaunch& launch, const FitAsked& asked);

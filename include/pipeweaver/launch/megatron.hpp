@@ -122,6 +122,8 @@ struct MegatronLaunch {
     std::string tuner{};  ///< "lora", "full"; empty: all is trained
     Number lora_rank{};
     std::vector<std::string> lora_targets{};  ///< none: all linear layers
+    std::string learns{};  ///< from answers: ms-swift's --rlhf-type; empty: from tokens
+    bool packs = false;    ///< samples are joined up to the length
 
     // Where it runs.
     std::string max_connections{};  ///< CUDA_DEVICE_MAX_CONNECTIONS as the script sets it; empty: it does not
@@ -133,6 +135,8 @@ struct MegatronLaunch {
 
     /// Replicas on so many GPUs; 0 where the degrees do not divide them.
     std::int64_t dp(std::int64_t gpus) const { return gpus % (tp * pp * cp) == 0 ? gpus / (tp * pp * cp) : 0; }
+    /// Sequences of a microbatch: of a sample that is a pair of answers two, unless they are joined.
+    std::int64_t sequences() const;
     bool gated() const { return swiglu || quick_geglu || gated_linear_unit; }
 };
 

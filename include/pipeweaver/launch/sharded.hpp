@@ -38,6 +38,8 @@ struct ShardedLaunch : frameworks::ShardedLaunch {
     int zero_stage() const;
     /// Replicas of the data.
     std::int64_t dp(std::int64_t gpus) const { return gpus / (tp * pp * sequence * ring); }
+    /// Sequences of a microbatch: of a sample that is a pair two, unless they are joined.
+    std::int64_t sequences() const;
     /// Tokens of a microbatch, at most; none: the length of a sample is not said.
     std::optional<std::int64_t> tokens() const;
     /// Microbatches of a step; 0: the global batch is not a multiple.

@@ -36,6 +36,7 @@ struct Open {
     std::string give;                                        ///< how it is told to us; empty: it cannot be
     frameworks::Effect effect = frameworks::Effect::either;  ///< on memory
     bool is_taken = false;  ///< what is read is taken, of a branch or of a version, and no default
+    bool of_step = false;   ///< weights, gradients and optimizer states do not rest on it
 };
 
 /// By how much of what we say the memory of a rank was off in recorded runs, docs/accuracy.md.
@@ -56,7 +57,8 @@ struct MemoryError {
 /// broken.
 [[nodiscard]] Verdict verdict_of(const Fit& fit, const MemoryError& error, const std::vector<Open>& open);
 
-/// Those of `open` that could turn what would be said without them.
+/// Those of `open` that could turn what would be said without them. Where weights, gradients and states alone do not
+/// fit, none that is of the step does.
 [[nodiscard]] std::vector<Open> turning(const Fit& fit, const MemoryError& error, const std::vector<Open>& open);
 
 /// Settings that the launch says, that change what is held and that no emulation follows.

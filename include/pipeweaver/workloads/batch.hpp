@@ -67,6 +67,16 @@ constexpr std::int64_t most_steps_deferred = 1'000;
 /// The samples as a batch file, items with tokens and patches.
 [[nodiscard]] std::string to_jsonl(const std::vector<Sample>& samples);
 
+/// A sample that one thing alone fills.
+struct FilledSample {
+    Modality with = Modality::text;
+    Sample sample;
+};
+
+/// Of so many positions: of text, and of every kind of item that the model reads those of which an encoder has most to
+/// do. No sample of as many brings a module more. Empty: what an encoder reads is not bounded by positions.
+[[nodiscard]] std::vector<FilledSample> filled_samples(const Model& model, std::int64_t tokens);
+
 /// A batch without the samples that no microbatch can hold, where the model's job drops those; else all of it.
 struct Kept {
     std::vector<Sample> samples;

@@ -98,7 +98,8 @@ def test_a_part_of_the_optimizer_on_the_host_leaves_the_rest(pipeweaver, tmp_pat
 
 
 @pytest.mark.parametrize("flag, verdict", [
-    ("--rlhf_type dpo", "undecided"),          # a reference model holds weights, too
+    ("--rlhf_type grpo", "undecided"),         # it generates answers itself, or beside an engine
+    ("--rlhf_type dpo", "fits"),               # a reference model is counted
     ("--offload_model true", "fits"),          # takes off alone: what fits does so with it
     ("--vision_model_type internvit", "undecided"),  # the model that is named has no encoder
     ("--freeze_parameters_ratio 0", "fits"),
@@ -113,7 +114,7 @@ def test_a_flag_that_is_not_followed_stands_beside_no_verdict_that_it_could_turn
 
 def test_what_says_nothing_of_memory_is_counted_and_listed_when_asked(pipeweaver, tmp_path):
     file = tmp_path / "launch.sh"
-    file.write_text(SWIFT + "--log_interval 5 --save_interval 7 --rlhf_type dpo\n")
+    file.write_text(SWIFT + "--log_interval 5 --save_interval 7 --rlhf_type grpo\n")
     on = ["--cluster", "h100-sxm:8", "--model", "qwen2.5-7b", file]
     said = pipeweaver.run("check", *on).stdout.splitlines()
     assert said[0].startswith("undecided: it rests on --rlhf-type; as far as it is counted it fits: ")
@@ -219,9 +220,13 @@ def test_a_model_that_the_launch_names_is_the_catalogues(pipeweaver, tmp_path):
 
 
 def test_samples_beside_text_are_asked_for(pipeweaver, tmp_path):
-    answer = script(pipeweaver, tmp_path, SWIFT.replace("--model M", "--model Qwen2.5-VL-7B-Instruct"), "--cluster",
-                    "h100-sxm:8")
+    launch = SWIFT.replace("--model M", "--model Qwen2.5-VL-7B-Instruct")
+    answer = script(pipeweaver, tmp_path, launch.replace("4096", "131072"), "--cluster", "h100-sxm:8")
     assert answer["verdict"] == "undecided" and opened(answer) == ["--dataset"]
+    # Not where the longest fit.
+    answer = script(pipeweaver, tmp_path, launch, "--cluster", "h100-sxm:8")
+    assert answer["verdict"] == "fits"
+    assert any("longest that --seq-length allows, 4096 tokens" in one for one in answer["assumed"])
 
 
 def test_a_microbatch_of_few_samples_may_hold_less_than_its_tokens(pipeweaver, tmp_path):
@@ -237,14 +242,15 @@ def test_a_microbatch_of_few_samples_may_hold_less_than_its_tokens(pipeweaver, t
 
 @pytest.mark.parametrize("model, more", [
     ("Qwen/Qwen2.5-72B-Instruct", ""),                          # the length of its samples is not said
-    ("Qwen/Qwen2.5-72B-Instruct", "--max_length 4096"),         # samples may be shorter
+    ("Qwen/Qwen2.5-72B-Instruct", "--max_length 4096"),         # samples may be shorter: weights alone do not fit
     ("Qwen/Qwen2.5-VL-72B-Instruct", "--max_length 4096")])     # and hold images
 def test_what_does_not_fit_with_the_shortest_samples_does_not_fit(pipeweaver, tmp_path, model, more):
     launch = (f"NPROC_PER_NODE=8 megatron sft --model {model} --dataset d.jsonl --tensor_model_parallel_size 8 "
               f"--sequence_parallel true --micro_batch_size 1 --global_batch_size 16 --freeze_vit false {more}\n")
     answer = script(pipeweaver, tmp_path, launch, "--cluster", "h100-sxm:8")
     assert answer["verdict"] == "does-not-fit" and answer["open"] == []
-    assert any("it does not fit with these already" in one for one in answer["assumed"])
+    knows_length = more and "VL" not in model
+    assert knows_length or any("it does not fit with these already" in one for one in answer["assumed"])
     # On more GPUs it depends on them.
     assert script(pipeweaver, tmp_path, launch, "--cluster", "b200-sxm:64")["verdict"] != "does-not-fit"
 
@@ -299,8 +305,14 @@ def ms_swift_with(pipeweaver, tmp_path, more):
 
 
 def test_adapters_need_no_other_copy_of_the_weights(pipeweaver, tmp_path):
-    lora = "--rlhf_type dpo --tuner_type lora --lora_rank 8 --target_modules all-linear"
-    assert ms_swift_with(pipeweaver, tmp_path, lora)["verdict"] == "fits"
+    lora = "--tuner_type lora --lora_rank 8 --target_modules all-linear --micro_batch_size "
+    pairs, alone = (ms_swift_with(pipeweaver, tmp_path, lora + more)["memory"]["peak_bytes"]
+                    for more in ("1 --rlhf_type dpo", "2"))
+    assert pairs == alone
+    copied, pairs = (ms_swift_with(pipeweaver, tmp_path, f"--rlhf_type {kind}")["memory"]["ranks"][0]
+                     for kind in ("dpo", "rm"))
+    assert copied["weights_bytes"] == 2 * pairs["weights_bytes"]
+    assert copied["peak_bytes"] - pairs["peak_bytes"] == pairs["weights_bytes"]
     assert ms_swift_with(pipeweaver, tmp_path, "--rlhf_type rm")["verdict"] == "fits"
 
 

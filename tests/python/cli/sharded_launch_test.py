@@ -128,7 +128,7 @@ def test_a_file_that_is_not_at_hand_is_asked_for(pipeweaver, tmp_path):
 
 
 @pytest.mark.parametrize("more, setting", [
-    ("stage: dpo\n", "--stage"),           # a second copy of the model, and samples in pairs
+    ("stage: ppo\n", "--stage"),           # other models beside it
     ("use_dora: true\nfinetuning_type: lora\n", "--use_dora"),
     ("fp8: true\n", "--fp8"),
     ("optim: some_optimizer\n", "--optim"),
@@ -249,8 +249,10 @@ def test_what_does_not_fit_by_a_branch_alone_is_undecided(pipeweaver, tmp_path):
 
 def test_torchtitans_model_of_several_modules_asks_for_its_samples(pipeweaver, tmp_path):
     launch = "torchrun --nproc_per_node=8 -m torchtitan.train --module qwen3_5 --config qwen35_9b"
-    answer = script(pipeweaver, tmp_path, launch, *ON)
+    answer = script(pipeweaver, tmp_path, launch + " --training.seq_len 131072", *ON)
     assert answer["verdict"] == "undecided" and opened(answer) == ["--dataset"]
+    answer = script(pipeweaver, tmp_path, launch, *ON)
+    assert answer["verdict"] in ("fits", "close")  # the longest that fill the configuration's length
 
 
 def test_a_setting_with_several_reasons_is_named_once_in_the_first_line(pipeweaver, tmp_path):
@@ -292,3 +294,62 @@ def test_mimos_examples_are_refused_by_name(pipeweaver, tmp_path):
                                         "--micro-batch-size 4 --freeze-llm true false\n")
     status, line = pipeweaver.fails("check", *ON, tmp_path / "launch.sh")
     assert status == 2 and "launches Megatron-Bridge's examples/megatron_mimo, which is not read" in line
+
+
+IMAGES_OF = "NPROC_PER_NODE=8 swift sft --model Qwen/Qwen2.5-VL-7B-Instruct --dataset own --attn_impl flash_attn "
+
+
+def test_what_fits_with_the_longest_samples_fits_whatever_they_hold(pipeweaver, tmp_path):
+    answer = script(pipeweaver, tmp_path, IMAGES_OF + "--max_length 2048", *ON)
+    assert answer["verdict"] == "fits" and answer["open"] == []
+    assert any("all are counted as the longest that --max_length allows, 2048 tokens of" in one
+               for one in answer["assumed"])
+    # Samples of images that fill the length hold no more.
+    images = script(pipeweaver, tmp_path, IMAGES_OF + "--max_length 2048", *ON, "--dataset", "constant-64+1x1232px")
+    assert peak(images) <= peak(answer)
+    # Images are kept whole, and where the longest do not fit it depends on what there is.
+    for more in ("--max_length 2048 --truncation_strategy left",
+                 "--max_length 65536 --tuner_type full --deepspeed zero2"):
+        answer = script(pipeweaver, tmp_path, IMAGES_OF + more, *ON)
+        assert answer["verdict"] == "undecided" and opened(answer) == ["--dataset"]
+
+
+def test_pairs_of_answers_are_two_sequences_and_adapters_need_no_other_model(pipeweaver, tmp_path):
+    words = SWIFT.replace("swift sft", "swift rlhf") + "--max_length 2048 --deepspeed zero3 "
+    lora = script(pipeweaver, tmp_path, words + "--rlhf_type dpo --per_device_train_batch_size 2", *ON)
+    alone = script(pipeweaver, tmp_path, words + "--per_device_train_batch_size 4", *ON)
+    assert lora["verdict"] == "fits" and peak(lora) == peak(alone)
+    single = script(pipeweaver, tmp_path, words + "--rlhf_type kto --per_device_train_batch_size 4", *ON)
+    assert peak(single) == peak(alone)
+    full = words + "--tuner_type full --rlhf_type "
+    # 7,615,616,512 parameters of Qwen2.5-7B in 16 bits, an eighth of them on a GPU.
+    refers, orpo = (script(pipeweaver, tmp_path, full + kind, *ON) for kind in ("dpo", "orpo"))
+    assert (peak(refers) - peak(orpo)) * GIB == pytest.approx(2 * 7_615_616_512 / 8, rel=1e-4)
+
+
+def test_an_engine_on_the_same_gpus_takes_its_share(pipeweaver, tmp_path):
+    words = (SWIFT.replace("swift sft", "swift rlhf") + "--rlhf_type grpo --max_length 1024 --deepspeed zero2 "
+             "--use_vllm true --vllm_mode ")
+
+    def of(more):
+        return script(pipeweaver, tmp_path, words + more, *ON)
+    server = of("server")
+    assert server["verdict"] == "fits"
+    awake = [peak(of(f"colocate --vllm_gpu_memory_utilization {share}")) for share in ("0.1", "0.2", "0.3")]
+    assert awake[2] - awake[1] == pytest.approx(awake[1] - awake[0], rel=1e-6)
+    assert awake[0] - peak(server) == pytest.approx(awake[1] - awake[0], rel=1e-6)
+    asleep = [peak(of(f"colocate --vllm_gpu_memory_utilization {share} --sleep_level 1")) for share in ("0.05", "0.2")]
+    assert asleep[0] == peak(server)
+    assert peak(server) < asleep[1] < awake[1]  # beside the weights while it generates, not beside a step
+    # Answers behind the prompts; of several turns they may be longer, and without an engine the trainer generates.
+    assert peak(of("server --max_completion_length 4096")) > peak(server)
+    for more, setting in (("server --multi_turn_scheduler math", "--multi_turn_scheduler"),
+                          ("server --use_vllm false", "--use_vllm")):
+        answer = of(more)
+        assert answer["verdict"] == "undecided" and opened(answer) == [setting]
+
+
+def test_adapters_of_latent_attention_leave_it_undecided(pipeweaver, tmp_path):
+    launch = "NPROC_PER_NODE=8 swift sft --model deepseek-ai/DeepSeek-V2-Lite --dataset own --max_length 2048"
+    answer = script(pipeweaver, tmp_path, launch, *ON)
+    assert answer["verdict"] == "undecided" and opened(answer) == ["--lora_rank"]
