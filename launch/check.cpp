@@ -409,11 +409,12 @@ Checked check_titan(const CheckAsked& asked, const Executor& execute) {
 
 // The model that a launch names as find_model() takes it, and what is said of that: the config.json of a folder that is
 // at hand, else the catalogue's. Empty: neither.
-std::pair<std::string, std::string> model_at_hand(const std::string& named) {
+std::pair<std::string, std::string> model_at_hand(const std::string& named, bool may_have_fewer_bits) {
     std::error_code none;
     if (!named.empty() && std::filesystem::exists(std::filesystem::path(named) / "config.json", none))
         return {"hf:" + named, fmt::format("model '{}' is read from its config.json", named)};
     std::string called = workloads::model_called(named);
+    if (called.empty() && may_have_fewer_bits) called = workloads::model_of_fewer_bits(named);
     if (called.empty()) return {};
     return {called, fmt::format("model '{}' is taken as {} of the catalogue", named, called)};
 }
@@ -421,7 +422,7 @@ std::pair<std::string, std::string> model_at_hand(const std::string& named) {
 // With the model that the launch names, where nobody says another and no size is said.
 CheckAsked with_named_model(CheckAsked asked) {
     if (!asked.model.empty()) return asked;
-    auto [model, note] = model_at_hand(asked.said.named_model);
+    auto [model, note] = model_at_hand(asked.said.named_model, asked.said.dialect == Dialect::sharded_settings);
     asked.model = std::move(model);
     if (!asked.model.empty()) asked.said.notes.push_back(std::move(note));
     return asked;

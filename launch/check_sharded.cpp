@@ -146,6 +146,8 @@ private:
         std::vector<Open> open =
             not_modelled(asked_.said.dialect, launch_.not_read, asked_.said.settings, {true, model_.backbone() > 0});
         append(open_of(fit.doubts), open);
+        if (!workloads::model_of_fewer_bits(asked_.said.named_model).empty())
+            open.push_back({"--model", "weights of fewer bits than 16, which are counted", {}, Effect::less});
         if (!asked_.said.named.empty()) append(memory_set_elsewhere(asked_.said), open);
         return open;
     }

@@ -34,18 +34,36 @@ std::vector<Item> probes(const ItemRules& rules, Modality modality) {
     return items;
 }
 
-// So many positions of the items of which an encoder reads most for each.
-std::optional<Item> filling(const std::vector<Item>& items, std::int64_t tokens) {
+// Those of which an encoder reads most for each position. None: it reads some that take no position.
+std::optional<Item> busiest(const std::vector<Item>& items) {
     if (std::any_of(items.begin(), items.end(), [](const Item& one) { return one.tokens == 0; })) return std::nullopt;
-    Item most = *std::max_element(items.begin(), items.end(), [](const Item& a, const Item& b) {
+    return *std::max_element(items.begin(), items.end(), [](const Item& a, const Item& b) {
         return a.patches * b.tokens < b.patches * a.tokens;
     });
-    most.patches = (tokens * most.patches + most.tokens - 1) / most.tokens;
-    most.seconds = most.seconds * static_cast<double>(tokens) / static_cast<double>(most.tokens);
-    most.tokens = tokens;
-    most.own = 0;
-    most.spans = 1;
-    return most;
+}
+
+Item scaled(Item item, std::int64_t tokens) {
+    item.patches = (tokens * item.patches + item.tokens - 1) / item.tokens;
+    item.seconds = item.seconds * static_cast<double>(tokens) / static_cast<double>(item.tokens);
+    item.tokens = tokens;
+    item.own = 0;
+    item.spans = 1;
+    return item;
+}
+
+// Items as large as they may be, of which the last takes what is left.
+Sample filled_with(const Item& like, std::int64_t most, std::int64_t tokens) {
+    Sample sample{"longest", 0, 0, {}};
+    for (std::int64_t left = tokens; left > 0; left -= most)
+        sample.items.push_back(scaled(like, std::min(left, most)));
+    return sample;
+}
+
+// Positions of the largest image; clips and audio may have any number.
+std::int64_t most_positions(const Model& model, Modality modality, const Item& like, std::int64_t tokens) {
+    if (modality != Modality::image) return tokens;
+    if (model.image.fixed_pixels > 0) return like.tokens;
+    return model.image.max_tokens > 0 ? model.image.max_tokens : tokens;
 }
 
 }  // namespace
@@ -57,9 +75,9 @@ std::vector<FilledSample> filled_samples(const Model& model, std::int64_t tokens
     for (const Modality modality : {Modality::image, Modality::video, Modality::audio}) {
         if (!rules.takes(modality, false)) continue;
         if (modality == Modality::audio && pads_audio(model)) return {};
-        const auto item = filling(probes(rules, modality), tokens);
-        if (!item) return {};
-        filled.push_back({modality, {"longest", 0, 0, {*item}}});
+        const auto like = busiest(probes(rules, modality));
+        if (!like) return {};
+        filled.push_back({modality, filled_with(*like, most_positions(model, modality, *like, tokens), tokens)});
     }
     return filled;
 }

@@ -18,6 +18,10 @@ constexpr std::array<std::string_view, 19> release_endings{
     "-2512", "-reasoning", "-instruct", "-base", "-chat", "-thinking", "-pretrained", "-it",  "-pt",       "-hf",
     "-fp8",  "-bf16",      "-2506",     "-2507", "-0324", "-0528",     "-0905",       "-mpo", "-diffusers"};
 
+// Of releases whose weights have fewer bits.
+constexpr std::array<std::string_view, 6> endings_of_fewer_bits{"-awq",       "-gptq",      "-gptq-int4",
+                                                                "-gptq-int8", "-bnb-4bit", "-aqlm-2bit-1x16"};
+
 // Folders below the one that has a model's name: of runs (checkpoint-100, v0-20250701-101010 of ms-swift), of diffusers
 // (transformer).
 bool is_below_a_model(std::string_view folder) {
@@ -62,13 +66,16 @@ const Names& plain_names() {
 }
 
 // Whether one was there.
-bool drop_ending(std::string& plain) {
-    const auto* const ending = std::find_if(release_endings.begin(), release_endings.end(),
-                                            [&](std::string_view one) { return plain.ends_with(one); });
-    if (ending == release_endings.end()) return false;
+template <std::size_t n>
+bool drop_one_of(const std::array<std::string_view, n>& endings, std::string& plain) {
+    const auto* const ending =
+        std::find_if(endings.begin(), endings.end(), [&](std::string_view one) { return plain.ends_with(one); });
+    if (ending == endings.end()) return false;
     plain.resize(plain.size() - ending->size());
     return true;
 }
+
+bool drop_ending(std::string& plain) { return drop_one_of(release_endings, plain); }
 
 }  // namespace
 
@@ -78,6 +85,11 @@ std::string model_called(std::string_view name) {
         if (!drop_ending(plain)) break;
     }
     return {};
+}
+
+std::string model_of_fewer_bits(std::string_view name) {
+    std::string plain = plain_name(name);
+    return drop_one_of(endings_of_fewer_bits, plain) ? model_called(plain) : std::string();
 }
 
 std::string model_like(std::string_view name) {

@@ -64,3 +64,10 @@ TEST_CASE("a name that is not known is like one that is") {
     CHECK(model_like("lama-3.1-8b") == "llama3-8b");
     CHECK(model_like("").empty());
 }
+
+TEST_CASE("a release of fewer bits is known by the model that it was made of, and is not that model") {
+    CHECK(model_of_fewer_bits("TechxGenus/Meta-Llama-3-8B-Instruct-AWQ") == "llama3-8b");
+    CHECK(model_of_fewer_bits("Qwen/Qwen2.5-VL-72B-Instruct-GPTQ-Int4") == "qwen2.5-vl-72b");
+    CHECK(model_of_fewer_bits("Qwen/Qwen2.5-VL-72B-Instruct").empty());
+    CHECK(model_called("Qwen/Qwen2.5-VL-72B-Instruct-GPTQ-Int4").empty());
+}

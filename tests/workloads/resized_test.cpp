@@ -125,6 +125,12 @@ TEST_CASE("a sample is filled with text, or with items of which an encoder has m
     CHECK(filled[1].sample.items.at(0).patches == 400);
     // 64 x 64 patches of an image are 256 tokens.
     CHECK(filled_samples(model("gemma-3-4b"), 100).at(1).sample.items.at(0).patches == 1600);
+    // As many as there is room for, and a part of one: nothing is left out.
+    const auto many = filled_samples(model("gemma-3-4b"), 600).at(1).sample;
+    REQUIRE(many.items.size() == 3);
+    CHECK(many.items[1].patches == 4096);
+    CHECK(many.items[2].tokens == 88);
+    CHECK(many.tokens() == 600);
     CHECK(filled_samples(model("qwen2.5-7b"), 100).size() == 1);
     // Images beside the sequence, and audio that is padded to half a minute: positions bound neither.
     CHECK(filled_samples(model("llama-3.2-11b-vision"), 100).empty());

@@ -26,6 +26,10 @@ namespace pipeweaver::workloads {
 /// sizes may be one. Empty: none is known by it.
 [[nodiscard]] std::string model_called(std::string_view name);
 
+/// The model that a release with weights of fewer than 16 bits was made of, "Qwen2.5-7B-Instruct-AWQ", as
+/// model_called(). Empty: it is no such release, or none is known.
+[[nodiscard]] std::string model_of_fewer_bits(std::string_view name);
+
 /// The catalogue's name of the model whose name is most like this one, for errors. Empty: none is near.
 [[nodiscard]] std::string model_like(std::string_view name);
 

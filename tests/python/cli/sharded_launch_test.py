@@ -353,3 +353,10 @@ def test_adapters_of_latent_attention_leave_it_undecided(pipeweaver, tmp_path):
     launch = "NPROC_PER_NODE=8 swift sft --model deepseek-ai/DeepSeek-V2-Lite --dataset own --max_length 2048"
     answer = script(pipeweaver, tmp_path, launch, *ON)
     assert answer["verdict"] == "undecided" and opened(answer) == ["--lora_rank"]
+
+
+def test_weights_of_fewer_bits_hold_no_more_than_of_sixteen(pipeweaver, tmp_path):
+    launch = "NPROC_PER_NODE={} swift sft --model Qwen/Qwen2.5-{}-Instruct-AWQ --dataset own --max_length 2048"
+    assert script(pipeweaver, tmp_path, launch.format(8, "7B"), *ON)["verdict"] == "fits"
+    answer = script(pipeweaver, tmp_path, launch.format(1, "72B"), "--cluster", "h100-sxm:1")
+    assert answer["verdict"] == "undecided" and opened(answer) == ["--model"]
