@@ -3,6 +3,7 @@
 #include "emit/plan/launch_files.hpp"
 #include "emit/plan/parts.hpp"
 #include "pipeweaver/base/figures.hpp"
+#include "pipeweaver/base/joined.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emulator/emulation.hpp"
 #include "pipeweaver/emulator/reserve.hpp"

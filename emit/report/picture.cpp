@@ -1,3 +1,4 @@
+#include "pipeweaver/base/joined.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
 

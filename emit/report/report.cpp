@@ -62,15 +62,15 @@ std::string asked(const Job& job, const Batch& batch) {
                               emulator::name_of(job.setup->layout), batch.name, batch_text(batch), items_text(batch)));
 }
 
-std::string fullest_rank(const Plan& plan) {
+std::string fullest_of_plan(const Plan& plan) {
     const auto most = [](const ReplicaPlan& one) {
         return *std::max_element(one.found.replay.peak.begin(), one.found.replay.peak.end());
     };
     const ReplicaPlan& fullest =
         *std::max_element(plan.replicas.begin(), plan.replicas.end(),
                           [&](const ReplicaPlan& a, const ReplicaPlan& b) { return most(a) < most(b); });
-    return report_parts::fullest_rank(fullest.cut.step.problem, fullest.found.replay,
-                                      plan.replicas.size() == 1 ? "" : fmt::format("replica {}, ", fullest.number));
+    return fullest_rank(fullest.cut.step.problem, fullest.found.replay,
+                        plan.replicas.size() == 1 ? "" : fmt::format("replica {}, ", fullest.number));
 }
 
 std::string mfu_and_gap(const Plan& plan) {
@@ -99,7 +99,7 @@ std::string figures(const Plan& plan) {
         text += figure(
             "opponent over plan", times(ratio(opponent->step, plan.step)),
             fmt::format("{}: the fastest of what engineers run; step {}", words_of(*opponent), human(opponent->step)));
-    return text + mfu_and_gap(plan) + fullest_rank(plan);
+    return text + mfu_and_gap(plan) + fullest_of_plan(plan);
 }
 
 std::vector<std::string> names_of(const std::vector<emulator::Recompute>& modes) {

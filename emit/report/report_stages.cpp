@@ -1,6 +1,7 @@
 // How the model is cut: the layers of each rank's chunks, and what their passes recompute.
 #include "emit/plan/parts.hpp"
 #include "emit/report/report_parts.hpp"
+#include "pipeweaver/base/joined.hpp"
 #include "pipeweaver/base/text.hpp"
 
 #include <fmt/format.h>

@@ -4,6 +4,7 @@
 // Source       Megatron-LM of August 2026: pretrain_gpt.py, examples/multimodal/config.py and model.py;
 //              Megatron-Bridge: recipes.
 #include "emit/targets/launch_script.hpp"
+#include "pipeweaver/base/joined.hpp"
 #include "pipeweaver/base/option_values.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/launch/megatron_words.hpp"

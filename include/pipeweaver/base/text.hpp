@@ -32,18 +32,6 @@ namespace pipeweaver {
     return text.find(part) != std::string_view::npos;
 }
 
-/// What `of` says of each, `between` in between; those of which it says nothing are left out.
-template <class Range, class Of>
-[[nodiscard]] std::string joined(const Range& all, std::string_view between, Of of) {
-    std::string text;
-    for (const auto& one : all) {
-        const std::string said(of(one));
-        if (!text.empty() && !said.empty()) text += between;
-        text += said;
-    }
-    return text;
-}
-
 /// `text` with its ASCII letters in lower case.
 [[nodiscard]] inline std::string in_lower_case(std::string_view text) {
     std::string small(text);
