@@ -39,10 +39,10 @@ bool is_sharded_setting(std::string_view setting) {
                        [&](const ShardedTrainer& one) { return sharded_row(one, setting) != nullptr; });
 }
 
-std::string_view setting_of(const ShardedTrainer& trainer, const ShardedMember& member) {
+std::string_view setting_of(const ShardedTrainer& trainer, const ShardedMember& member, std::string_view file) {
     for (const ShardedTable& table : trainer.tables)
         for (const ShardedRow& row : table.rows)
-            if (!row.setting.empty() && row.member == member) return row.setting;
+            if (!row.setting.empty() && row.member == member && row.setting.starts_with(file)) return row.setting;
     return {};
 }
 
@@ -61,6 +61,18 @@ const TrainingStage* training_stage(std::string_view name) {
     const auto all = training_stages();
     const auto found = std::find_if(all.begin(), all.end(), [&](const TrainingStage& one) { return one.name == name; });
     return found == all.end() ? nullptr : &*found;
+}
+
+std::string word_of(const ShardedRow& row, std::string_view value) {
+    if (value == "true" || value == "false") return (value == "true") == row.value ? "true" : "false";
+    std::string_view words = row.words;
+    while (!words.empty()) {
+        const std::string_view one = words.substr(0, words.find('|'));
+        const std::size_t equals = one.rfind('=');
+        if (one.substr(equals + 1) == value) return std::string(one.substr(0, equals));
+        words.remove_prefix(std::min(words.size(), one.size() + 1));
+    }
+    return std::string(value);
 }
 
 }  // namespace pipeweaver::frameworks

@@ -12,11 +12,12 @@
 //             runtime/zero/config.py.
 #include "emit/targets/launch_script.hpp"
 
+#include "pipeweaver/frameworks/sharded.hpp"
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 namespace pipeweaver::emit {
@@ -26,6 +27,9 @@ using emulator::Recompute;
 using launch::Launch;
 
 namespace {
+
+// Of frameworks::entries().
+constexpr std::string_view llama_factory = "LLaMA-Factory", sharded_swift = "ms-swift on DeepSpeed or FSDP";
 
 std::optional<std::string> unsaid_layout(const Launch& of) {
     const auto& degrees = of.degrees;
@@ -47,26 +51,50 @@ std::optional<std::string> unsaid_model(const Launch& of) {
     return std::nullopt;
 }
 
+using ShardedSaid = frameworks::ShardedLaunch;
+
 // A setting, with what it is for.
 struct SettingLine {
-    std::string name, value, about{};
+    frameworks::ShardedMember member;
+    std::string value, about{};
 };
 
-std::vector<SettingLine> batch_settings(const Launch& of, const std::string& length) {
-    return {{length, std::to_string(launch::padded_tokens(of)), "tokens of the largest microbatch"},
-            {"per_device_train_batch_size", "1"},
-            {"gradient_accumulation_steps", std::to_string(of.microbatches.front()), "microbatches of a GPU"}};
+// What both trainers are told; a fused optimizer makes no copy of what it works on.
+std::vector<SettingLine> common_settings(const Launch& of, bool checkpoints) {
+    std::vector<SettingLine> all{{&ShardedSaid::tuner, "full"}};
+    if (!of.split.encoders.empty()) {
+        all.push_back({&ShardedSaid::freeze_tower, "false"});
+        all.push_back({&ShardedSaid::freeze_projector, "false"});
+    }
+    for (SettingLine& one : std::vector<SettingLine>{
+             {&ShardedSaid::packs, "true"},
+             {&ShardedSaid::attention, "flash", "packing takes it"},
+             {&ShardedSaid::length, std::to_string(launch::padded_tokens(of)), "tokens of the largest microbatch"},
+             {&ShardedSaid::micro_batch, "1"},
+             {&ShardedSaid::accumulation, std::to_string(of.microbatches.front()), "microbatches of a GPU"},
+             {&ShardedSaid::bf16, "true"},
+             {&ShardedSaid::optimizer, "adamw_torch_fused"},
+             {&ShardedSaid::recompute, checkpoints ? "true" : "false"}})
+        all.push_back(std::move(one));
+    return all;
 }
 
-// Settings of Hugging Face's Trainer that both have. A fused optimizer makes no copy of what it works on.
-std::vector<SettingLine> trainer_settings() { return {{"bf16", "true"}, {"optim", "adamw_torch_fused"}}; }
-
-void add_settings(std::vector<SettingLine>& all, std::vector<SettingLine> more) {
-    all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+// In the words of a trainer, `line` of a name and a value.
+template <class Line>
+std::string lines_of(std::string_view trainer, const std::vector<SettingLine>& all, std::string_view indent, Line line) {
+    const frameworks::ShardedTrainer& of = *frameworks::sharded_trainer(trainer);
+    std::string text;
+    for (const SettingLine& one : all) {
+        const frameworks::ShardedRow& row = *frameworks::sharded_row(of, frameworks::setting_of(of, one.member));
+        if (!one.about.empty()) text += std::string(indent) + comment(one.about);
+        text += line(row.setting, frameworks::word_of(row, one.value));
+    }
+    return text;
 }
 
 // Why trainers that are made of Hugging Face's do not run the launch, whoever shares out states; none: they do.
 std::optional<std::string> why_not_sharded(const Launch& of) {
+    if (auto why = launch::why_no_adapters(of)) return why;
     if (auto why = unsaid_layout(of)) return why;
     if (auto why = unsaid_model(of)) return why;
     const auto recompute = emulator::recompute_named(of.recompute);
@@ -86,79 +114,93 @@ std::optional<std::string> why_not_apart(const Launch& of) {
 
 // The configuration of LLaMA-Factory, with its own checkpoints or none; `more` is said at the end of its head.
 std::string llama_factory_yaml(const Launch& of, const std::string& more, bool checkpoints) {
-    std::vector<SettingLine> all{{"stage", "sft"}, {"do_train", "true"}, {"finetuning_type", "full"}};
-    if (!of.split.encoders.empty())
-        add_settings(all, {{"freeze_vision_tower", "false"}, {"freeze_multi_modal_projector", "false"}});
-    add_settings(all, {{"packing", "true"},
-                       {"neat_packing", "true", "packed samples do not attend to each other"},
-                       {"flash_attn", "fa2"}});
-    add_settings(all, batch_settings(of, "cutoff_len"));
-    add_settings(all, trainer_settings());
-    all.push_back({"disable_gradient_checkpointing", checkpoints ? "false" : "true"});
-    std::string text = launch_head(of, "Settings of LLaMA-Factory") + more;
-    for (const SettingLine& one : all) {
-        if (!one.about.empty()) text += comment(one.about);
-        text += fmt::format("{}: {}\n", one.name, one.value);
-    }
-    return text;
+    std::vector<SettingLine> all{{&ShardedSaid::stage, "sft"},
+                                 {&ShardedSaid::apart, "true", "packed samples do not attend to each other"}};
+    for (SettingLine& one : common_settings(of, checkpoints)) all.push_back(std::move(one));
+    return launch_head(of, "Settings of LLaMA-Factory") + more + "do_train: true\n" +
+           lines_of(llama_factory, all, "", [](std::string_view name, const std::string& value) {
+               return fmt::format("{}: {}\n", name, value);
+           });
 }
 
 // PIPEWEAVER_FLAGS of `swift sft`, to which `option` is given beside them, with its own checkpoints or none.
 std::string swift_flags(const Launch& of, std::string_view option, bool checkpoints) {
-    std::vector<SettingLine> all{{"tuner_type", "full"}, {"torch_dtype", "bfloat16"}};
-    if (!of.split.encoders.empty()) add_settings(all, {{"freeze_vit", "false"}, {"freeze_aligner", "false"}});
-    add_settings(all, {{"packing", "true"}, {"attn_impl", "flash_attn", "packing takes it"}});
-    add_settings(all, batch_settings(of, "max_length"));
-    add_settings(all, trainer_settings());
-    all.push_back({"gradient_checkpointing", checkpoints ? "true" : "false"});
+    std::vector<SettingLine> all = common_settings(of, checkpoints);
+    all.push_back({&ShardedSaid::dtype, "bfloat16"});
     if (of.degrees.cp > 1)
-        all.push_back({"sequence_parallel_size", std::to_string(of.degrees.cp), "GPUs that share a sample"});
-    std::string text =
+        all.push_back({&ShardedSaid::sequence, std::to_string(of.degrees.cp), "GPUs that share a sample"});
+    const std::string head =
         launch_head(of, "Flags of ms-swift") + "#\n" + comment("  source swift.sh") +
         comment(fmt::format("  NPROC_PER_NODE=... swift sft --model ... --dataset ... {} \"${{PIPEWEAVER_FLAGS[@]}}\"",
-                            option)) +
-        "\nPIPEWEAVER_FLAGS=(\n";
-    for (const SettingLine& one : all) {
-        if (!one.about.empty()) text += "  " + comment(one.about);
-        text += fmt::format("  --{} {}\n", one.name, one.value);
-    }
-    return text + ")\n";
+                            option));
+    return head + "\nPIPEWEAVER_FLAGS=(\n" +
+           lines_of(sharded_swift, all, "  ",
+                    [](std::string_view name, const std::string& value) {
+                        return fmt::format("  --{} {}\n", name, value);
+                    }) +
+           ")\n";
+}
+
+// What a sort of file calls a member, in the words of what reads it: "zero_optimization.stage" of "deepspeed.".
+std::string file_setting(std::string_view file, const frameworks::ShardedMember& member) {
+    const auto name = frameworks::setting_of(*frameworks::sharded_trainer(llama_factory), member, file);
+    return std::string(name.substr(file.size()));
 }
 
 bool has_checkpoints(const Launch& of) { return emulator::recompute_named(of.recompute) == Recompute::full; }
 
 bool fsdp_reshards(const Launch& of) { return of.degrees.zero == 3; }
 
-std::string on_or_off(bool on) { return on ? "true" : "false"; }
+// A line of a file of accelerate.
+std::string accelerate_line(const frameworks::ShardedMember& member, const std::string& value) {
+    return fmt::format("{}: {}\n", file_setting("accelerate.", member), value);
+}
+
+std::string accelerate_line(const frameworks::ShardedMember& member, bool on) {
+    return "  " + accelerate_line(member, std::string(on ? "true" : "false"));
+}
 
 std::string accelerate_yaml(const Launch& of) {
     return launch_head(of, "Configuration of accelerate") +
            comment("On several nodes say --num_machines, --machine_rank and --main_process_ip beside it.") +
-           "compute_environment: LOCAL_MACHINE\n"
-           "distributed_type: FSDP\n"
-           "mixed_precision: bf16\n" +
-           fmt::format("num_processes: {}\n", of.degrees.gpus()) +
+           "compute_environment: LOCAL_MACHINE\n" + accelerate_line(&ShardedSaid::launcher, std::string("FSDP")) +
+           accelerate_line(&ShardedSaid::bf16, std::string("bf16")) + fmt::format("num_processes: {}\n", of.degrees.gpus()) +
            "fsdp_config:\n"
            "  fsdp_version: 2\n" +
            "  " + comment(fmt::format("zero {}", of.degrees.zero)) +
-           fmt::format("  fsdp_reshard_after_forward: {}\n", on_or_off(fsdp_reshards(of))) +
-           fmt::format("  fsdp_activation_checkpointing: {}\n", on_or_off(has_checkpoints(of))) +
+           accelerate_line(&ShardedSaid::reshards, fsdp_reshards(of)) +
+           accelerate_line(&ShardedSaid::recompute_by_fsdp, has_checkpoints(of)) +
            "  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n"
            "  fsdp_state_dict_type: SHARDED_STATE_DICT\n"
-           "  fsdp_cpu_ram_efficient_loading: true\n"
-           "  fsdp_offload_params: false\n";
+           "  fsdp_cpu_ram_efficient_loading: true\n" +
+           accelerate_line(&ShardedSaid::offload_weights, false);
 }
 
 std::string fsdp_json(const Launch& of) {
+    nlohmann::ordered_json settings;
+    settings["fsdp_version"] = 2;
+    settings[file_setting("fsdp_config.", &ShardedSaid::reshards)] = fsdp_reshards(of);
+    settings["auto_wrap_policy"] = "TRANSFORMER_BASED_WRAP";
+    settings["cpu_ram_efficient_loading"] = true;
+    settings["state_dict_type"] = "SHARDED_STATE_DICT";
+    settings[file_setting("fsdp_config.", &ShardedSaid::recompute_by_fsdp)] = has_checkpoints(of);
     const nlohmann::ordered_json json{{"fsdp", fsdp_reshards(of) ? "full_shard auto_wrap" : "shard_grad_op auto_wrap"},
-                                      {"fsdp_config",
-                                       {{"fsdp_version", 2},
-                                        {"reshard_after_forward", fsdp_reshards(of)},
-                                        {"auto_wrap_policy", "TRANSFORMER_BASED_WRAP"},
-                                        {"cpu_ram_efficient_loading", true},
-                                        {"state_dict_type", "SHARDED_STATE_DICT"},
-                                        {"activation_checkpointing", has_checkpoints(of)}}}};
+                                      {"fsdp_config", std::move(settings)}};
     return json.dump(1) + "\n";
+}
+
+std::string factory_head(const Launch& of) {
+    return launch_head(of, "Settings of LLaMA-Factory") +
+           comment("Model, template, data and output_dir are yours: beside these, or behind the file as NAME=VALUE.") +
+           comment("Checkpoints are accelerate.yaml's.");
+}
+
+std::string swift_head(const Launch& of) {
+    return launch_head(of, "Flags of ms-swift") + "#\n" + comment("  source swift.sh") +
+           comment(
+               "  NPROC_PER_NODE=... swift sft --model ... --dataset ... --fsdp fsdp.json "
+               "\"${PIPEWEAVER_FLAGS[@]}\"") +
+           "\n";
 }
 
 // What the recipe of the target counts: two buckets of 16-bit gradients, since one is filled while the other is on its
@@ -166,28 +208,38 @@ std::string fsdp_json(const Launch& of) {
 // all, as stages 1 and 2 have it.
 constexpr std::int64_t bucket_values = 200'000'000, live_values = 1'000'000'000, group_values = 1'000'000'000'000;
 
+using DeepspeedJson = nlohmann::ordered_json;
+
+// A value of the file, by what it says.
+DeepspeedJson& deepspeed_value(DeepspeedJson& file, const frameworks::ShardedMember& member) {
+    std::string path = "/" + file_setting("deepspeed.", member);
+    std::replace(path.begin(), path.end(), '.', '/');
+    return file[DeepspeedJson::json_pointer(path)];
+}
+
 std::string deepspeed_json(const Launch& of) {
-    nlohmann::ordered_json zero{{"stage", of.degrees.zero},
-                                {"overlap_comm", true},
-                                {"contiguous_gradients", true},
-                                {"reduce_bucket_size", bucket_values}};
+    DeepspeedJson json;
+    json["train_batch_size"] = "auto";
+    deepspeed_value(json, &ShardedSaid::said_batch) = "auto";
+    deepspeed_value(json, &ShardedSaid::said_accumulation) = "auto";
+    json["gradient_clipping"] = "auto";
+    json["zero_allow_untested_optimizer"] = true;
+    deepspeed_value(json, &ShardedSaid::said_bf16) = "auto";
+    deepspeed_value(json, &ShardedSaid::zero) = of.degrees.zero;
+    deepspeed_value(json, &ShardedSaid::two_buckets) = true;
+    DeepspeedJson& zero = json["zero_optimization"];
+    zero["contiguous_gradients"] = true;
+    deepspeed_value(json, &ShardedSaid::reduce_bucket) = bucket_values;
     if (of.degrees.zero == 3) {
-        zero["sub_group_size"] = group_values;
+        deepspeed_value(json, &ShardedSaid::sub_group) = group_values;
         zero["stage3_prefetch_bucket_size"] = "auto";
         zero["stage3_param_persistence_threshold"] = "auto";
-        zero["stage3_max_live_parameters"] = live_values;
+        deepspeed_value(json, &ShardedSaid::live_weights) = live_values;
         zero["stage3_max_reuse_distance"] = live_values;
         zero["stage3_gather_16bit_weights_on_model_save"] = true;
     } else {
         zero["allgather_bucket_size"] = bucket_values;
     }
-    const nlohmann::ordered_json json{{"train_batch_size", "auto"},
-                                      {"train_micro_batch_size_per_gpu", "auto"},
-                                      {"gradient_accumulation_steps", "auto"},
-                                      {"gradient_clipping", "auto"},
-                                      {"zero_allow_untested_optimizer", true},
-                                      {"bf16", {{"enabled", "auto"}}},
-                                      {"zero_optimization", zero}};
     return json.dump(1) + "\n";
 }
 

@@ -1,6 +1,6 @@
 // What is kept free of a GPU's memory where that is left to the batch.
 #include "pipeweaver/emulator/reserve.hpp"
-#include "pipeweaver/planner/shapes.hpp"
+#include "pipeweaver/planner/job.hpp"
 #include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/planner/workload_options.hpp"
 

@@ -146,8 +146,13 @@ struct ShardedTrainer {
 /// Whether any trainer has the setting.
 [[nodiscard]] bool is_sharded_setting(std::string_view setting);
 
-/// The setting by which a trainer is told a member; empty: by none.
-[[nodiscard]] std::string_view setting_of(const ShardedTrainer& trainer, const ShardedMember& member);
+/// The setting by which a trainer is told a member, of those of a sort of file where `file` is one: "deepspeed.";
+/// empty: by none.
+[[nodiscard]] std::string_view setting_of(const ShardedTrainer& trainer, const ShardedMember& member,
+                                          std::string_view file = {});
+
+/// What the trainer calls a value of a setting: "fa2" for "flash". A flag's is "true" or "false".
+[[nodiscard]] std::string word_of(const ShardedRow& row, std::string_view value);
 
 /// Settings of a file that a framework or a model's repository ships, by its name.
 struct KnownFile {
