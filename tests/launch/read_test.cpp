@@ -314,7 +314,7 @@ TEST_CASE("variables in front of a command are its own, and its words have the s
     CHECK(script("f() {\n  " + launch + "}\nTP=2\nTP=8 f\n").tp == 8);
     CHECK(script("TP=2 PP=3\n" + launch).tp == 2);
     CHECK(script("export TP=2\n" + launch).tp == 2);
-    const auto said = [](const std::string& text) { return read_script(text, "t.sh").variables; };
+    const auto said = [](const std::string& text) { return launch::read_script(text, "t.sh").variables; };
     CHECK(said("CUDA_DEVICE_MAX_CONNECTIONS=8 python p.py\nCUDA_DEVICE_MAX_CONNECTIONS=1 \\\n  python t.py "
                "--num-layers 8 --hidden-size 4 --seq-length 8\n")
               .at("CUDA_DEVICE_MAX_CONNECTIONS") == "1");

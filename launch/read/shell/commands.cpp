@@ -81,12 +81,12 @@ Script Reader::read() {
     run_uncalled();
     find_names();
     require_names();
-    script_.variables = plain(variables_);
+    script_.variables = plain_texts(variables_);
     script_.variables.merge(ended_);  // a launch there may have had them
     return std::move(script_);
 }
 
-Variables Reader::plain(const std::map<std::string, Variable>& variables) {
+Variables Reader::plain_texts(const std::map<std::string, Variable>& variables) {
     Variables texts;
     for (const auto& [variable, value] : variables)
         if (value.items.size() == 1 && value.items.front().unknown.empty())
@@ -172,11 +172,11 @@ void Reader::command() {
 void Reader::follow_shell(char ended) {
     if (ended == '(') {
         const bool is_sum = peek() == '(' || (at_ > 1 && text_[at_ - 2] == '(');
-        const bool keeps = !is_sum && shells_.size() < most_nested;
+        const bool keeps = !is_sum && shells_.size() < static_cast<std::size_t>(most_nested);
         shells_.push_back(keeps ? std::optional(variables_) : std::nullopt);
     } else if (ended == ')' && !shells_.empty()) {
         if (shells_.back()) std::swap(variables_, *shells_.back());
-        if (shells_.back()) ended_.merge(plain(*shells_.back()));
+        if (shells_.back()) ended_.merge(plain_texts(*shells_.back()));
         shells_.pop_back();
     }
 }
@@ -200,7 +200,7 @@ void Reader::run_command() {
     if (words.empty() || skipped) return;
     if (read->own) exchange_front();
     take_row(words, read->here_string);
-    keep_front(words.front().line);
+    if (read->own) keep_front(words.front().line);
     take(std::move(words));
     if (read->own) exchange_front();
     if (ends) at_ = text_.size();

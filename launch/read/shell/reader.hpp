@@ -73,7 +73,7 @@ private:
     void command();
     void run_command();
     void follow_shell(char ended);
-    [[nodiscard]] static Variables plain(const std::map<std::string, Variable>& variables);
+    [[nodiscard]] static Variables plain_texts(const std::map<std::string, Variable>& variables);
     std::optional<Command> read_command();
     void exchange_front();
     void keep_front(std::size_t line);
