@@ -53,7 +53,7 @@ ALLOWED = {
     "planner": {"base", "workloads", "schedule", "emulator", "partition", "search", "frameworks"},
     "frameworks": {"base", "workloads"},
     "launch": {"base", "workloads", "emulator", "partition", "planner", "frameworks"},
-    "emit": {"base", "workloads", "schedule", "emulator", "search", "planner", "launch"},
+    "emit": {"base", "workloads", "schedule", "emulator", "search", "planner", "frameworks", "launch"},
     "measured": {"base", "workloads", "costdb", "schedule", "emulator", "partition", "planner", "emit"},
     "service": {"base", "workloads", "schedule", "emulator", "partition", "search", "planner", "emit"},
     "capacity": {"base", "workloads", "costdb", "schedule", "emulator", "partition", "planner", "emit"},
