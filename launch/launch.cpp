@@ -5,6 +5,8 @@
 #include "pipeweaver/planner/launched_way.hpp"
 #include "pipeweaver/planner/targets.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -81,6 +83,11 @@ std::int64_t padded_tokens(const Launch& launch) {
     return (launch.most_tokens + parts - 1) / parts * parts;
 }
 
+std::optional<std::string> why_no_adapters(const Launch& launch) {
+    if (launch.adapted.empty()) return std::nullopt;
+    return fmt::format("of '{}' adapters alone are trained, which its files do not say", launch.adapted.front());
+}
+
 Launch launch_of(const planner::Rung& rung) {
     const LaunchedWay& way = *rung.launched;
     const Setup& setup = *way.setup;
@@ -114,6 +121,7 @@ Launch launch_of(const planner::Rung& rung) {
         launch.kinds.emplace(module.name, name_of(is.kind));
         if (is.kind == workloads::ModuleKind::vision_encoder)
             launch.vision[module.name] = {is.layers, is.hidden, is.ffn, is.image_size == 0};
+        if (module.adapters) launch.adapted.push_back(module.name);
         if (!module.trains()) launch.frozen.push_back(module.name);
     }
     for (const std::size_t m : phase_modules(way.partition)) launch.dealt.push_back(setup.model.modules[m].name);

@@ -76,6 +76,8 @@ Writer modules_json(const Launch& launch) {
         if (const auto sizes = launch.vision.find(module); sizes != launch.vision.end())
             json["vision"] = vision_json(sizes->second);
         json["trains"] = std::find(frozen.begin(), frozen.end(), module) == frozen.end();
+        if (std::find(launch.adapted.begin(), launch.adapted.end(), module) != launch.adapted.end())
+            json["adapters"] = true;
         json["layers"] = layers;
         all.push_back(std::move(json));
     };
@@ -146,7 +148,7 @@ public:
 
 private:
     void read_module(const Json& json) {
-        json.only_keys({"module", "role", "kind", "vision", "trains", "layers"});
+        json.only_keys({"module", "role", "kind", "vision", "trains", "adapters", "layers"});
         const std::string name = json.at("module").text();
         if (const auto kind = json.find("kind"))
             launch_.kinds[name] = kind->one_of({"llm", "vit", "audio_encoder", "text_encoder", "dit", "head"});
@@ -154,6 +156,8 @@ private:
         const std::string role = json.at("role").one_of({"encoder", "dealt", "language", "generator"});
         const auto layers = integers(json.at("layers"), 0, most_stage_layers);
         if (!json.at("trains").boolean()) launch_.frozen.push_back(name);
+        if (const auto adapters = json.find("adapters"); adapters && adapters->boolean())
+            launch_.adapted.push_back(name);
         if (role == "dealt") {
             launch_.dealt.push_back(name);
         } else if (role == "language") {

@@ -153,6 +153,7 @@ void add_replicas(std::vector<LaunchSetting>& all, const Launch& launch) {
 }  // namespace
 
 std::optional<std::string> why_no_megatron(const Launch& launch) {
+    if (auto why = why_no_adapters(launch)) return why;
     if (auto why = why_not_dealt(launch)) return why;
     if (launch.degrees.zero > 1)
         return fmt::format("zero {}: Megatron's distributed optimizer shares out the optimizer's state alone (zero 1)",

@@ -81,7 +81,8 @@ std::vector<SettingLine> common_settings(const Launch& of, bool checkpoints) {
 
 // In the words of a trainer, `line` of a name and a value.
 template <class Line>
-std::string lines_of(std::string_view trainer, const std::vector<SettingLine>& all, std::string_view indent, Line line) {
+std::string lines_of(std::string_view trainer, const std::vector<SettingLine>& all, std::string_view indent,
+                     Line line) {
     const frameworks::ShardedTrainer& of = *frameworks::sharded_trainer(trainer);
     std::string text;
     for (const SettingLine& one : all) {

@@ -165,6 +165,7 @@ std::string titan_script(const Launch& of) {
 }  // namespace
 
 std::optional<std::string> why_no_torchtitan(const Launch& of) {
+    if (auto why = launch::why_no_adapters(of)) return why;
     if (auto why = unsaid_modules(of)) return why;
     if (const auto kind = emulator::recompute_named(of.recompute);
         kind != Recompute::none && kind != Recompute::selective && kind != Recompute::full)

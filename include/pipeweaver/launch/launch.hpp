@@ -56,6 +56,7 @@ struct Launch {
     Split split{};                      ///< of all modules but dealt ones; encoders and generators are said in full
     std::vector<std::string> dealt{};   ///< modules whose items are dealt over all GPUs
     std::vector<std::string> frozen{};  ///< modules whose weights are not trained
+    std::vector<std::string> adapted{};  ///< modules of which adapters alone are
     std::map<std::string, std::string> kinds{};   ///< of modules by name, as workloads::name_of() says them: "vit"
     std::map<std::string, VisionSizes> vision{};  ///< of modules by name that are vision encoders
     std::vector<std::string> letters{};  ///< of the language model's layers, see hybrid_letters(); none: it has none
@@ -86,6 +87,9 @@ struct Launch {
 /// `most_tokens`, padded to a multiple of the GPUs that a sequence is shared out to: of tp, with context parallelism of
 /// 2 cp tp, as Megatron Core and torchtitan want it. Packed microbatches are padded to the same multiple.
 [[nodiscard]] std::int64_t padded_tokens(const Launch& launch);
+
+/// Why no target's files launch adapters, which they have no words for; none: no module has any.
+[[nodiscard]] std::optional<std::string> why_no_adapters(const Launch& launch);
 
 /// How the rung is launched. Pre: rung.launched.
 [[nodiscard]] Launch launch_of(const planner::Rung& rung);

@@ -104,6 +104,9 @@ REFUSED = {
     "offload": ({"recompute": "offload"}, "recompute offload"),
     "zero": ({"layout.zero": 3}, "zero 3: Megatron's distributed optimizer"),
     "encoder": ({"vit": [12, 12, 0, 0, 0, 0, 0, 0]}, "stage 1 has 12 layers of vit; encoders are built whole"),
+    "adapters": ({"modules": [{"module": "llm", "role": "language", "trains": True, "adapters": True,
+                               "layers": [0, 3, 3, 3, 3, 3, 3, 2]}]},
+                 "of 'llm' adapters alone are trained, which its files do not say"),
     "dealt": ({"dealt": "vit"}, "vit is dealt over all GPUs beside a pipeline of 4 ranks"),
 }
 
