@@ -7,7 +7,7 @@
 #include "workloads/embedded.hpp"
 #include "workloads/fields.hpp"
 #include "workloads/items.hpp"
-#include "workloads/packing_bins.hpp"
+#include "workloads/packing/bins.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -44,7 +44,7 @@ constexpr std::array set_by_others{
     SetElsewhere{Dialect::titan_settings, "parallelism.tensor_parallel_degree", Effect::less},
     SetElsewhere{Dialect::titan_settings, "parallelism.pipeline_parallel_degree", Effect::less},
     SetElsewhere{Dialect::titan_settings, "parallelism.context_parallel_degree", Effect::less},
-    SetElsewhere{Dialect::titan_settings, "compile.enable", Effect::more, {}, true},  // counted as on: eager losses hold 32 bits
+    SetElsewhere{Dialect::titan_settings, "compile.enable", Effect::more, {}, true},  // as on: eager losses are 32-bit
     SetElsewhere{Dialect::titan_settings, "loss", Effect::less, "--loss.*", true},
     SetElsewhere{Dialect::sharded_settings, "gradient_checkpointing", Effect::either, {}, true},
     SetElsewhere{Dialect::sharded_settings, "use_peft", Effect::less},

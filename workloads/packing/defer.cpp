@@ -1,7 +1,7 @@
 // Which samples of a batch are left for a later step.
 #include "pipeweaver/base/assert.hpp"
 #include "pipeweaver/workloads/batch.hpp"
-#include "workloads/packing_padded.hpp"
+#include "workloads/packing/padded.hpp"
 
 #include <algorithm>
 #include <set>

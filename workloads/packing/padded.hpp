@@ -1,7 +1,7 @@
 // Packing for fixed shapes.
 #pragma once
 
-#include "workloads/packing_bins.hpp"
+#include "workloads/packing/bins.hpp"
 #include "workloads/sample_work.hpp"
 
 namespace pipeweaver::workloads {

@@ -1,4 +1,4 @@
-#include "workloads/packing_padded.hpp"
+#include "workloads/packing/padded.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "workloads/packing_balanced.hpp"
+#include "workloads/packing/balanced.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "workloads/packing_bins.hpp"
+#include "workloads/packing/bins.hpp"
 
 #include <fmt/format.h>
 

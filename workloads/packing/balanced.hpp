@@ -1,7 +1,7 @@
 // Packing that makes microbatches alike.
 #pragma once
 
-#include "workloads/packing_bins.hpp"
+#include "workloads/packing/bins.hpp"
 
 namespace pipeweaver::workloads {
 

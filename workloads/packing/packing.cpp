@@ -2,9 +2,9 @@
 #include "pipeweaver/base/assert.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/workloads/batch.hpp"
-#include "workloads/packing_balanced.hpp"
-#include "workloads/packing_bins.hpp"
-#include "workloads/packing_padded.hpp"
+#include "workloads/packing/balanced.hpp"
+#include "workloads/packing/bins.hpp"
+#include "workloads/packing/padded.hpp"
 
 #include <algorithm>
 #include <numeric>
