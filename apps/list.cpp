@@ -5,7 +5,6 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/json.hpp"
 #include "pipeweaver/base/text.hpp"
-#include "pipeweaver/base/text_table.hpp"
 #include "pipeweaver/emit/targets.hpp"
 #include "pipeweaver/emulator/recipe.hpp"
 #include "pipeweaver/launch/hazards.hpp"
@@ -198,9 +197,9 @@ void print(const Rows& rows, bool json) {
         print_json(list);
         return;
     }
-    TextTable table({{"", true}, {"", true}});
-    for (const Row& row : rows) table.add({row.name, row.about});
-    fmt::print("{}", table.text());
+    std::size_t width = 0;
+    for (const Row& row : rows) width = std::max(width, row.name.size());
+    for (const Row& row : rows) fmt::print("{:<{}}  {}\n", row.name, width, row.about);
 }
 
 // A model's file; a Hugging Face configuration is one without the prefix, too.

@@ -122,20 +122,18 @@ void print_ratios(const std::vector<StepRatio>& ratios) {
     std::vector<double> relative;
     relative.reserve(ratios.size());
     std::size_t same = 0;
-    TextTable table(
-        {{"step over another row's, less 1", true, 44}, {"measured", false, 9}, {"predicted", false, 9}, {"", true}},
-        1);
+    print_text("\n{:<44} {:>9} {:>9}\n", "step over another row's, less 1", "measured", "predicted");
     for (const StepRatio& one : ratios) {
-        table.add({one.id + " / " + one.against, signed_percent(one.measured),
+        print_text("{:<44} {:>9} {:>9}{}\n", one.id + " / " + one.against, signed_percent(one.measured),
                    one.predicted ? signed_percent(*one.predicted) : "refused",
-                   !one.predicted || one.same_sign() ? "" : " other sign"});
+                   !one.predicted || one.same_sign() ? "" : "  other sign");
         if (!one.predicted) continue;
         same += one.same_sign() ? 1 : 0;
         relative.push_back(*one.predicted / one.measured - 1);
     }
     const std::size_t asked = relative.size();
-    print_text("\n{}{} of {} have the measured sign; the ratios are {:.1f} % off on average\n", table.text(), same,
-               asked, validation::errors_of(std::move(relative)).mean_percent);
+    print_text("{} of {} have the measured sign; the ratios are {:.1f} % off on average\n", same, asked,
+               validation::errors_of(std::move(relative)).mean_percent);
 }
 
 nlohmann::ordered_json to_json(const std::vector<StepRatio>& ratios) {

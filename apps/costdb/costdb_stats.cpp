@@ -2,7 +2,6 @@
 #include "apps/command_line.hpp"
 #include "apps/console.hpp"
 #include "apps/costdb/costdb_commands.hpp"
-#include "pipeweaver/base/text_table.hpp"
 #include "pipeweaver/costdb/database.hpp"
 #include "pipeweaver/costdb/stats.hpp"
 
@@ -23,13 +22,13 @@ nlohmann::ordered_json row_json(const std::string& device, const costdb::StatsRo
         {"axes", std::move(axes)}};
 }
 
-void add(TextTable& table, const std::string& device, const costdb::StatsRow& row) {
+void print(const std::string& device, const costdb::StatsRow& row) {
     std::vector<std::string> axes;
     for (const auto& axis : row.axes)
         axes.push_back(axis.low == axis.high
                            ? fmt::format("{} {}", axis.name, axis.low)
                            : fmt::format("{} {}..{} ({})", axis.name, axis.low, axis.high, axis.values));
-    table.add({device, row.op, row.kind, std::to_string(row.points), fmt::format(" {}", fmt::join(axes, ", "))});
+    print_text("{:<10} {:<11} {:<26} {:>6}  {}\n", device, row.op, row.kind, row.points, fmt::join(axes, ", "));
 }
 
 struct Stats {
@@ -53,15 +52,14 @@ struct Stats {
             const double seconds = start.seconds();
             const auto rows = costdb::stats(costs.measurements());
             std::size_t points = 0;
-            TextTable table({{"", true, 10}, {"", true, 11}, {"", true, 26}, {"", false, 6}, {"", true}}, 1);
             for (const auto& row : rows) {
                 points += row.points;
                 if (console.json)
                     answer["rows"].push_back(row_json(costs.device(), row));
                 else
-                    add(table, costs.device(), row);
+                    print(costs.device(), row);
             }
-            if (!console.json) print(table, costs.measurements());
+            if (!console.json) print_sources(costs.measurements());
             run[costs.device()] = {{"load_seconds", seconds}};
             console.say(fmt::format("{}: {} points loaded in {:.3f} s", costs.device(), points, seconds));
         }
@@ -69,8 +67,7 @@ struct Stats {
         if (console.json) print_json(answer);
     }
 
-    static void print(const TextTable& table, const costdb::Measurements& measurements) {
-        print_text("{}", table.text());
+    static void print_sources(const costdb::Measurements& measurements) {
         for (const auto& origin : measurements.origins)
             print_text("{:<10} from {}: {} ({})\n", measurements.device, origin.file, origin.origin, origin.licence);
         if (const auto& factors = measurements.in_situ)
