@@ -7,7 +7,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/base/text_table.hpp"
-#include "pipeweaver/planner/read_anchor.hpp"
+#include "pipeweaver/planner/anchor.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -6,9 +6,9 @@
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/emulation_files.hpp"
+#include "pipeweaver/planner/anchor.hpp"
 #include "pipeweaver/planner/emulate.hpp"
 #include "pipeweaver/planner/emulate_options.hpp"
-#include "pipeweaver/planner/read_anchor.hpp"
 
 #include <nlohmann/json.hpp>
 

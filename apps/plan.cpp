@@ -14,9 +14,9 @@
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/emit/plan_folder.hpp"
 #include "pipeweaver/launch/today.hpp"
+#include "pipeweaver/planner/anchor.hpp"
 #include "pipeweaver/planner/ladder.hpp"
 #include "pipeweaver/planner/plan.hpp"
-#include "pipeweaver/planner/read_anchor.hpp"
 #include "pipeweaver/planner/record.hpp"
 #include "pipeweaver/planner/tuning.hpp"
 

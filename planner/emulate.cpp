@@ -1,7 +1,6 @@
 #include "pipeweaver/planner/emulate.hpp"
 
 #include "pipeweaver/base/assert.hpp"
-#include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emulator/split.hpp"
 #include "pipeweaver/partition/partitioner_names.hpp"
@@ -16,7 +15,6 @@
 #include <algorithm>
 #include <memory>
 #include <numeric>
-#include <optional>
 #include <utility>
 
 namespace pipeweaver::planner {
@@ -349,6 +347,15 @@ private:
     std::vector<MatchedSchedule> given_;         // per replica, if schedules are
 };
 
+Duration waits_of(const emulator::RankTime& time) {
+    return time.exposed[static_cast<std::size_t>(emulator::Stream::host)];
+}
+
+// Its layers are compiled into nothing that a host launches.
+bool is_launched(const emulator::Setup& setup) { return setup.cluster.device != "cpu"; }
+
+bool is_timed(const emulator::Recipe& recipe) { return recipe.anchored && recipe.anchored->has_step(); }
+
 }  // namespace
 
 MadeEmulation try_emulate(const EmulationRequest& request, const Executor& execute) {
@@ -377,19 +384,6 @@ ScheduledTimes scheduled_times(const EmulationRequest& request, std::size_t repl
 std::vector<TracedKernel> kernels_of(const EmulationRequest& request, std::size_t replica, std::int64_t rank) {
     return Emulator(request, in_order).kernels(replica, RankId{static_cast<std::uint32_t>(rank)});
 }
-
-namespace {
-
-Duration waits_of(const emulator::RankTime& time) {
-    return time.exposed[static_cast<std::size_t>(emulator::Stream::host)];
-}
-
-// Its layers are compiled into nothing that a host launches.
-bool is_launched(const emulator::Setup& setup) { return setup.cluster.device != "cpu"; }
-
-bool is_timed(const emulator::Recipe& recipe) { return recipe.anchored && recipe.anchored->has_step(); }
-
-}  // namespace
 
 std::optional<HostBound> host_bound(const EmulationRequest& request, const Emulation& emulation,
                                     const Executor& execute) {

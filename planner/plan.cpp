@@ -4,11 +4,9 @@
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/partition_choice.hpp"
 #include "pipeweaver/planner/targets.hpp"
-#include "pipeweaver/planner/time.hpp"
 #include "pipeweaver/planner/tuning.hpp"
 #include "planner/job/sample.hpp"
 #include "planner/replicas/assignment.hpp"
-#include "planner/replicas/baselines.hpp"
 #include "planner/replicas/plan_replica.hpp"
 #include "planner/targets/target_plan.hpp"
 #include "planner/way/run.hpp"
@@ -161,13 +159,12 @@ struct OpponentPlan {
         : partition(way.partition),
           numbers(replicas_of(job, {})),
           all{job, wanted, partition, assignment},
-          replicas(all, numbers, wanted.on_replica) {
+          replicas(all, numbers) {
         const WayOfTarget said = WayOfTarget::as_said(way, target(job.target));
         partition.modes = said.settings;
-        const auto make = [&](std::size_t number, const Executor&, const Time&) {
+        replicas.plan(execute, {}, 1, [&](const auto&, std::size_t number, const Executor&, const Time&) {
             return as_opponent(all, way, *said.target, number);
-        };
-        replicas.plan(make, execute, {}, 1);
+        });
     }
 
     Partition partition;  // its modes are the recomputations that the way may take
@@ -263,6 +260,35 @@ Plan launched_plan(const Job& job, const Beside& beside, const Assignment& assig
     return plan;
 }
 
+double part_of(std::string_view what) {
+    const auto found =
+        std::find_if(parts_of_plan.begin(), parts_of_plan.end(), [&](const Part& one) { return one.what == what; });
+    return found == parts_of_plan.end() ? 0 : found->part;
+}
+
+void add_known_schedules(std::vector<LeftOut>& all, const Baselines& baselines) {
+    const auto& refused = baselines.not_applicable;
+    const auto untried = static_cast<std::size_t>(std::count_if(
+        refused.begin(), refused.end(), [](const NotApplicable& one) { return one.why == no_time_left; }));
+    if (untried == 0) return;
+    const std::size_t known = baselines.all.size() + untried;
+    all.push_back({fmt::format("{} of {} known schedules", untried, known),
+                   part_of(doing::known_schedules) * static_cast<double>(untried) / static_cast<double>(known)});
+}
+
+void add_rounds(std::vector<LeftOut>& all, const std::vector<ReplicaPlan>& replicas) {
+    const auto ended = std::count_if(replicas.begin(), replicas.end(), [](const ReplicaPlan& one) {
+        return one.found.stop_reason == schedule::StopReason::budget ||
+               one.found.stop_reason == schedule::StopReason::stopped;
+    });
+    if (ended == 0) return;
+    const double part = part_of(doing::replica) * static_cast<double>(ended) / static_cast<double>(replicas.size()) / 2;
+    all.push_back({replicas.size() == 1
+                       ? "more rounds of the search"
+                       : fmt::format("more rounds of the search on {} of {} replicas", ended, replicas.size()),
+                   part});
+}
+
 }  // namespace
 
 const TargetPlan& Plan::target(std::string_view name) const {
@@ -293,7 +319,7 @@ MadePlan try_plan(const Job& job, const Batch& batch, const Executor& execute, c
 
     const double for_targets = part_for_targets(job, wanted, threads, numbers.size());
     const AllReplicas all{job, wanted, choice.partition, assignment};
-    PlannedReplicas searched(all, numbers, wanted.on_replica);
+    PlannedReplicas searched(all, numbers);
     searched.plan(execute, time, 1 - for_targets - (wanted.robustness ? fractions.robustness : 0));
     if (std::string why_not = searched.why_not(); !why_not.empty()) return {{}, std::move(why_not)};
     const Baselines policies = baselines_of(choice.partition, searched.times());
@@ -358,39 +384,6 @@ std::vector<Cut> steps_of(const Job& job, const Batch& batch, const Partition& p
     });
     return cuts;
 }
-
-namespace {
-
-double part_of(std::string_view what) {
-    const auto found =
-        std::find_if(parts_of_plan.begin(), parts_of_plan.end(), [&](const Part& one) { return one.what == what; });
-    return found == parts_of_plan.end() ? 0 : found->part;
-}
-
-void add_known_schedules(std::vector<LeftOut>& all, const Baselines& baselines) {
-    const auto& refused = baselines.not_applicable;
-    const auto untried = static_cast<std::size_t>(std::count_if(
-        refused.begin(), refused.end(), [](const NotApplicable& one) { return one.why == no_time_left; }));
-    if (untried == 0) return;
-    const std::size_t known = baselines.all.size() + untried;
-    all.push_back({fmt::format("{} of {} known schedules", untried, known),
-                   part_of(doing::known_schedules) * static_cast<double>(untried) / static_cast<double>(known)});
-}
-
-void add_rounds(std::vector<LeftOut>& all, const std::vector<ReplicaPlan>& replicas) {
-    const auto ended = std::count_if(replicas.begin(), replicas.end(), [](const ReplicaPlan& one) {
-        return one.found.stop_reason == schedule::StopReason::budget ||
-               one.found.stop_reason == schedule::StopReason::stopped;
-    });
-    if (ended == 0) return;
-    const double part = part_of(doing::replica) * static_cast<double>(ended) / static_cast<double>(replicas.size()) / 2;
-    all.push_back({replicas.size() == 1
-                       ? "more rounds of the search"
-                       : fmt::format("more rounds of the search on {} of {} replicas", ended, replicas.size()),
-                   part});
-}
-
-}  // namespace
 
 std::vector<LeftOut> left_out(const Plan& plan) {
     std::vector<LeftOut> all;

@@ -1,7 +1,6 @@
 #include "pipeweaver/planner/stage_plan.hpp"
 
 #include "pipeweaver/base/error.hpp"
-#include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/planner/tuning.hpp"
 #include "pipeweaver/search/lower_memory.hpp"
 #include "pipeweaver/search/standing.hpp"

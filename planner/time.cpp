@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <memory>
 #include <mutex>
 #include <utility>
 
@@ -51,30 +50,6 @@ private:
     Duration end_;
 };
 
-}  // namespace
-
-Time Time::until(Left left, search::KeepGoing ask) {
-    auto whole = std::make_shared<Whole>();
-    whole->left = std::move(left);
-    whole->ask = std::move(ask);
-    return Time(std::make_shared<ByClock>(std::move(whole), Duration{}));
-}
-
-Time Time::fraction(double part, Duration reserve) const { return source_ ? source_->fraction(part, reserve) : Time(); }
-
-std::optional<StopReason> Time::stop(const search::Progress& progress) const {
-    return source_ ? source_->stop(progress) : std::nullopt;
-}
-
-std::optional<Duration> Time::left() const { return source_ ? source_->left() : std::nullopt; }
-
-search::KeepGoing Time::keep_going() const {
-    if (!source_) return nullptr;
-    return [time = *this](const search::Progress& progress) { return time.stop(progress); };
-}
-
-namespace {
-
 class Told : public Time::Source {
 public:
     Told(Time time, const OnDoing& on, const Doing& doing) : time_(std::move(time)), on_(on), doing_(doing) {}
@@ -101,6 +76,26 @@ private:
 };
 
 }  // namespace
+
+Time Time::until(Left left, search::KeepGoing ask) {
+    auto whole = std::make_shared<Whole>();
+    whole->left = std::move(left);
+    whole->ask = std::move(ask);
+    return Time(std::make_shared<ByClock>(std::move(whole), Duration{}));
+}
+
+Time Time::fraction(double part, Duration reserve) const { return source_ ? source_->fraction(part, reserve) : Time(); }
+
+std::optional<StopReason> Time::stop(const search::Progress& progress) const {
+    return source_ ? source_->stop(progress) : std::nullopt;
+}
+
+std::optional<Duration> Time::left() const { return source_ ? source_->left() : std::nullopt; }
+
+search::KeepGoing Time::keep_going() const {
+    if (!source_) return nullptr;
+    return [time = *this](const search::Progress& progress) { return time.stop(progress); };
+}
 
 Executor told(const Executor& execute, const OnDoing& on, std::string_view what) {
     if (!on) return execute;

@@ -20,7 +20,6 @@
 #include "pipeweaver/search/bounds.hpp"
 
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 

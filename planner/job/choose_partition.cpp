@@ -216,13 +216,9 @@ private:
                          [&](const PartitionTried& a, const PartitionTried& b) { return rank(a) < rank(b); });
     }
 
-    Step evaluated(const Partition& partition, const Microbatches& batch, const PoliciesWanted& wanted) const {
-        return evaluate(*job_.setup, partition, batch, {.name = "choice"}, wanted);
-    }
-
     StepTime policy_step(const Partition& partition, const Microbatches& batch) const {
-        const auto known =
-            evaluated(partition, batch, {.split = false, .bound = std::nullopt, .policies = candidate_policies});
+        const Step known = evaluate(*job_.setup, partition, batch, {.name = "choice"},
+                                    {.split = false, .bound = std::nullopt, .policies = candidate_policies});
         if (known.shortage || known.fastest() == nullptr) return std::nullopt;
         return known.fastest()->makespan() + known.cut.step.optimizer;
     }

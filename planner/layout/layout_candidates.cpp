@@ -55,6 +55,12 @@ std::vector<std::int64_t> divisors(std::int64_t number) {
 
 bool allows(const std::optional<std::int64_t>& fixed, std::int64_t degree) { return fixed.value_or(degree) == degree; }
 
+// The GPUs that an expert is split over.
+std::string split_experts(const LayoutRequest& request) {
+    const std::int64_t gpus = request.setup->recipe.execution.experts.tensor_parallel;
+    return gpus > 1 ? fmt::format(" (times the {} GPUs of an expert)", gpus) : "";
+}
+
 }  // namespace
 
 bool are_equal(const LayoutAndZero& a, const LayoutAndZero& b) {
@@ -64,16 +70,6 @@ bool are_equal(const LayoutAndZero& a, const LayoutAndZero& b) {
     };
     return degrees(a) == degrees(b);
 }
-
-namespace {
-
-// The GPUs that an expert is split over.
-std::string split_experts(const LayoutRequest& request) {
-    const std::int64_t gpus = request.setup->recipe.execution.experts.tensor_parallel;
-    return gpus > 1 ? fmt::format(" (times the {} GPUs of an expert)", gpus) : "";
-}
-
-}  // namespace
 
 std::string reason_text(LayoutReason reason, const LayoutRequest& request) {
     switch (reason) {

@@ -348,16 +348,6 @@ private:
     LayoutTrial result_;
 };
 
-}  // namespace
-
-std::string recompute_of(const LayoutTried& tried) { return tried.recompute ? name_of(*tried.recompute) : "by-pass"; }
-
-LayoutTrial try_layout(const LayoutRequest& request, const Setup& setup, LayoutEffort effort) {
-    return Trial(request, setup, effort).run();
-}
-
-namespace {
-
 // Of those that a plan of the layout could take the best by policies of each kind: one chain, modules apart, in phases.
 std::vector<Partition> best_of_kinds(const std::shared_ptr<const Setup>& setup, const Microbatches& share,
                                      const std::string& target) {
@@ -377,6 +367,12 @@ std::vector<Partition> best_of_kinds(const std::shared_ptr<const Setup>& setup, 
 }
 
 }  // namespace
+
+std::string recompute_of(const LayoutTried& tried) { return tried.recompute ? name_of(*tried.recompute) : "by-pass"; }
+
+LayoutTrial try_layout(const LayoutRequest& request, const Setup& setup, LayoutEffort effort) {
+    return Trial(request, setup, effort).run();
+}
 
 void search_layout(const LayoutRequest& request, const std::shared_ptr<const Setup>& setup, LayoutTrial& trial) {
     if (setup->layout.pp == 1) return;

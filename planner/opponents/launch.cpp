@@ -16,6 +16,26 @@ namespace {
 
 constexpr std::string_view no_pipeline = "no-pipeline";
 
+// Encoders whole on the first stage, and what follows the backbone whole on the last.
+bool has_whole_encoders(const Way& way) {
+    const std::size_t backbone = way.setup->model.backbone();
+    if (way.partition.chains.size() != 1 || !phase_modules(way.partition).empty()) return false;
+    const auto& stages = way.partition.chains.front().stages;
+    for (std::size_t s = 0; s < stages.size(); ++s)
+        for (const LayerRange& part : stages[s].parts)
+            if ((part.module < backbone && s > 0) || (part.module > backbone && s + 1 < stages.size())) return false;
+    return true;
+}
+
+// What a framework asks of the stage of its encoders.
+bool has_first_layers(const Way& way) {
+    const workloads::Model& model = way.setup->model;
+    std::int64_t layers = 0;
+    for (const LayerRange& part : way.partition.chains.front().stages.front().parts)
+        if (part.module == model.backbone()) layers += part.count;
+    return layers >= workloads::first_layers(model);
+}
+
 }  // namespace
 
 std::string name_without_pipeline(const Setup& setup) {
@@ -84,30 +104,6 @@ std::string command_of(const OpponentWay& way, const Job& job, const Batch& batc
 }
 
 // Which target launches a way.
-
-namespace {
-
-// Encoders whole on the first stage, and what follows the backbone whole on the last.
-bool has_whole_encoders(const Way& way) {
-    const std::size_t backbone = way.setup->model.backbone();
-    if (way.partition.chains.size() != 1 || !phase_modules(way.partition).empty()) return false;
-    const auto& stages = way.partition.chains.front().stages;
-    for (std::size_t s = 0; s < stages.size(); ++s)
-        for (const LayerRange& part : stages[s].parts)
-            if ((part.module < backbone && s > 0) || (part.module > backbone && s + 1 < stages.size())) return false;
-    return true;
-}
-
-// What a framework asks of the stage of its encoders.
-bool has_first_layers(const Way& way) {
-    const workloads::Model& model = way.setup->model;
-    std::int64_t layers = 0;
-    for (const LayerRange& part : way.partition.chains.front().stages.front().parts)
-        if (part.module == model.backbone()) layers += part.count;
-    return layers >= workloads::first_layers(model);
-}
-
-}  // namespace
 
 bool launches(const Target& target, const Way& way) {
     const auto has = [](const std::vector<std::string>& all, const std::string& one) {

@@ -17,6 +17,7 @@
 namespace pipeweaver::planner {
 
 using namespace emulator;
+using partition::Partition;
 
 namespace {
 
@@ -263,6 +264,36 @@ std::vector<Microbatches> examined_replicas(const Way& way, const Job& job, cons
     return all;
 }
 
+// The best of the job's own layout that its target launches as one chain, each of another cut.
+std::vector<OpponentWay> best_chains(const Opponents& opponents, const Job& job) {
+    std::vector<OpponentWay> best;
+    for (const OpponentWay& way : launched_here(opponents, job).ways) {
+        if (best.size() == sizes.cuts_tuned) break;
+        const Partition& cut = way.partition;
+        const bool is_chain =
+            way.has_pipeline && way.layers.empty() && phase_modules(cut).empty() && cut.chains.size() == 1;
+        const bool is_known =
+            std::any_of(best.begin(), best.end(), [&](const OpponentWay& other) { return other.cut == way.cut; });
+        if (is_chain && !is_known) best.push_back(way);
+    }
+    return best;
+}
+
+// How many microbatches tell cuts apart: whole groups of one for each rank, where there are as many.
+std::size_t tuned_on(std::size_t microbatches, const Layout& layout) {
+    const std::size_t some = std::min(microbatches, sizes.candidate_microbatches);
+    const auto ranks = static_cast<std::size_t>(layout.pp);
+    return some == microbatches || some < ranks ? some : some - some % ranks;
+}
+
+OpponentWay with_cut(const OpponentWay& way, Partition cut) {
+    OpponentWay tuned = way;
+    tuned.name = way.partition.name + " tuned";
+    tuned.layers = partition::text_of(partition::said_layers(way.setup->model, cut));
+    tuned.partition = std::move(cut);
+    return tuned;
+}
+
 }  // namespace
 
 Opponents choose_opponents(const Job& job, const Batch& batch, const Executor& execute, const Time& time) {
@@ -323,42 +354,6 @@ OpponentResult run_on_all(const Way& way, const Job& job, const Batch& batch, co
     return {run_way(way, assignment.microbatches, target(job.target), exactly, execute), std::move(own),
             std::move(assignment.shares)};
 }
-
-using partition::Partition;
-
-namespace {
-
-// The best of the job's own layout that its target launches as one chain, each of another cut.
-std::vector<OpponentWay> best_chains(const Opponents& opponents, const Job& job) {
-    std::vector<OpponentWay> best;
-    for (const OpponentWay& way : launched_here(opponents, job).ways) {
-        if (best.size() == sizes.cuts_tuned) break;
-        const Partition& cut = way.partition;
-        const bool is_chain =
-            way.has_pipeline && way.layers.empty() && phase_modules(cut).empty() && cut.chains.size() == 1;
-        const bool is_known =
-            std::any_of(best.begin(), best.end(), [&](const OpponentWay& other) { return other.cut == way.cut; });
-        if (is_chain && !is_known) best.push_back(way);
-    }
-    return best;
-}
-
-// How many microbatches tell cuts apart: whole groups of one for each rank, where there are as many.
-std::size_t tuned_on(std::size_t microbatches, const Layout& layout) {
-    const std::size_t some = std::min(microbatches, sizes.candidate_microbatches);
-    const auto ranks = static_cast<std::size_t>(layout.pp);
-    return some == microbatches || some < ranks ? some : some - some % ranks;
-}
-
-OpponentWay with_cut(const OpponentWay& way, Partition cut) {
-    OpponentWay tuned = way;
-    tuned.name = way.partition.name + " tuned";
-    tuned.layers = partition::text_of(partition::said_layers(way.setup->model, cut));
-    tuned.partition = std::move(cut);
-    return tuned;
-}
-
-}  // namespace
 
 bool add_tuned(Opponents& opponents, const Job& job, const Batch& batch, const Executor& execute, const Time& time) {
     const auto batches = batches_of(job, batch);

@@ -69,6 +69,19 @@ std::string text_of_modules(const Json& modules) {
     return text;
 }
 
+// A step that left nothing wrote an empty file. Throws where a sample is in the batch, too.
+std::vector<workloads::Sample> read_deferred(const std::string& file, const Job& job, const Batch& batch) {
+    if (std::filesystem::is_regular_file(file) && std::filesystem::file_size(file) == 0) return {};
+    auto samples = workloads::read_batch(file, job.setup->model);
+    std::set<std::string_view> ids;
+    for (const auto& sample : batch.samples) ids.insert(sample.id);
+    for (const auto& sample : samples)
+        if (ids.contains(sample.id))
+            fail(ErrorKind::input, "--deferred: {}: sample '{}' is in the batch, too; allowed are samples of other ids",
+                 file, sample.id);
+    return samples;
+}
+
 }  // namespace
 
 std::vector<std::uint64_t> parse_seeds(const std::string& text) {
@@ -149,23 +162,6 @@ void BatchOptions::add_to(OptionTable& options) {
     options.text("deferred", deferred, "FILE",
                  "the deferred.jsonl of the step before, whose samples go before the batch's");
 }
-
-namespace {
-
-// A step that left nothing wrote an empty file. Throws where a sample is in the batch, too.
-std::vector<workloads::Sample> read_deferred(const std::string& file, const Job& job, const Batch& batch) {
-    if (std::filesystem::is_regular_file(file) && std::filesystem::file_size(file) == 0) return {};
-    auto samples = workloads::read_batch(file, job.setup->model);
-    std::set<std::string_view> ids;
-    for (const auto& sample : batch.samples) ids.insert(sample.id);
-    for (const auto& sample : samples)
-        if (ids.contains(sample.id))
-            fail(ErrorKind::input, "--deferred: {}: sample '{}' is in the batch, too; allowed are samples of other ids",
-                 file, sample.id);
-    return samples;
-}
-
-}  // namespace
 
 void BatchOptions::fill(Job& job) const {
     if (defer && job.packing != workloads::Packing::padded)

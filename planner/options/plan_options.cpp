@@ -6,7 +6,6 @@
 #include "pipeweaver/partition/no_cut.hpp"
 #include "pipeweaver/planner/layout_choice.hpp"
 #include "pipeweaver/planner/plan.hpp"
-#include "pipeweaver/planner/search_limits.hpp"
 #include "pipeweaver/planner/targets.hpp"
 #include "planner/job/sample.hpp"
 #include "planner/way/settings.hpp"
@@ -38,6 +37,33 @@ std::vector<std::string> targets_beside(const std::string& text) {
         all.push_back(target_called(one));
     }
     return all;
+}
+
+// What is said to run now is run, by whatever launches it.
+void require_launched_zero(const PlanOptions& asked) {
+    const auto& zero = asked.workload.overrides.zero;
+    const Target& of = target(target_called(asked.target));
+    const auto has = [&](const Target& one) { return one.launch.least_zero <= *zero && *zero <= one.launch.most_zero; };
+    if (!zero || has(of) || !asked.now.empty() || !asked.layers.empty()) return;
+    std::vector<std::string> others;
+    for (const Target& one : targets())
+        if (has(one)) others.push_back(one.option);
+    fail(ErrorKind::input, "--zero: is {}, but --target {} launches {} to {} alone; allowed with {} are --target {}",
+         *zero, of.option, of.launch.least_zero, of.launch.most_zero, *zero, fmt::join(others, ", "));
+}
+
+// Of a target whose GPUs all train the whole model no degree is left to choose but that of GPUs that share samples.
+void put_degrees_of_replicas(const Target& of, WorkloadOptions& as) {
+    if (!of.launch.replicas_alone) return;
+    const std::initializer_list<std::pair<std::string_view, Degree*>> all{
+        {"tp", &as.tp}, {"cp", &as.cp}, {"pp", &as.pp}, {"ep", &as.ep}};
+    for (const auto& [name, degree] : all) {
+        if (degree == &as.cp && of.launch.exchanges_heads) continue;
+        if (degree->number.value_or(1) != 1)
+            fail(ErrorKind::input, "--{}: is {}, but with --target {} every GPU trains the whole model; allowed is 1",
+                 name, *degree->number, of.option);
+        *degree = {1, false};
+    }
 }
 
 }  // namespace
@@ -100,37 +126,6 @@ void PlanOptions::fill(Job& of, const WorkloadOptions& as, const SearchLimits& l
     if (of.fixed && !of.recompute.empty()) of.fixed->partition.modes = of.recompute;
     if (of.words) of.words->add(values_of(batch));
 }
-
-namespace {
-
-// What is said to run now is run, by whatever launches it.
-void require_launched_zero(const PlanOptions& asked) {
-    const auto& zero = asked.workload.overrides.zero;
-    const Target& of = target(target_called(asked.target));
-    const auto has = [&](const Target& one) { return one.launch.least_zero <= *zero && *zero <= one.launch.most_zero; };
-    if (!zero || has(of) || !asked.now.empty() || !asked.layers.empty()) return;
-    std::vector<std::string> others;
-    for (const Target& one : targets())
-        if (has(one)) others.push_back(one.option);
-    fail(ErrorKind::input, "--zero: is {}, but --target {} launches {} to {} alone; allowed with {} are --target {}",
-         *zero, of.option, of.launch.least_zero, of.launch.most_zero, *zero, fmt::join(others, ", "));
-}
-
-// Of a target whose GPUs all train the whole model no degree is left to choose but that of GPUs that share samples.
-void put_degrees_of_replicas(const Target& of, WorkloadOptions& as) {
-    if (!of.launch.replicas_alone) return;
-    const std::initializer_list<std::pair<std::string_view, Degree*>> all{
-        {"tp", &as.tp}, {"cp", &as.cp}, {"pp", &as.pp}, {"ep", &as.ep}};
-    for (const auto& [name, degree] : all) {
-        if (degree == &as.cp && of.launch.exchanges_heads) continue;
-        if (degree->number.value_or(1) != 1)
-            fail(ErrorKind::input, "--{}: is {}, but with --target {} every GPU trains the whole model; allowed is 1",
-                 name, *degree->number, of.option);
-        *degree = {1, false};
-    }
-}
-
-}  // namespace
 
 WorkloadOptions PlanOptions::for_target(WorkloadOptions as) const {
     require_launched_zero(*this);

@@ -1,4 +1,4 @@
-#include "pipeweaver/planner/read_anchor.hpp"
+#include "pipeweaver/planner/anchor.hpp"
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"

@@ -48,42 +48,6 @@ How how_of(const Json& given) {
     return how;
 }
 
-}  // namespace
-
-std::string to_json(const How& how) { return how_json(how).dump(); }
-
-How parse_how(const std::string& name, std::string_view text) { return how_of(JsonDocument(name, text).root()); }
-
-std::string record(std::string_view kept, std::int64_t step, std::string_view samples, const How& how) {
-    const json all{{"format", "pipeweaver-record/1"},
-                   {"session", json::parse(kept)},
-                   {"step", step},
-                   {"samples", samples},
-                   {"endings", how_json(how)}};
-    return all.dump(1) + "\n";
-}
-
-Recorded plan_again(const std::filesystem::path& path, const Executor& execute) {
-    const auto document = JsonDocument::read_large(path);
-    document.require_format("pipeweaver-record", 1);
-    const Json root = document.root();
-    root.only_keys({"format", "session", "step", "samples", "endings"});
-    const KeptSession kept = read_session(document.name(), root.at("session").raw().dump(), execute);
-    auto batch = kept.batch(root.at("step").integer(), root.at("samples").text());
-    const How how = how_of(root.at("endings"));
-    if (!how) {
-        auto plan = kept.session.by_policy(batch, execute);
-        return {kept.session.job(), std::move(batch), std::move(plan)};
-    }
-    if (how->size() != kept.session.replicas().size())
-        root.at("endings").fail(
-            fmt::format("has {} entries, the session plans {} replicas", how->size(), kept.session.replicas().size()));
-    auto plan = kept.session.plan_again(batch, execute, *how);
-    return {kept.session.job(), std::move(batch), std::move(plan)};
-}
-
-namespace {
-
 // Of a session's priced layers: batches differ, so most of what is older than some dozens of steps is never asked for
 // again.
 constexpr std::size_t bytes_of_layers = std::size_t{4} << 20;
@@ -142,6 +106,38 @@ std::optional<StaticOrder> order_of(const std::string& name, const Json& kept, c
 }
 
 }  // namespace
+
+std::string to_json(const How& how) { return how_json(how).dump(); }
+
+How parse_how(const std::string& name, std::string_view text) { return how_of(JsonDocument(name, text).root()); }
+
+std::string record(std::string_view kept, std::int64_t step, std::string_view samples, const How& how) {
+    const json all{{"format", "pipeweaver-record/1"},
+                   {"session", json::parse(kept)},
+                   {"step", step},
+                   {"samples", samples},
+                   {"endings", how_json(how)}};
+    return all.dump(1) + "\n";
+}
+
+Recorded plan_again(const std::filesystem::path& path, const Executor& execute) {
+    const auto document = JsonDocument::read_large(path);
+    document.require_format("pipeweaver-record", 1);
+    const Json root = document.root();
+    root.only_keys({"format", "session", "step", "samples", "endings"});
+    const KeptSession kept = read_session(document.name(), root.at("session").raw().dump(), execute);
+    auto batch = kept.batch(root.at("step").integer(), root.at("samples").text());
+    const How how = how_of(root.at("endings"));
+    if (!how) {
+        auto plan = kept.session.by_policy(batch, execute);
+        return {kept.session.job(), std::move(batch), std::move(plan)};
+    }
+    if (how->size() != kept.session.replicas().size())
+        root.at("endings").fail(
+            fmt::format("has {} entries, the session plans {} replicas", how->size(), kept.session.replicas().size()));
+    auto plan = kept.session.plan_again(batch, execute, *how);
+    return {kept.session.job(), std::move(batch), std::move(plan)};
+}
 
 SessionOptions::SessionOptions(const Json& configuration, const std::optional<std::string>& sample) {
     asked.configure(configuration);

@@ -50,56 +50,6 @@ bool are_alike(const Microbatches& one, const Microbatches& other) {
     });
 }
 
-}  // namespace
-
-std::vector<std::size_t> first_alike(const std::vector<Microbatches>& replicas) {
-    std::vector<std::size_t> like(replicas.size());
-    for (std::size_t r = 0; r < replicas.size(); ++r) {
-        std::size_t first = 0;
-        while (first < r && (like[first] != first || !are_alike(replicas[first], replicas[r]))) ++first;
-        like[r] = first;
-    }
-    return like;
-}
-
-bool Assignment::examines(std::size_t replica) const {
-    return std::binary_search(examined.begin(), examined.end(), replica);
-}
-
-search::BoundEffort Assignment::bounds(std::size_t replica) const {
-    return examines(replica) ? search::BoundEffort::full : search::BoundEffort::quick;
-}
-
-Assignment assigned(const Batch& batch, partition::Shares shares, std::vector<Duration> costs) {
-    const auto replicas = shares.size();
-    const auto largest = [](const std::vector<Duration>& loads) {
-        return *std::max_element(loads.begin(), loads.end());
-    };
-    const auto loads = partition::loads(shares, costs);
-    Assignment assignment;
-    assignment.loads.largest = largest(loads);
-    assignment.loads.mean =
-        std::accumulate(costs.begin(), costs.end(), Duration{}) / static_cast<std::int64_t>(replicas);
-    assignment.loads.largest_in_turn = largest(partition::loads(partition::in_turn(costs.size(), replicas), costs));
-    for (const auto& mine : shares) assignment.microbatches.push_back(of_share(batch.microbatches, mine));
-    assignment.examined = most_loaded(loads, sizes.replicas_examined);
-    assignment.shares = std::move(shares);
-    assignment.costs = std::move(costs);
-    return assignment;
-}
-
-Assignment assign(const Job& job, const Batch& batch, const Executor& execute, std::size_t most) {
-    require_sensible(job, batch, most);
-    const auto replicas = static_cast<std::size_t>(job.setup->layout.dp);
-    auto costs = partition::microbatch_costs(*job.setup, batch.microbatches, execute);
-    if (batch.shares) return assigned(batch, *batch.shares, std::move(costs));
-    const bool in_turn = job.sharing == partition::Sharing::in_turn;
-    auto shares = in_turn ? partition::in_turn(costs.size(), replicas) : partition::balance(costs, replicas);
-    return assigned(batch, std::move(shares), std::move(costs));
-}
-
-namespace {
-
 Duration mean(const std::vector<Duration>& all) {
     return std::accumulate(all.begin(), all.end(), Duration{}) / static_cast<std::int64_t>(all.size());
 }
@@ -243,6 +193,52 @@ private:
 };
 
 }  // namespace
+
+std::vector<std::size_t> first_alike(const std::vector<Microbatches>& replicas) {
+    std::vector<std::size_t> like(replicas.size());
+    for (std::size_t r = 0; r < replicas.size(); ++r) {
+        std::size_t first = 0;
+        while (first < r && (like[first] != first || !are_alike(replicas[first], replicas[r]))) ++first;
+        like[r] = first;
+    }
+    return like;
+}
+
+bool Assignment::examines(std::size_t replica) const {
+    return std::binary_search(examined.begin(), examined.end(), replica);
+}
+
+search::BoundEffort Assignment::bounds(std::size_t replica) const {
+    return examines(replica) ? search::BoundEffort::full : search::BoundEffort::quick;
+}
+
+Assignment assigned(const Batch& batch, partition::Shares shares, std::vector<Duration> costs) {
+    const auto replicas = shares.size();
+    const auto largest = [](const std::vector<Duration>& loads) {
+        return *std::max_element(loads.begin(), loads.end());
+    };
+    const auto loads = partition::loads(shares, costs);
+    Assignment assignment;
+    assignment.loads.largest = largest(loads);
+    assignment.loads.mean =
+        std::accumulate(costs.begin(), costs.end(), Duration{}) / static_cast<std::int64_t>(replicas);
+    assignment.loads.largest_in_turn = largest(partition::loads(partition::in_turn(costs.size(), replicas), costs));
+    for (const auto& mine : shares) assignment.microbatches.push_back(of_share(batch.microbatches, mine));
+    assignment.examined = most_loaded(loads, sizes.replicas_examined);
+    assignment.shares = std::move(shares);
+    assignment.costs = std::move(costs);
+    return assignment;
+}
+
+Assignment assign(const Job& job, const Batch& batch, const Executor& execute, std::size_t most) {
+    require_sensible(job, batch, most);
+    const auto replicas = static_cast<std::size_t>(job.setup->layout.dp);
+    auto costs = partition::microbatch_costs(*job.setup, batch.microbatches, execute);
+    if (batch.shares) return assigned(batch, *batch.shares, std::move(costs));
+    const bool in_turn = job.sharing == partition::Sharing::in_turn;
+    auto shares = in_turn ? partition::in_turn(costs.size(), replicas) : partition::balance(costs, replicas);
+    return assigned(batch, std::move(shares), std::move(costs));
+}
 
 Assignment exchange(const Job& job, const Batch& batch, const Partition& partition, Assignment assignment,
                     const Executor& execute) {

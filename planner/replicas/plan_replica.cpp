@@ -1,16 +1,16 @@
+#include "planner/replicas/plan_replica.hpp"
 
 #include "pipeweaver/base/deadline.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/static_order.hpp"
-#include "pipeweaver/planner/time.hpp"
 #include "planner/job/sample.hpp"
-#include "planner/replicas/plan_replica.hpp"
+#include "planner/schedule/schedule_step.hpp"
 #include "planner/schedule/split_search.hpp"
+#include "planner/way/run.hpp"
 #include "planner/way/settings.hpp"
 
 #include <algorithm>
-#include <mutex>
 #include <numeric>
 
 namespace pipeweaver::planner {
@@ -18,23 +18,57 @@ namespace pipeweaver::planner {
 using namespace schedule;
 using namespace emulator;
 
-PlannedReplicas::PlannedReplicas(const AllReplicas& all, const std::vector<std::size_t>& numbers,
-                                 const OnReplica& on_replica)
-    : all_(all), numbers_(numbers), on_replica_(on_replica), replicas_(numbers.size()), times_(numbers.size()) {}
+namespace {
 
-void PlannedReplicas::plan(const Executor& execute, const Time& time, double part) {
-    const auto make = [&](std::size_t number, const Executor& on, const Time& mine) {
-        return plan_replica(all_, number, on, mine);
-    };
-    plan(make, execute, time, part);
+// Lets go of all that grows with the tasks, but for the schedule: of thousands of replicas few are looked at again.
+void let_go(ReplicaPlan& replica) {
+    StepProblem rest;
+    rest.problem.name = std::move(replica.cut.step.problem.name);
+    rest.problem.ranks = std::move(replica.cut.step.problem.ranks);
+    rest.dealt = std::move(replica.cut.step.dealt);
+    rest.memory = std::move(replica.cut.step.memory);
+    replica.cut.step = std::move(rest);
+    replica.found.alternatives = {};
+    replica.found.first.reset();
+    replica.found.replay.start = {};
 }
 
-void PlannedReplicas::plan(const MakeReplica& make, const Executor& execute, const Time& time, double part) {
+std::vector<Schedule> carried_orders(const std::vector<const StaticOrder*>& orders, const StepProblem& step) {
+    std::vector<Schedule> all;
+    for (const StaticOrder* order : orders)
+        for (Schedule& one : order->carried(step)) all.push_back(std::move(one));
+    return all;
+}
+
+ScheduleWanted wanted_of(const AllReplicas& all, std::size_t number, std::size_t tasks) {
+    ScheduleWanted wanted = schedule_wanted(all.job);
+    if (!all.wanted.policies.empty()) wanted.policies = all.wanted.policies;
+    // Of a large problem full bounds take as long as a dozen schedules: they come last.
+    wanted.full_bounds_last = !effort_of(tasks, 1).full_bounds_first && all.assignment.examines(number);
+    wanted.bounds = wanted.full_bounds_last ? search::BoundEffort::quick : all.assignment.bounds(number);
+    wanted.policy_bounds = wanted.bounds;
+    if (!all.wanted.orders.empty())
+        wanted.more = [&all](const StepProblem& step) { return carried_orders(all.wanted.orders, step); };
+    wanted.rule = all.job.robust ? robust_rule : usual_rule;
+    wanted.problems = all.assignment.shares.size();
+    wanted.search = wanted.choose = all.wanted.search;
+    return wanted;
+}
+
+// Of what is left after so many turns of equal length, all of which take `part` of what there was before the first.
+double part_of_rest(double part, std::size_t turn, std::size_t turns) {
+    const double each = part / static_cast<double>(turns);
+    return each / (1 - static_cast<double>(turn) * each);
+}
+
+}  // namespace
+
+void PlannedReplicas::plan(const Executor& execute, const Time& time, double part, const MakeReplica& make) {
     std::vector<std::size_t> places(numbers_.size());
     std::iota(places.begin(), places.end(), std::size_t{0});
     const auto work = [&](std::size_t place, const Executor& on, const Time& mine) {
         const Time shown = told(mine, all_.wanted.on_doing, {doing::replica, place + 1, numbers_.size(), {}});
-        keep(place, make(numbers_[place], on, shown));
+        keep(place, make(all_, numbers_[place], on, shown));
     };
     for_replicas(places, work, execute, time, part);
 }
@@ -84,7 +118,8 @@ void PlannedReplicas::keep(std::size_t place, PlannedReplica one) {
         replicas_[place].why_not = std::move(one.why_not);
         return;
     }
-    if (on_replica_) on_replica_(one.plan);
+    const OnReplica& on_replica = all_.wanted.on_replica;
+    if (on_replica) on_replica(one.plan);
     times_[place] = std::move(one.times);
     if (!one.plan.examined) {
         one.scheduled.step = {};
@@ -92,37 +127,11 @@ void PlannedReplicas::keep(std::size_t place, PlannedReplica one) {
     }
     const std::scoped_lock lock(mutex_);
     replicas_[place] = std::move(one);
-    if (!on_replica_ || replicas_[place].plan.examined) return;
+    if (!on_replica || replicas_[place].plan.examined) return;
     const std::size_t other = slowest_.value_or(place);
     slowest_ = is_slower(place, other) ? place : other;
     if (other != place) let_go(replicas_[*slowest_ == place ? other : place].plan);
 }
-
-namespace {
-
-std::vector<Schedule> carried_orders(const std::vector<const StaticOrder*>& orders, const StepProblem& step) {
-    std::vector<Schedule> all;
-    for (const StaticOrder* order : orders)
-        for (Schedule& one : order->carried(step)) all.push_back(std::move(one));
-    return all;
-}
-
-ScheduleWanted wanted_of(const AllReplicas& all, std::size_t number, std::size_t tasks) {
-    ScheduleWanted wanted = schedule_wanted(all.job);
-    if (!all.wanted.policies.empty()) wanted.policies = all.wanted.policies;
-    // Of a large problem full bounds take as long as a dozen schedules: they come last.
-    wanted.full_bounds_last = !effort_of(tasks, 1).full_bounds_first && all.assignment.examines(number);
-    wanted.bounds = wanted.full_bounds_last ? search::BoundEffort::quick : all.assignment.bounds(number);
-    wanted.policy_bounds = wanted.bounds;
-    if (!all.wanted.orders.empty())
-        wanted.more = [&all](const StepProblem& step) { return carried_orders(all.wanted.orders, step); };
-    wanted.rule = all.job.robust ? robust_rule : usual_rule;
-    wanted.problems = all.assignment.shares.size();
-    wanted.search = wanted.choose = all.wanted.search;
-    return wanted;
-}
-
-}  // namespace
 
 StepWanted replica_wanted(const Setup& setup, const partition::Partition& partition, std::size_t number) {
     return {.name = problem_name(setup, partition, number), .replica = number, .most_tasks = sizes.tasks};
@@ -160,18 +169,6 @@ PlannedReplica plan_replica(const AllReplicas& all, std::size_t number, const Ex
     one.times = times_of(one.scheduled.step);
     one.plan = finished(all.assignment, number, one.scheduled);
     return one;
-}
-
-void let_go(ReplicaPlan& replica) {
-    StepProblem rest;
-    rest.problem.name = std::move(replica.cut.step.problem.name);
-    rest.problem.ranks = std::move(replica.cut.step.problem.ranks);
-    rest.dealt = std::move(replica.cut.step.dealt);
-    rest.memory = std::move(replica.cut.step.memory);
-    replica.cut.step = std::move(rest);
-    replica.found.alternatives = {};
-    replica.found.first.reset();
-    replica.found.replay.start = {};
 }
 
 std::vector<partition::Partition> partitions_of(const Job& job, const Batch& batch) {
@@ -232,30 +229,6 @@ Plan assemble(const Job& job, const Assignment& assignment, std::vector<ReplicaP
     return plan;
 }
 
-namespace {
-
-// Of what is left after so many turns of equal length, all of which take `part` of what there was before the first.
-double part_of_rest(double part, std::size_t turn, std::size_t turns) {
-    const double each = part / static_cast<double>(turns);
-    return each / (1 - static_cast<double>(turn) * each);
-}
-
-// How much longer replicas take than the time that they are given: what a plan must do of each, and write of it.
-class Overrun {
-public:
-    Duration mean() const { return count_ == 0 ? Duration{} : sum_ / count_; }
-    void add(Duration one) {
-        sum_ += std::max(Duration{}, one);
-        ++count_;
-    }
-
-private:
-    Duration sum_{};
-    std::int64_t count_ = 0;
-};
-
-}  // namespace
-
 void for_replicas(std::span<const std::size_t> replicas, const ReplicaWork& work, const Executor& execute,
                   const Time& time, double part) {
     const std::size_t threads = threads_of(execute);
@@ -264,10 +237,13 @@ void for_replicas(std::span<const std::size_t> replicas, const ReplicaWork& work
     const std::size_t turns = (replicas.size() + at_once - 1) / at_once;
     std::mutex mutex;
     std::size_t begun = 0;
-    Overrun overrun;
+    // How much longer replicas take than the time that they are given: what a plan must do of each, and write of it.
+    Duration overrun{};
+    std::int64_t measured = 0;
     const auto mine = [&] {
         const std::scoped_lock lock(mutex);
-        return time.fraction(part_of_rest(part, begun++ / at_once, turns), overrun.mean());
+        const Duration mean = measured == 0 ? Duration{} : overrun / measured;
+        return time.fraction(part_of_rest(part, begun++ / at_once, turns), mean);
     };
     const auto run = [&](std::size_t k) {
         const Time own = mine();
@@ -276,9 +252,112 @@ void for_replicas(std::span<const std::size_t> replicas, const ReplicaWork& work
         work(replicas[k], side_by_side ? in_order : execute, own);
         if (!given) return;
         const std::scoped_lock lock(mutex);
-        overrun.add(taken.elapsed() - *given);
+        overrun += std::max(Duration{}, taken.elapsed() - *given);
+        ++measured;
     };
     run_jobs(side_by_side ? execute : in_order, replicas.size(), run);
+}
+
+const Baseline* Baselines::opponent() const {
+    const Baseline* first = nullptr;
+    for (const Baseline& one : all)
+        if (one.way && (first == nullptr || *one.way < *first->way)) first = &one;
+    return first;
+}
+
+ReplicaTimes times_of(const Step& known) {
+    ReplicaTimes times{{}, known.bound.value, known.cut.step.optimizer};
+    for (const PolicyRun& run : known.policies)
+        times.policies.push_back({run.policy, run.makespan(), run.applies() ? std::string() : run.result.why_not});
+    return times;
+}
+
+Baselines baselines_of(const partition::Partition& partition, const std::vector<ReplicaTimes>& replicas) {
+    Baselines result;
+    for (std::size_t p = 0; p < replicas.front().policies.size(); ++p) {
+        Baseline slowest{partition.name, partition.chunks_per_rank, replicas.front().policies[p].policy};
+        std::string refused;
+        for (const ReplicaTimes& replica : replicas) {
+            const PolicyTime& one = replica.policies[p];
+            if (refused.empty()) refused = one.why_not;
+            if (!refused.empty()) break;
+            slowest.bound = std::max(slowest.bound.value_or(Duration{}), replica.bound);
+            if (one.makespan <= slowest.makespan) continue;
+            slowest.makespan = one.makespan;
+            slowest.step = one.makespan + replica.optimizer;
+        }
+        if (refused.empty())
+            result.all.push_back(slowest);
+        else
+            result.not_applicable.push_back({partition.name, partition.chunks_per_rank, slowest.policy, refused});
+    }
+    return result;
+}
+
+const Baseline* fastest_policy(const Baselines& baselines) {
+    const Baseline* fastest = nullptr;
+    for (const Baseline& one : baselines.all)
+        if (!one.is_opponent && (fastest == nullptr || one.step < fastest->step)) fastest = &one;
+    return fastest;
+}
+
+BaselinePlan pictured(const OpponentRun& run, std::size_t replica) {
+    const Step& step = run.steps[replica];
+    BaselinePlan plan{run.baseline, take_cut(step), run.schedules[replica], {}};
+    plan.replay = settle(step.input, plan.cut.step, plan.schedule).replay;
+    return plan;
+}
+
+std::optional<Robustness> robustness_of(const std::vector<const ScheduledStep*>& examined, const OpponentRun* opponent,
+                                        const Baseline* policy, const Draws& draws, const Executor& execute) {
+    if (opponent == nullptr && policy == nullptr) return std::nullopt;
+    std::vector<Scheduled> plan;
+    std::vector<const Baseline*> against;
+    std::vector<Side> sides;
+    plan.reserve(examined.size());
+    for (const ScheduledStep* one : examined) plan.push_back({&one->searched(), &*one->found.schedule});
+    if (opponent != nullptr) {
+        against.push_back(&opponent->baseline);
+        Side& side = sides.emplace_back();
+        for (std::size_t r = 0; r < examined.size(); ++r)
+            side.push_back({&opponent->steps[r].cut.step, &opponent->schedules[r]});
+    }
+    if (policy != nullptr) {
+        against.push_back(policy);
+        Side& side = sides.emplace_back();
+        for (const ScheduledStep* one : examined) {
+            const PolicyRun& run = *one->step.run(policy->policy);
+            side.push_back({&one->step.form(run.on_split), &*run.result.schedule});
+        }
+    }
+    Robustness result = robustness(plan, sides, draws, execute);
+    result.replicas = examined.size();
+    for (std::size_t i = 0; i < against.size(); ++i) {
+        result.against[i].partition = against[i]->partition;
+        result.against[i].chunks_per_rank = against[i]->chunks_per_rank;
+        result.against[i].policy = against[i]->policy;
+        result.against[i].recompute = against[i]->recompute;
+    }
+    return result;
+}
+
+std::optional<OpponentRun> pipelined_opponent(const Job& job, const Opponents& opponents, const Baselines& baselines,
+                                              const std::vector<Microbatches>& replicas) {
+    const Baseline* best = nullptr;  // rows stand by their steps
+    for (const Baseline& one : baselines.all)
+        if (one.way && one.on_own_ranks && (best == nullptr || (one.launched && !best->launched))) best = &one;
+    if (!best) return std::nullopt;
+    const OpponentWay& way = opponents.ways[*best->way];
+    OpponentRun run{.baseline = *best, .steps = {}, .schedules = {}};
+    BuiltWay steps(way, replicas, target(job.target));
+    WayResult ran = steps.run(way.policy, best->recompute, true);
+    if (!ran.runs()) return std::nullopt;
+    run.baseline.recompute = ran.recompute;
+    for (std::size_t r = 0; r < replicas.size(); ++r) {
+        run.steps.push_back(steps.take(r));
+        run.schedules.push_back(std::move(ran.replicas[r].schedule));
+    }
+    return run;
 }
 
 }  // namespace pipeweaver::planner

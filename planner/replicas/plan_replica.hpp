@@ -3,9 +3,11 @@
 #pragma once
 
 #include "pipeweaver/base/parallel.hpp"
+#include "pipeweaver/planner/opponents.hpp"
+#include "pipeweaver/planner/plan_parts.hpp"
 #include "pipeweaver/planner/time.hpp"
+#include "planner/evaluate/step.hpp"
 #include "planner/replicas/assignment.hpp"
-#include "planner/replicas/baselines.hpp"
 #include "planner/schedule/schedule_step.hpp"
 
 #include <cstddef>
@@ -16,6 +18,51 @@
 #include <vector>
 
 namespace pipeweaver::planner {
+
+/// What a policy makes of one replica.
+struct PolicyTime {
+    std::string policy;
+    Duration makespan{};
+    std::string why_not{};  ///< not empty: it does not apply
+};
+
+/// What is known of a replica's step when the step itself is let go.
+struct ReplicaTimes {
+    std::vector<PolicyTime> policies;
+    Duration bound{};  ///< of every schedule
+    Duration optimizer{};
+};
+[[nodiscard]] ReplicaTimes times_of(const Step& known);
+
+/// A policy counts where it applies on every replica, with the time of the slowest; a bound of any replica is one of
+/// the step. Pre: all replicas were evaluated with the same policies.
+[[nodiscard]] Baselines baselines_of(const partition::Partition& partition, const std::vector<ReplicaTimes>& replicas);
+
+/// Of the policies on the plan's partition; null: there is none. Pre: `baselines` outlives the answer.
+[[nodiscard]] const Baseline* fastest_policy(const Baselines& baselines);
+
+/// The fastest opponent of a batch that runs on the plan's own ranks, of those that the target launches if there are
+/// any: what the plan is pictured beside, and must stand up to if costs are wrong.
+struct OpponentRun {
+    Baseline baseline;
+    std::vector<Step> steps;                    ///< per replica
+    std::vector<schedule::Schedule> schedules;  ///< on `steps`
+};
+
+/// The run on `replicas`, the microbatches of those that are wanted. None: there is no such opponent, or it does not
+/// fit one of them. Pre: `baselines` is what run_opponents() said of that batch.
+[[nodiscard]] std::optional<OpponentRun> pipelined_opponent(const Job& job, const Opponents& opponents,
+                                                            const Baselines& baselines,
+                                                            const std::vector<Microbatches>& replicas);
+
+/// The opponent as it runs on one of its replicas, with the lags and tails that its schedule leads to.
+[[nodiscard]] BaselinePlan pictured(const OpponentRun& run, std::size_t replica);
+
+/// The plan against an opponent and a policy on its own partition if costs are wrong, on these of its replicas, on
+/// which the opponent ran first; none without either, which may be null.
+[[nodiscard]] std::optional<Robustness> robustness_of(const std::vector<const ScheduledStep*>& examined,
+                                                      const OpponentRun* opponent, const Baseline* policy,
+                                                      const Draws& draws, const Executor& execute);
 
 /// What all replicas of a plan have in common. What it refers to outlives it.
 struct AllReplicas {
@@ -43,11 +90,6 @@ struct PlannedReplica {
 /// The replica with its final step, and sums over it.
 [[nodiscard]] ReplicaPlan finished(const Assignment& assignment, std::size_t number, ScheduledStep scheduled);
 
-/// Lets go of all that grows with the tasks, but for the schedule: of thousands of replicas few are looked at again.
-void let_go(ReplicaPlan& replica);
-
-// The replicas of a plan, within one part of the budget.
-
 /// Work on one replica, on that executor, within that time. It writes nothing that others read.
 using ReplicaWork = std::function<void(std::size_t replica, const Executor& execute, const Time& time)>;
 
@@ -57,8 +99,6 @@ using ReplicaWork = std::function<void(std::size_t replica, const Executor& exec
 /// `replicas` is thrown.
 void for_replicas(std::span<const std::size_t> replicas, const ReplicaWork& work, const Executor& execute,
                   const Time& time, double part);
-
-// A plan put together from what was compared and found: the sums over its replicas.
 
 /// The partition that the job fixes, else those that runtimes of one chain are given.
 [[nodiscard]] std::vector<partition::Partition> partitions_of(const Job& job, const Batch& batch);
@@ -75,22 +115,20 @@ void for_replicas(std::span<const std::size_t> replicas, const ReplicaWork& work
 /// Replicas, makespan, bound, step, shares of time and MFU; what the plan is compared with is the caller's to add.
 [[nodiscard]] Plan assemble(const Job& job, const Assignment& assignment, std::vector<ReplicaPlan> replicas);
 
-// All replicas of a plan, as far as they are remembered: of many, those that are examined and the slowest of the
-// others.
-
 /// Plans one replica.
-using MakeReplica = std::function<PlannedReplica(std::size_t number, const Executor& execute, const Time& time)>;
+using MakeReplica = std::function<PlannedReplica(const AllReplicas& all, std::size_t number, const Executor& execute,
+                                                 const Time& time)>;
 
+/// All replicas of a plan, as far as they are remembered: of many, those that are examined and the slowest of the
+/// others.
 class PlannedReplicas {
 public:
     /// Pre: the arguments outlive it.
-    PlannedReplicas(const AllReplicas& all, const std::vector<std::size_t>& numbers, const OnReplica& on_replica);
+    PlannedReplicas(const AllReplicas& all, const std::vector<std::size_t>& numbers)
+        : all_(all), numbers_(numbers), replicas_(numbers.size()), times_(numbers.size()) {}
 
     /// Plans each within its share of a part of the time.
-    void plan(const Executor& execute, const Time& time, double part);
-
-    /// The same in another way than by plan_replica().
-    void plan(const MakeReplica& make, const Executor& execute, const Time& time, double part);
+    void plan(const Executor& execute, const Time& time, double part, const MakeReplica& make = plan_replica);
 
     /// Why the first that has no plan has none; empty: all are planned.
     std::string why_not() const;
@@ -113,7 +151,6 @@ private:
 
     const AllReplicas& all_;
     const std::vector<std::size_t>& numbers_;
-    const OnReplica& on_replica_;
     std::vector<PlannedReplica> replicas_;
     std::vector<ReplicaTimes> times_;
     std::optional<std::size_t> slowest_;  // of those that are not examined

@@ -39,36 +39,6 @@ bool takes_no_more(const StepProblem& whole) {
     return true;
 }
 
-}  // namespace
-
-void set_bound(search::Found& found, const search::Bound& bound) {
-    found.bound = bound.value;
-    found.bound_name = bound.name;
-    for (search::Improvement& one : found.history) one.bound = bound.value;
-    if (!found.schedule) return;
-    if (found.replay.makespan == bound.value)
-        found.stop_reason = StopReason::optimal;
-    else if (found.stop_reason == StopReason::optimal)
-        found.stop_reason = StopReason::rounds;
-}
-
-Searchable searchable(const Step& step, bool may_split) {
-    Searchable all;
-    all.whole = &step.cut.step;
-    if (may_split && step.split) all.split = &*step.split;
-    all.bound = step.bound;
-    if (const PolicyRun* fastest = step.fastest()) {
-        all.is_crowded = loses_much(fastest->makespan(), fastest->waits.lost);
-        all.fastest_is_split = fastest->on_split;
-    }
-    all.have_policies = step.policies.size() == search::policies().size() && !step.lacks_policies();
-    for (const PolicyRun& run : step.policies)
-        if (run.result.schedule) (run.on_split ? all.split_starts : all.starts).push_back(*run.result.schedule);
-    return all;
-}
-
-namespace {
-
 bool ahead(const search::Found& one, const search::Found& other) {
     return one.schedule && (!other.schedule || one.replay.makespan < other.replay.makespan);
 }
@@ -97,48 +67,6 @@ search::Found search_parts(const Searchable& known, const search::Options& optio
     return search_on_ports(*known.split, options, execute, keep_going);
 }
 
-}  // namespace
-
-Searched search_split(const Searchable& known, Split split, const search::Options& options, const Executor& execute,
-                      const Time& time) {
-    auto of_whole = with_starts(options, known.starts);
-    of_whole.starts_have_policies = known.have_policies;
-    // Always the same parts, in the same order: a record of them is played back (planner/session.hpp).
-    const Time short_part = time.fraction(fractions.whole_backwards), half = time.fraction(fractions.split_ahead);
-    const Time early = time.fraction(fractions.before_ports);
-    const Time& first = known.is_crowded ? early : time;
-    const auto search_whole = [&](const Time& within) {
-        return search_on_ports(*known.whole, of_whole, execute, within.keep_going());
-    };
-    const auto search_on = [&](const StepProblem& step, search::Found found, const search::Options& asked) {
-        return search_again(step, std::move(found), asked, execute, time.keep_going());
-    };
-    if (split == Split::never || !known.split) return {search_on(*known.whole, search_whole(first), of_whole), false};
-    const auto of_parts = with_starts(options, starts_of_parts(known));
-    if (split == Split::automatic && !known.fastest_is_split && longer_in_parts(*known.whole) > margins.splitting) {
-        Searched result{search_on(*known.whole, search_whole(first), of_whole), false};
-        set_bound(result.found, known.bound);
-        return result;
-    }
-    std::optional<search::Found> whole;
-    if (split == Split::automatic) whole = search_whole(short_part);
-    auto parts = search_parts(known, of_parts, execute, first, half, whole);
-    const bool keep_whole = whole && !ahead(parts, *whole);
-    if (keep_whole && !options.max_rounds && was_ended(*whole)) {
-        auto again = search_whole(first);
-        if (!ahead(*whole, again)) whole = std::move(again);
-    }
-    search::Bound bound = known.bound;
-    if (parts.bound > bound.value && takes_no_more(*known.whole)) bound = {parts.bound_name, parts.bound};
-    Searched result{keep_whole ? std::move(*whole) : std::move(parts), !keep_whole};
-    result.found = search_on(result.split ? *known.split : *known.whole, std::move(result.found),
-                             result.split ? of_parts : of_whole);
-    set_bound(result.found, bound);
-    return result;
-}
-
-namespace {
-
 // The choice of backwards to split that a schedule of all split ones needs, and what the search began with.
 SplitChoice needed_by(const Problem& split, const search::Found& found) {
     SplitChoice keep = needed(split, *found.schedule, found.replay);
@@ -148,26 +76,6 @@ SplitChoice needed_by(const Problem& split, const search::Found& found) {
     for (std::size_t k = 0; k < keep.size(); ++k) keep[k] = keep[k] || more[k];
     return keep;
 }
-
-}  // namespace
-
-StepProblem join_needless(const StepProblem& whole, const StepProblem& split, search::Found& found) {
-    const Problem with_waits = with_lags(split.problem, replay_on_ports(split, *found.schedule).lags);
-    StepProblem step = require_step(split_backwards(whole, needed_by(with_waits, found)));
-    Replay joined = replay_on_ports(step, merged(split.problem, *found.schedule, step.problem)).replay;
-    if (joined.makespan > found.replay.makespan) {
-        // What a whole backward sends later has met other transfers at its port.
-        step = split;
-        joined = std::move(found.replay);
-    }
-    found.schedule = merged(split.problem, *found.schedule, step.problem);
-    if (found.first) found.first->schedule = merged(split.problem, found.first->schedule, step.problem);
-    found.alternatives.clear();
-    found.replay = std::move(joined);
-    return step;
-}
-
-namespace {
 
 // Proven is only what still reaches the bound.
 void drop_proof(search::Found& found) {
@@ -221,6 +129,86 @@ void put_on_ports(const StepProblem& step, search::Found& found, const std::vect
 }
 
 }  // namespace
+
+void set_bound(search::Found& found, const search::Bound& bound) {
+    found.bound = bound.value;
+    found.bound_name = bound.name;
+    for (search::Improvement& one : found.history) one.bound = bound.value;
+    if (!found.schedule) return;
+    if (found.replay.makespan == bound.value)
+        found.stop_reason = StopReason::optimal;
+    else if (found.stop_reason == StopReason::optimal)
+        found.stop_reason = StopReason::rounds;
+}
+
+Searchable searchable(const Step& step, bool may_split) {
+    Searchable all;
+    all.whole = &step.cut.step;
+    if (may_split && step.split) all.split = &*step.split;
+    all.bound = step.bound;
+    if (const PolicyRun* fastest = step.fastest()) {
+        all.is_crowded = loses_much(fastest->makespan(), fastest->waits.lost);
+        all.fastest_is_split = fastest->on_split;
+    }
+    all.have_policies = step.policies.size() == search::policies().size() && !step.lacks_policies();
+    for (const PolicyRun& run : step.policies)
+        if (run.result.schedule) (run.on_split ? all.split_starts : all.starts).push_back(*run.result.schedule);
+    return all;
+}
+
+Searched search_split(const Searchable& known, Split split, const search::Options& options, const Executor& execute,
+                      const Time& time) {
+    auto of_whole = with_starts(options, known.starts);
+    of_whole.starts_have_policies = known.have_policies;
+    // Always the same parts, in the same order: a record of them is played back (planner/session.hpp).
+    const Time short_part = time.fraction(fractions.whole_backwards), half = time.fraction(fractions.split_ahead);
+    const Time early = time.fraction(fractions.before_ports);
+    const Time& first = known.is_crowded ? early : time;
+    const auto search_whole = [&](const Time& within) {
+        return search_on_ports(*known.whole, of_whole, execute, within.keep_going());
+    };
+    const auto search_on = [&](const StepProblem& step, search::Found found, const search::Options& asked) {
+        return search_again(step, std::move(found), asked, execute, time.keep_going());
+    };
+    if (split == Split::never || !known.split) return {search_on(*known.whole, search_whole(first), of_whole), false};
+    const auto of_parts = with_starts(options, starts_of_parts(known));
+    if (split == Split::automatic && !known.fastest_is_split && longer_in_parts(*known.whole) > margins.splitting) {
+        Searched result{search_on(*known.whole, search_whole(first), of_whole), false};
+        set_bound(result.found, known.bound);
+        return result;
+    }
+    std::optional<search::Found> whole;
+    if (split == Split::automatic) whole = search_whole(short_part);
+    auto parts = search_parts(known, of_parts, execute, first, half, whole);
+    const bool keep_whole = whole && !ahead(parts, *whole);
+    if (keep_whole && !options.max_rounds && was_ended(*whole)) {
+        auto again = search_whole(first);
+        if (!ahead(*whole, again)) whole = std::move(again);
+    }
+    search::Bound bound = known.bound;
+    if (parts.bound > bound.value && takes_no_more(*known.whole)) bound = {parts.bound_name, parts.bound};
+    Searched result{keep_whole ? std::move(*whole) : std::move(parts), !keep_whole};
+    result.found = search_on(result.split ? *known.split : *known.whole, std::move(result.found),
+                             result.split ? of_parts : of_whole);
+    set_bound(result.found, bound);
+    return result;
+}
+
+StepProblem join_needless(const StepProblem& whole, const StepProblem& split, search::Found& found) {
+    const Problem with_waits = with_lags(split.problem, replay_on_ports(split, *found.schedule).lags);
+    StepProblem step = require_step(split_backwards(whole, needed_by(with_waits, found)));
+    Replay joined = replay_on_ports(step, merged(split.problem, *found.schedule, step.problem)).replay;
+    if (joined.makespan > found.replay.makespan) {
+        // What a whole backward sends later has met other transfers at its port.
+        step = split;
+        joined = std::move(found.replay);
+    }
+    found.schedule = merged(split.problem, *found.schedule, step.problem);
+    if (found.first) found.first->schedule = merged(split.problem, found.first->schedule, step.problem);
+    found.alternatives.clear();
+    found.replay = std::move(joined);
+    return step;
+}
 
 bool loses_much(Duration makespan, Duration lost) {
     return static_cast<double>(lost.count()) > margins.ports * static_cast<double>((makespan - lost).count());

@@ -2,7 +2,6 @@
 
 #include "pipeweaver/base/assert.hpp"
 #include "pipeweaver/emulator/ports.hpp"
-#include "pipeweaver/search/policies.hpp"
 #include "pipeweaver/search/policy_names.hpp"
 #include "pipeweaver/search/standing.hpp"
 #include "planner/replicas/assignment.hpp"
@@ -249,6 +248,18 @@ std::vector<Recompute> settings_of(const Way& way, const Target& target) {
     return all;
 }
 
+// The problem with one mode for each pair.
+Problem in_mode(Problem problem, std::size_t mode) {
+    for (Pair& pair : problem.pairs) {
+        pair.modes = {pair.modes[mode]};
+        const auto costs = costs_in(pair, pair.modes.front());
+        apply(problem.tasks[index(pair.forward)], costs[0]);
+        apply(problem.tasks[index(pair.backward)], costs[1]);
+        if (pair.weight) apply(problem.tasks[index(*pair.weight)], costs[2]);
+    }
+    return problem;
+}
+
 }  // namespace
 
 // Of a setting that the target cannot be told no rank has a part: its command would not say so. Where a replica is one
@@ -312,22 +323,6 @@ WayResult run_steps(const std::vector<const Step*>& steps, std::string_view poli
     const bool has_ranks = steps.front()->cut.step.problem.ranks.size() > 1;
     return run_known(steps, policy, settings, targets().front(), has_ranks, recompute, true);
 }
-
-namespace {
-
-// The problem with one mode for each pair.
-Problem in_mode(Problem problem, std::size_t mode) {
-    for (Pair& pair : problem.pairs) {
-        pair.modes = {pair.modes[mode]};
-        const auto costs = costs_in(pair, pair.modes.front());
-        apply(problem.tasks[index(pair.forward)], costs[0]);
-        apply(problem.tasks[index(pair.backward)], costs[1]);
-        if (pair.weight) apply(problem.tasks[index(*pair.weight)], costs[2]);
-    }
-    return problem;
-}
-
-}  // namespace
 
 StepUnderPolicy::StepUnderPolicy(const StepProblem& step, std::string_view policy,
                                  const std::vector<Recompute>& settings)

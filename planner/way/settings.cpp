@@ -17,6 +17,14 @@ namespace {
 
 constexpr std::string_view by_rank_name = "by-rank";
 
+constexpr std::string_view automatic = "auto",
+                           what_is_allowed = "auto, or some of none, selective, half, full and blocks:N";
+
+// What --target calls those whose passes carry it.
+std::vector<std::string> that_carry_selective() {
+    return target_options([](const Target& one) { return one.selective_passes; });
+}
+
 }  // namespace
 
 std::string name_of(const StepRecompute& setting) {
@@ -67,18 +75,6 @@ std::vector<Recompute> recompute_of_ranks(const Problem& problem, const Schedule
         ranks[index(problem.tasks[index(problem.pairs[k].forward)].rank)] = menu[schedule.mode[k]];
     return ranks;
 }
-
-namespace {
-
-constexpr std::string_view automatic = "auto",
-                           what_is_allowed = "auto, or some of none, selective, half, full and blocks:N";
-
-// What --target calls those whose passes carry it.
-std::vector<std::string> that_carry_selective() {
-    return target_options([](const Target& one) { return one.selective_passes; });
-}
-
-}  // namespace
 
 void add_recompute_menu(OptionTable& options, std::string& menu) {
     options.text("recompute", menu, "auto|SETTING,...",

@@ -6,7 +6,7 @@
 #include "pipeweaver/planner/layout_choice.hpp"
 #include "pipeweaver/planner/plan_options.hpp"
 #include "pipeweaver/search/lower_memory.hpp"
-#include "planner/schedule/selection.hpp"
+#include "planner/schedule/schedule_step.hpp"
 #include "tests/support/effort.hpp"
 #include "tests/support/small_request.hpp"
 #include "tests/support/times.hpp"

@@ -1,6 +1,6 @@
 #include "pipeweaver/planner/robustness.hpp"
 
-#include "planner/schedule/selection.hpp"
+#include "planner/schedule/schedule_step.hpp"
 
 #include <doctest/doctest.h>
 

@@ -12,6 +12,7 @@
 
 #include "pipeweaver/emulator/recipe.hpp"
 
+#include <memory>
 #include <string>
 
 namespace pipeweaver::planner {
@@ -28,5 +29,10 @@ struct Anchor {
 
 /// The recipe as the anchor corrects it. Throws Error{input} for another device or recipe than the anchor's.
 [[nodiscard]] emulator::Recipe anchored(emulator::Recipe recipe, const Anchor& anchor, const std::string& device);
+
+/// Reads the file and emulates its launch a dozen times; null for an empty path. Throws Error{input} naming file and
+/// key: for what is not as the format says, a launch without a layout or recomputation, a peak above the device's
+/// memory, and a step that kernels of 0.2 to 5 times their time do not explain; Error{io}; and as emulate().
+[[nodiscard]] std::shared_ptr<const Anchor> read_anchor(const std::string& path);
 
 }  // namespace pipeweaver::planner

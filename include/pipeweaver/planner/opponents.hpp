@@ -19,7 +19,6 @@
 #include "pipeweaver/planner/time.hpp"
 #include "pipeweaver/planner/way.hpp"
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>

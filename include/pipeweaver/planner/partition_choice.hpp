@@ -9,7 +9,6 @@
 #include "pipeweaver/planner/tuning.hpp"
 
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <vector>
 

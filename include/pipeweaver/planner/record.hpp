@@ -9,7 +9,6 @@
 #include "pipeweaver/planner/session.hpp"
 
 #include <filesystem>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>

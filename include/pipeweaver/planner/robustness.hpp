@@ -72,7 +72,7 @@ struct Draws {
 // Which of several schedules to take that are about as good, if the costs they were made from may be wrong.
 //
 // A makespan that is 0.1 % shorter says little where costs are off by several per cent: both schedules are replayed
-// under the same wrong costs (robustness.hpp), and the one that stands up to them is taken.
+// under the same wrong costs (robustness()), and the one that stands up to them is taken.
 //
 // The figures that are reported come from other draws than those that decided, so that they are not flattered by the
 // choice.

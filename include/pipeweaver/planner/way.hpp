@@ -8,7 +8,6 @@
 #include "pipeweaver/planner/step_recompute.hpp"
 #include "pipeweaver/schedule/solution.hpp"
 
-#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
