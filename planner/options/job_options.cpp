@@ -122,9 +122,8 @@ JobSample JobOptions::read_sample(const Job& job, const WorkloadOptions& workloa
         for (const std::uint64_t seed : read.name.seeds)
             read.batches.push_back(
                 workload.dataset.empty()
-                    ? share_of_one(packed(workload.read(model, seed).samples, job), job.setup->layout.dp)
+                    ? share_of_one(packed(workload.read(model, seed, true).samples, job), job.setup->layout.dp)
                     : workload.drawn(model, seed, read.name.microbatches).microbatches);
-        if (workload.dataset.empty()) read.name.microbatches = static_cast<std::int64_t>(read.batches.front().size());
     } else {
         read.name.files = parts_of(sample);
         for (const std::string& file : read.name.files)
@@ -132,6 +131,15 @@ JobSample JobOptions::read_sample(const Job& job, const WorkloadOptions& workloa
                 packed(workloads::without_too_long(workloads::read_batch(file, model), model).samples, job),
                 job.setup->layout.dp));
     }
+    // A draw of a file may be of samples alone that no microbatch holds, and are left out.
+    std::erase_if(read.batches, [](const auto& batch) { return batch.empty(); });
+    if (read.batches.empty() && sample.empty()) return {};
+    if (read.batches.empty())
+        fail(ErrorKind::input,
+             "--sample: {} keeps no sample, for --too-long drop leaves out all; allowed are draws with one that fits",
+             read.name.text());
+    if (read.name.microbatches == 0 && !read.name.seeds.empty())
+        read.name.microbatches = static_cast<std::int64_t>(read.batches.front().size());
     // What is taken unasked may be asked for by name, as printed commands do.
     if (!sample.empty() && read.name.seeds != other_seeds(job.seed)) require_all_modules(read, model);
     return read;

@@ -14,6 +14,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <utility>
@@ -397,7 +398,7 @@ std::vector<workloads::Sample> draw_of(std::vector<workloads::Sample> samples, s
 
 }  // namespace
 
-Batch WorkloadOptions::read(const workloads::Model& of, std::uint64_t seed) const {
+Batch WorkloadOptions::read(const workloads::Model& of, std::uint64_t seed, bool may_be_empty) const {
     Batch read;
     read.name = batch;
     auto samples = batch_text ? workloads::parse_batch(batch, *batch_text, of) : workloads::read_batch(batch, of);
@@ -410,6 +411,8 @@ Batch WorkloadOptions::read(const workloads::Model& of, std::uint64_t seed) cons
         samples = draw_of(std::move(samples), wanted, seed);
         read.name = fmt::format("{} of the {} samples of {}, seed {}", wanted, all, batch, seed);
     }
+    const bool any = std::any_of(samples.begin(), samples.end(), [&](const auto& one) { return holds(of, one); });
+    if (may_be_empty && !any && of.too_long == workloads::TooLong::drop) return read;
     auto kept = workloads::without_too_long(std::move(samples), of);
     read.samples = std::move(kept.samples);
     read.dropped = std::move(kept.dropped);

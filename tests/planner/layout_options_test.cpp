@@ -109,6 +109,42 @@ TEST_CASE("a global batch of a file is drawn from its samples by the seed, other
     CHECK(other.job.sample.batches.empty());
 }
 
+TEST_CASE("a draw of the sample of which nothing is kept is left out, or refused by name") {
+    std::string lines;
+    for (int i = 0; i < 4; ++i)
+        lines += R"({"id":"s)" + std::to_string(i) + R"(","images":[{"width":224,"height":224}],"text_tokens":)" +
+                 (i == 0 ? "1000" : "100000") + "}\n";
+    const auto file = testing::written("long.jsonl", lines).string();
+    const auto options = options_of({{"model", "dip-vlm-s"},
+                                     {"cluster", "h100-sxm:8"},
+                                     {"tp", "2"},
+                                     {"pp", "4"},
+                                     {"too-long", "drop"},
+                                     {"batch", file},
+                                     {"global-batch", "1"}});
+    const auto model = options.found_model();
+    std::vector<std::uint64_t> kept, empty;
+    for (std::uint64_t seed = 1; seed <= 105; ++seed)
+        (options.read(model, seed, true).samples.empty() ? empty : kept).push_back(seed);
+    const auto of_usual =
+        static_cast<std::size_t>(std::count_if(kept.begin(), kept.end(), [](auto seed) { return seed > 100; }));
+    REQUIRE(of_usual < 5);
+    REQUIRE(!kept.empty());
+    REQUIRE(kept.front() <= 100);
+    const Job job = options.request(kept.front(), in_order).job;
+    const JobSample usual = JobOptions{}.read_sample(job, options);
+    CHECK(usual.batches.size() == of_usual);
+    CHECK(usual.name.option() == (of_usual == 0 ? "" : "101-105"));
+    const std::string one = std::to_string(empty.front());
+    JobOptions named;
+    named.sample = one;
+    CHECK_THROWS_WITH_AS(static_cast<void>(named.read_sample(job, options)),
+                         ("--sample: " + file + ", seed " + one +
+                          " keeps no sample, for --too-long drop leaves out all; allowed are draws with one that fits")
+                             .c_str(),
+                         Error);
+}
+
 TEST_CASE("latents of a microbatch: what is said, else few where a step's samples are given") {
     const auto tokens = [](const Given& more) {
         Given all{{"model", "flux.1-dev"}, {"cluster", "h100-sxm:8"}};

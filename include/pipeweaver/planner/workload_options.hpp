@@ -101,8 +101,9 @@ struct WorkloadOptions {
     Job job(std::uint64_t seed, const Executor& execute) const;
 
     /// The samples of the batch file, without microbatches: all of them, or of a global batch so many that `seed`
-    /// draws. Pre: a batch is given. Throws Error{input}, also where the file has fewer, and Error{io}.
-    Batch read(const workloads::Model& of, std::uint64_t seed) const;
+    /// draws. Pre: a batch is given. Throws Error{input}, also where the file has fewer, or where all are dropped for
+    /// being too long, unless it `may_be_empty`; and Error{io}.
+    Batch read(const workloads::Model& of, std::uint64_t seed, bool may_be_empty = false) const;
 
     /// The job and its batch; `seed` decides what is drawn. Throws as job(), and Error{input} without a batch.
     Request request(std::uint64_t seed, const Executor& execute) const;
