@@ -7,7 +7,6 @@
 #include "planner/job/sample.hpp"
 #include "planner/ladder/elsewhere.hpp"
 #include "planner/ladder/rungs.hpp"
-#include "planner/ladder/switched.hpp"
 #include "planner/replicas/assignment.hpp"
 
 #include <fmt/ranges.h>

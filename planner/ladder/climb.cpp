@@ -3,8 +3,8 @@
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/launched_way.hpp"
 #include "pipeweaver/workloads/built_model.hpp"
+#include "planner/ladder/elsewhere.hpp"
 #include "planner/ladder/rungs.hpp"
-#include "planner/ladder/switched.hpp"
 #include "planner/ladder/worth.hpp"
 
 #include <fmt/format.h>

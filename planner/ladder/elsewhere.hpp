@@ -1,4 +1,4 @@
-// What the target launches in other layouts of the same GPUs.
+// What the target launches in other layouts of the same GPUs, and with its own switch of how it builds encoders.
 #pragma once
 
 #include "pipeweaver/base/parallel.hpp"
@@ -8,7 +8,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 namespace pipeweaver::planner {
@@ -27,5 +29,21 @@ struct Elsewhere {
 
 /// The request in the layout of a way that was found so: its batch is what partitions of it are cut on.
 [[nodiscard]] Request moved_to(const Way& way, const Request& request);
+
+/// What the names of ways end with that have the switch on.
+inline constexpr std::string_view images_dealt = ", images dealt";
+
+/// The setup with images dealt over its context parallel groups; null: there is one group, the framework has no switch
+/// for it, or it is on.
+[[nodiscard]] std::shared_ptr<const emulator::Setup> with_images_dealt(const emulator::Setup& setup);
+
+/// What the target launches with the switch, in the job's layout, cut and tuned for it, and without a pipeline; none
+/// where there is no switch. `is_whole` becomes false where some are left out for lack of time.
+[[nodiscard]] std::vector<OpponentWay> launched_with_images_dealt(const Job& job, const Batch& batch,
+                                                                  const Executor& execute, const Time& time,
+                                                                  bool& is_whole);
+
+/// Whether the way is in the job's layout, whatever switches are on.
+[[nodiscard]] bool is_in_layout_of(const Way& way, const Job& job);
 
 }  // namespace pipeweaver::planner

@@ -13,7 +13,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -34,19 +33,14 @@ std::string words_of(const Way& way) {
 std::vector<partition::Padded> padded_replicas(const Way& way, const Target& asked, const OpponentResult& ran) {
     std::vector<partition::Padded> replicas;
     if (!pads(asked, way.setup->layout) || !launches(asked, way)) return replicas;
-    for (const auto& mine : ran.assigned) {
-        Microbatches own;
-        for (const std::size_t m : mine) own.push_back(ran.batch.microbatches[m]);
-        replicas.push_back(partition::pad(own));
-    }
+    for (const auto& mine : ran.assigned) replicas.push_back(partition::pad(of_share(ran.batch.microbatches, mine)));
     return replicas;
 }
 
 std::vector<std::size_t> slowest_of(const OpponentResult& ran) {
-    std::vector<std::size_t> order(ran.replicas.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t a, std::size_t b) { return ran.replicas[a].makespan > ran.replicas[b].makespan; });
+    std::vector<Duration> makespans;
+    for (const ReplicaRun& replica : ran.replicas) makespans.push_back(replica.makespan);
+    auto order = largest_first(makespans);
     order.resize(std::min(order.size(), sizes.replicas_examined));
     return order;
 }

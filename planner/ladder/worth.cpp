@@ -18,12 +18,6 @@ using namespace emulator;
 
 namespace {
 
-Microbatches microbatches_of(const LaunchedWay& way, std::size_t replica) {
-    Microbatches all;
-    for (const std::size_t m : way.assigned[replica]) all.push_back(way.batch->microbatches[m]);
-    return all;
-}
-
 // Whether two rungs run one way, on other microbatches.
 bool run_one_way(const Rung& a, const Rung& b) {
     if (!a.launched || !b.launched) return false;
@@ -46,8 +40,8 @@ RungSchedules schedules_of(const LaunchedWay& way, const Target& target) {
     std::vector<Step> steps;
     std::size_t tasks = 1;
     for (const std::size_t replica : way.slowest) {
-        auto units = partition::units(way.partition, way.setup->model,
-                                      as_run_by(*said.target, way.setup->layout, microbatches_of(way, replica)));
+        const Microbatches own = of_share(way.batch->microbatches, way.assigned[replica]);
+        auto units = partition::units(way.partition, way.setup->model, as_run_by(*said.target, way.setup->layout, own));
         tasks = std::max(tasks, count_tasks(way.partition, units));
         if (steps.size() >= effort_of(tasks, way.slowest.size()).perturbed) break;
         steps.push_back(said.build(way, std::move(units)));

@@ -91,6 +91,26 @@ void put(const std::optional<Value>& given, Value& value) {
     if (given) value = *given;
 }
 
+// So many of the samples, in an order that the seed decides (Fisher and Yates, as far as they go). Pre: there are as
+// many.
+std::vector<workloads::Sample> draw_of(std::vector<workloads::Sample> samples, std::size_t count, std::uint64_t seed) {
+    Random random(seed);
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::size_t other = i + static_cast<std::size_t>(random.below(samples.size() - i));
+        if (other != i) std::swap(samples[i], samples[other]);
+    }
+    samples.resize(count);
+    return samples;
+}
+
+constexpr std::string_view as_built = "as-built";
+
+void require_same(const Anchor& anchor, const char* what, const std::string& its, const std::string& asked) {
+    if (its == asked) return;
+    fail(ErrorKind::input, "--anchor: {} is of {} {}, and {} is asked for; an anchor corrects what it was measured on",
+         anchor.found.from, what, its, asked);
+}
+
 }  // namespace
 
 void RecipeOverrides::add_to(OptionTable& options) {
@@ -382,22 +402,6 @@ Request WorkloadOptions::request(std::uint64_t seed, const Executor& execute) co
 
 // The batch file of a step: all its samples, or so many of them as a seed draws.
 
-namespace {
-
-// So many of the samples, in an order that the seed decides (Fisher and Yates, as far as they go). Pre: there are as
-// many.
-std::vector<workloads::Sample> draw_of(std::vector<workloads::Sample> samples, std::size_t count, std::uint64_t seed) {
-    Random random(seed);
-    for (std::size_t i = 0; i < count; ++i) {
-        const std::size_t other = i + static_cast<std::size_t>(random.below(samples.size() - i));
-        if (other != i) std::swap(samples[i], samples[other]);
-    }
-    samples.resize(count);
-    return samples;
-}
-
-}  // namespace
-
 Batch WorkloadOptions::read(const workloads::Model& of, std::uint64_t seed, bool may_be_empty) const {
     Batch read;
     read.name = batch;
@@ -432,12 +436,6 @@ void WorkloadOptions::require_one_step(const Batch& given, std::int64_t replicas
 }
 
 // How the encoders of a model lie: as the target's frameworks build them, unless something else is said.
-
-namespace {
-
-constexpr std::string_view as_built = "as-built";
-
-}  // namespace
 
 void WorkloadOptions::add_encoders(OptionTable& options) {
     std::vector<std::string> ways{std::string(as_built), std::string(split)};
@@ -484,16 +482,6 @@ void WorkloadOptions::build_encoders(workloads::Model& of) const {
             encoders, of.name, of.family.empty() ? "" : " (" + of.family + ")", split);
     workloads::build_as(of, {.framework = by.front()});
 }
-
-namespace {
-
-void require_same(const Anchor& anchor, const char* what, const std::string& its, const std::string& asked) {
-    if (its == asked) return;
-    fail(ErrorKind::input, "--anchor: {} is of {} {}, and {} is asked for; an anchor corrects what it was measured on",
-         anchor.found.from, what, its, asked);
-}
-
-}  // namespace
 
 Recipe with_kernels(Recipe recipe, double factor) {
     for (double* const part :

@@ -7,7 +7,6 @@
 #include "pipeweaver/planner/plan.hpp"
 #include "pipeweaver/planner/plan_options.hpp"
 #include "pipeweaver/workloads/built_model.hpp"
-#include "planner/ladder/switched.hpp"
 #include "tests/support/effort.hpp"
 #include "tests/support/small_request.hpp"
 #include "tests/support/times.hpp"
