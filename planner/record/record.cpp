@@ -52,7 +52,7 @@ How how_of(const Json& given) {
 // again.
 constexpr std::size_t bytes_of_layers = std::size_t{4} << 20;
 
-std::string_view text_of(Split split) {
+std::string_view text_of_split(Split split) {
     return split == Split::always ? "always" : split == Split::never ? "never" : "auto";
 }
 
@@ -70,7 +70,7 @@ json pinned(json configuration, const Job& job, const Plan& plan, Split split) {
         configuration.erase("layout");
     }
     configuration["packing"] = std::string(name_of(job.packing));
-    configuration["split"] = std::string(text_of(split));
+    configuration["split"] = std::string(text_of_split(split));
     configuration["partition"] = partition::to_json({plan.partition(), plan.partition_choice.chosen_on}, *job.setup);
     configuration.erase("budget");
     configuration.erase("sample");
