@@ -54,7 +54,7 @@ OF_BRIDGE = [
     ("qwen3-vl-32b", "h100-sxm:64", ["--tp 4 --pp 4", "--tp 4 --pp 4 --cp 2"]),
     ("qwen3-vl-30b-a3b", "h100-sxm:32", ["--tp 4 --pp 4", "--tp 2 --pp 4 --cp 2"]),
     ("qwen3.5-9b", "h100-sxm:32", ["--tp 4 --pp 4", "--tp 2 --pp 4"]),
-    ("gemma-3-12b", "h100-sxm:32", ["--tp 4 --pp 4", "--tp 2 --pp 4"]),
+    ("gemma-3-12b", "h200-sxm:32", ["--tp 4 --pp 4", "--tp 2 --pp 4"]),
     ("gemma-4-31b", "h200-sxm:32", ["--tp 4 --pp 4", "--tp 4 --pp 4 --cp 2"]),
     ("glm-4.5v", "h200-sxm:64", ["--tp 4 --pp 8", "--tp 4 --pp 4"]),
     ("qwen2.5-omni-7b", "h200-sxm:16", ["--tp 4 --pp 2", "--tp 2 --pp 4"]),
@@ -70,8 +70,8 @@ OTHERS = {
                    ("dip-t2v-s", "h100-sxm:32", ["--tp 4 --pp 4"]),
                    ("llava-1.5-7b", "h100-sxm:16", ["--tp 2 --pp 4"])],
     "fsdp2": [("qwen2.5-vl-7b", "h100-sxm:16", [""]), ("qwen3-vl-8b", "h100-sxm:32", [""]),
-              ("wan2.1-t2v-14b", "h100-sxm:16", [""]), ("internvl3-8b", "h100-sxm:16", [""]),
-              ("gemma-3-12b", "h100-sxm:32", [""]), ("dip-vlm-s", "h100-sxm:16", [""])],
+              ("wan2.1-t2v-1.3b", "h100-sxm:16", [""]), ("internvl3-8b", "h100-sxm:16", [""]),
+              ("gemma-3-4b", "h100-sxm:32", [""]), ("llava-1.5-7b", "h100-sxm:16", [""])],
 }
 OF_CLIPS = ("wan", "dip-t2v")
 
