@@ -116,10 +116,10 @@ void add_switched(Opponents& opponents, const Request& of, std::vector<std::stri
     if (!is_whole && !lacks(left_out, doing::tuned_cuts)) left_out.emplace_back(doing::tuned_cuts);
 }
 
-// What flags say in the request's own layout.
+// What flags say in the plan's layout.
 void tune(LadderStart& start, const Executor& execute, const Time& time) {
     tune_best(start.opponents, start.request, start.left_out, execute, time);
-    if (!start.flags) add_switched(start.opponents, start.request, start.left_out, execute, time);
+    add_switched(start.opponents, start.request, start.left_out, execute, time);
 }
 
 void add_elsewhere(LadderStart& start, const std::optional<std::int64_t>& cp, const Executor& execute,
