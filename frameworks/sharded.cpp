@@ -49,11 +49,13 @@ std::string_view setting_of(const ShardedTrainer& trainer, const ShardedMember& 
 // ms-swift 3602360a swift/arguments/rlhf_args.py, rlhf_trainers/; LLaMA-Factory ff6d4d12 hparams/finetuning_args.py,
 // train/trainer_utils.py create_ref_model, data/collator.py. Others ("ppo", "gkd") hold models that are not followed.
 std::span<const TrainingStage> training_stages() {
-    static constexpr std::array stages{
-        TrainingStage{.name = "dpo", .rows = 2, .refers = true}, TrainingStage{.name = "kto", .refers = true},
-        TrainingStage{.name = "orpo", .rows = 2},                TrainingStage{.name = "cpo", .rows = 2},
-        TrainingStage{.name = "simpo", .rows = 2},               TrainingStage{.name = "rm", .rows = 2},
-        TrainingStage{.name = "grpo", .refers = true, .generates = true}};
+    static constexpr std::array stages{TrainingStage{.name = "dpo", .rows = 2, .refers = true},
+                                       TrainingStage{.name = "kto", .refers = true},
+                                       TrainingStage{.name = "orpo", .rows = 2},
+                                       TrainingStage{.name = "cpo", .rows = 2},
+                                       TrainingStage{.name = "simpo", .rows = 2},
+                                       TrainingStage{.name = "rm", .rows = 2},
+                                       TrainingStage{.name = "grpo", .refers = true, .generates = true}};
     return stages;
 }
 

@@ -82,8 +82,8 @@ void append(std::vector<Open> more, std::vector<Open>& open) {
 }
 
 FitAsked fit_asked(const CheckAsked& asked, const Checked& checked, workloads::Model model) {
-    return {asked.cluster, checked.gpus,   std::move(model), asked.dataset,           asked.recipe, asked.seed,
-            asked.batch,   asked.assigned, {},               sets_others(asked.said), asked.anchor};
+    return {asked.cluster,  checked.gpus, std::move(model),        asked.dataset, asked.recipe, asked.seed, asked.batch,
+            asked.assigned, {},           sets_others(asked.said), asked.anchor};
 }
 
 namespace {

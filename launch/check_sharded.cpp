@@ -93,7 +93,10 @@ bool is_filled(const CheckAsked& asked, const ShardedLaunch& l) {
 Open shorter_microbatch(const ShardedLaunch& l) {
     return {"--batch",
             fmt::format("a microbatch of {} samples may hold less than the most, which is counted", l.micro_batch),
-            "say the samples of a step in --batch FILE", Effect::less, false, true};
+            "say the samples of a step in --batch FILE",
+            Effect::less,
+            false,
+            true};
 }
 
 // By text of the shortest samples, one in a microbatch: no launch holds less.

@@ -19,7 +19,7 @@ constexpr std::array<std::string_view, 19> release_endings{
     "-fp8",  "-bf16",      "-2506",     "-2507", "-0324", "-0528",     "-0905",       "-mpo", "-diffusers"};
 
 // Of releases whose weights have fewer bits.
-constexpr std::array<std::string_view, 6> endings_of_fewer_bits{"-awq",       "-gptq",      "-gptq-int4",
+constexpr std::array<std::string_view, 6> endings_of_fewer_bits{"-awq",       "-gptq",     "-gptq-int4",
                                                                 "-gptq-int8", "-bnb-4bit", "-aqlm-2bit-1x16"};
 
 // Folders below the one that has a model's name: of runs (checkpoint-100, v0-20250701-101010 of ms-swift), of diffusers

@@ -61,7 +61,7 @@ std::vector<Entry> sharded_swift_entries() {
     entry.model = "model";
     entry.packs = "packing";
     entry.by_variables = {{"MAX_PIXELS", "max_pixels"}};
-    entry.bounds_items = true;     // base_args/template_args.py: longer ones are deleted
+    entry.bounds_items = true;  // base_args/template_args.py: longer ones are deleted
     entry.unbounds = {{"truncation_strategy", "left"}, {"truncation_strategy", "right"}};
     entry.spreads_layers = true;  // swift/cli/main.py use_torchrun, model/utils.py get_default_device_map
     entry.source = sharded_swift_source;

@@ -268,12 +268,11 @@ Recipe recipe_of(const MegatronLaunch& l, const std::string& asked, Run& run) {
         assume(run, {Effect::either, "16 bits in place of fp8"},
                "weights and activations are counted in 16 bits, not in fp8");
     if (l.offload_layers > 0 || l.fine_offload)
-        assume(
-            run,
-            {Effect::less, "offloaded activations lie on the GPU",
-             written(l.dialect, l.fine_offload ? "fine-grained-activation-offloading" : "cpu-offloading-num-layers"),
-             true},
-            "nothing is taken off for offloaded activations");
+        assume(run,
+               {Effect::less, "offloaded activations lie on the GPU",
+                written(l.dialect, l.fine_offload ? "fine-grained-activation-offloading" : "cpu-offloading-num-layers"),
+                true},
+               "nothing is taken off for offloaded activations");
     return recipe;
 }
 

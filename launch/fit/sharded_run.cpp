@@ -192,8 +192,7 @@ Bytes reference_of(const ShardedLaunch& l, const workloads::Model& model, std::i
 void put_engine(const ShardedLaunch& l, const FitAsked& asked, Run& run) {
     const auto* const kind = frameworks::training_stage(l.stage);
     if (kind == nullptr || !kind->generates) return;
-    if (!l.by_engine)
-        run.doubts.push_back({Effect::more, "answers that the trainer generates itself", "--use_vllm"});
+    if (!l.by_engine) run.doubts.push_back({Effect::more, "answers that the trainer generates itself", "--use_vllm"});
     if (!l.by_engine || l.engine == "server") return;
     const auto memory = workloads::device(workloads::find_cluster(asked.cluster).device).memory.count;
     const double share = parse_number(written(l, &Said::engine_share), l.engine_share, 0, 1);

@@ -37,14 +37,14 @@ constexpr std::array set_by_others{
     SetElsewhere{Dialect::bridge_overrides, "peft", Effect::less},
     SetElsewhere{Dialect::bridge_overrides, "optimizer.use_precision_aware_optimizer", Effect::less},
     SetElsewhere{Dialect::bridge_overrides, "model.cross_entropy_fusion_impl", Effect::less, {}, true},
-    SetElsewhere{
-        Dialect::titan_settings, "activation_checkpoint", Effect::either, "activation-checkpoint:KIND", true},
+    SetElsewhere{Dialect::titan_settings, "activation_checkpoint", Effect::either, "activation-checkpoint:KIND", true},
     SetElsewhere{Dialect::titan_settings, "training.seq_len", Effect::either, {}, true},
     SetElsewhere{Dialect::titan_settings, "training.local_batch_size", Effect::either, {}, true},
     SetElsewhere{Dialect::titan_settings, "parallelism.tensor_parallel_degree", Effect::less},
     SetElsewhere{Dialect::titan_settings, "parallelism.pipeline_parallel_degree", Effect::less},
     SetElsewhere{Dialect::titan_settings, "parallelism.context_parallel_degree", Effect::less},
-    SetElsewhere{Dialect::titan_settings, "compile.enable", Effect::more, {}, true},  // as on: eager losses are 32-bit
+    SetElsewhere{
+        Dialect::titan_settings, "compile.enable", Effect::more, {}, true},  // counted as on: eager losses hold 32 bits
     SetElsewhere{Dialect::titan_settings, "loss", Effect::less, "--loss.*", true},
     SetElsewhere{Dialect::sharded_settings, "gradient_checkpointing", Effect::either, {}, true},
     SetElsewhere{Dialect::sharded_settings, "use_peft", Effect::less},
@@ -88,7 +88,11 @@ std::vector<Open> not_modelled(Dialect dialect, const std::vector<Setting>& sett
     for (const Setting& one : settings) {
         const auto* const row = frameworks::memory_setting(dialect, one.name, one.values, model);
         if (row != nullptr && (row->unless.empty() || !is(row->unless, row->unless_is)))
-            open.push_back({as_written(dialect, one.name), std::string(row->what), {}, row->effect, false,
+            open.push_back({as_written(dialect, one.name),
+                            std::string(row->what),
+                            {},
+                            row->effect,
+                            false,
                             frameworks::is_of_step(*row, one.values)});
     }
     return open;

@@ -30,8 +30,8 @@ bool turns(Effect effect, Verdict verdict) {
 
 // Whether what lies on a rank all the time is more than it has.
 bool is_short_at_rest(const Fit& fit, const MemoryError& error) {
-    const double most = std::max(static_cast<double>(fit.usable.count),
-                                 most_filled * static_cast<double>(fit.device_memory.count));
+    const double most =
+        std::max(static_cast<double>(fit.usable.count), most_filled * static_cast<double>(fit.device_memory.count));
     return std::any_of(fit.ranks.begin(), fit.ranks.end(), [&](const RankUse& rank) {
         return static_cast<double>((rank.weights + rank.gradients + rank.optimizer).count) * (1 - error.less) > most;
     });

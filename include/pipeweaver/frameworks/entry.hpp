@@ -69,7 +69,7 @@ struct Entry {
     bool spreads_layers = false;         ///< one process has all GPUs where nobody says how many processes there are
     bool named_by_program = false;       ///< the program is what `names` calls, and sets what it does not say
     bool counts_loss_per_token = false;  ///< it sets this itself where it fine-tunes with context parallelism
-    bool bounds_items = false;  ///< no sample is longer than its length says, positions of images among them
+    bool bounds_items = false;           ///< no sample is longer than its length says, positions of images among them
     std::vector<std::pair<std::string_view, std::string_view>> unbounds{};  ///< settings and values with which some are
 };
 

@@ -43,11 +43,11 @@ struct Besides {
     /// Bytes of a parameter that the optimizer's update takes beside gradients and states, of as many of the states;
     /// 0: none.
     std::int64_t update = 0, state = 0;
-    Bytes most_update{};  ///< of the update, at most; 0: any
-    Bytes reference{};    ///< a copy of the model as it was
-    bool refers = false;  ///< such a copy lies as the weights do
-    Bytes engine{};       ///< what generates answers on the same GPU
-    bool engine_sleeps = false;  ///< while the model trains
+    Bytes most_update{};                               ///< of the update, at most; 0: any
+    Bytes reference{};                                 ///< a copy of the model as it was
+    bool refers = false;                               ///< such a copy lies as the weights do
+    Bytes engine{};                                    ///< what generates answers on the same GPU
+    bool engine_sleeps = false;                        ///< while the model trains
     bool frees_weights = false, frees_states = false;  ///< while it generates
 };
 

@@ -122,8 +122,8 @@ struct MegatronLaunch {
     std::string tuner{};  ///< "lora", "full"; empty: all is trained
     Number lora_rank{};
     std::vector<std::string> lora_targets{};  ///< none: all linear layers
-    std::string learns{};  ///< from answers: ms-swift's --rlhf-type; empty: from tokens
-    bool packs = false;    ///< samples are joined up to the length
+    std::string learns{};                     ///< from answers: ms-swift's --rlhf-type; empty: from tokens
+    bool packs = false;                       ///< samples are joined up to the length
 
     // Where it runs.
     std::string max_connections{};  ///< CUDA_DEVICE_MAX_CONNECTIONS as the script sets it; empty: it does not

@@ -37,9 +37,8 @@ std::vector<Item> probes(const ItemRules& rules, Modality modality) {
 // Those of which an encoder reads most for each position. None: it reads some that take no position.
 std::optional<Item> busiest(const std::vector<Item>& items) {
     if (std::any_of(items.begin(), items.end(), [](const Item& one) { return one.tokens == 0; })) return std::nullopt;
-    return *std::max_element(items.begin(), items.end(), [](const Item& a, const Item& b) {
-        return a.patches * b.tokens < b.patches * a.tokens;
-    });
+    return *std::max_element(items.begin(), items.end(),
+                             [](const Item& a, const Item& b) { return a.patches * b.tokens < b.patches * a.tokens; });
 }
 
 Item scaled(Item item, std::int64_t tokens) {
@@ -54,8 +53,7 @@ Item scaled(Item item, std::int64_t tokens) {
 // Items as large as they may be, of which the last takes what is left.
 Sample filled_with(const Item& like, std::int64_t most, std::int64_t tokens) {
     Sample sample{"longest", 0, 0, {}};
-    for (std::int64_t left = tokens; left > 0; left -= most)
-        sample.items.push_back(scaled(like, std::min(left, most)));
+    for (std::int64_t left = tokens; left > 0; left -= most) sample.items.push_back(scaled(like, std::min(left, most)));
     return sample;
 }
 
