@@ -41,6 +41,8 @@ constexpr std::array rows_of_sharded_swift{
     ShardedRow{"beta", &L::reference},
     ShardedRow{"max_completion_length", &L::answer_length, "512"},
     ShardedRow{"use_vllm", &L::by_engine},
+    ShardedRow{"vllm_max_model_len", &L::engine_length},
+    ShardedRow{"", &L::joins_pairs, "true"},  // swift/dataset/packing.py create_packed_idx
     ShardedRow{"vllm_mode", &L::engine},
     ShardedRow{"vllm_gpu_memory_utilization", &L::engine_share, "0.9"},
     ShardedRow{"sleep_level", &L::sleep},

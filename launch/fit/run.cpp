@@ -354,7 +354,10 @@ void put_stage(const MegatronLaunch& l, Run& run) {
     if (l.learns.empty()) return;
     const auto* const stage = frameworks::training_stage(l.learns);
     const std::string says = written(l.dialect, "rlhf-type");
-    if (stage == nullptr || stage->generates || (stage->rows > 1 && l.packs))
+    if (stage != nullptr && stage->rows > 1 && l.packs)
+        run.doubts.push_back(
+            {Effect::less, "pairs that are joined are counted as the longest", written(l.dialect, "packing"), true});
+    if (stage == nullptr || stage->generates)
         run.doubts.push_back({Effect::more, fmt::format("what '{}' holds beside the model", l.learns), says});
     if (l.learns == "rm") run.doubts.push_back({Effect::less, "logits, in place of one value", says});
     run.besides.refers = stage != nullptr && stage->refers && l.tuner != "lora";

@@ -200,6 +200,8 @@ void put_engine(const ShardedLaunch& l, const FitAsked& asked, Run& run) {
     run.besides.engine_sleeps = l.sleep > 0;
     run.besides.frees_weights = l.frees_weights;
     run.besides.frees_states = l.frees_states;
+    run.doubts.push_back(
+        {Effect::less, "vLLM's share, in which it may count what the trainer holds", written(l, &Said::engine_share)});
     run.assumed.push_back(fmt::format("vLLM takes {} of a GPU{}", l.engine_share,
                                       l.sleep > 0 ? " while it generates, and nothing while the model trains" : ""));
 }
@@ -209,7 +211,10 @@ void put_stage_doubts(const ShardedLaunch& l, Run& run) {
     const auto* const kind = frameworks::training_stage(l.stage);
     if (l.stage.empty() || l.stage == "sft" || l.stage == "pt") return;
     const bool are_joined = kind != nullptr && kind->rows > 1 && l.packs.value_or(false);
-    if (kind == nullptr || are_joined)
+    if (are_joined && l.joins_pairs)
+        run.doubts.push_back(
+            {Effect::less, "pairs that are joined are counted as the longest", written(l, &Said::packs), true});
+    if (kind == nullptr || (are_joined && !l.joins_pairs))
         run.doubts.push_back(
             {Effect::more, fmt::format("what '{}' holds beside the model", l.stage), written(l, &Said::stage)});
     if (l.stage == "rm")

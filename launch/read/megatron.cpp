@@ -109,7 +109,7 @@ void take_tokenizer(MegatronLaunch& l) {
 
 std::int64_t MegatronLaunch::sequences() const {
     const auto* const stage = frameworks::training_stage(learns);
-    return micro_batch.value_or(1) * (stage == nullptr || packs ? 1 : stage->rows);
+    return micro_batch.value_or(1) * (stage == nullptr ? 1 : stage->rows);
 }
 
 bool is_megatron_setting(Dialect dialect, const std::string& name) { return row_of(dialect, name) != nullptr; }

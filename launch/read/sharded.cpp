@@ -226,7 +226,7 @@ private:
             l.length = l.packed_length;
         }
         const frameworks::TrainingStage* const kind = frameworks::training_stage(l.stage);
-        if (kind != nullptr && kind->generates && l.length) *l.length += l.answer_length.value_or(0);
+        if (kind != nullptr && kind->generates) settle_answers();
         if (lower(l.dtype) == "auto") l.dtype = "bfloat16";
         if (l.mixes_as_loaded && !l.bf16 && !l.fp16) (l.dtype == "bfloat16" ? l.bf16 : l.fp16) = true;
         if (l.is_fsdp() && (l.bf16 || l.fp16)) l.masters = true;
@@ -235,6 +235,14 @@ private:
             l.recompute_selective = l.recompute_kind == "selective";
             l.recompute = l.recompute_selective || l.recompute_kind == "full" || lower(l.recompute_kind) == "true";
         }
+    }
+
+    // A prompt and its answer together, which an engine may hold to less.
+    void settle_answers() {
+        ShardedLaunch& l = launch_;
+        if (l.length) *l.length += l.answer_length.value_or(0);
+        if (l.by_engine && l.engine_length && *l.engine_length > 0)
+            l.length = std::min(l.length.value_or(*l.engine_length), *l.engine_length);
     }
 
     const SaidLaunch& said_;
@@ -260,7 +268,7 @@ std::optional<std::int64_t> ShardedLaunch::tokens() const {
 
 std::int64_t ShardedLaunch::sequences() const {
     const frameworks::TrainingStage* const kind = frameworks::training_stage(stage);
-    return micro_batch * (kind == nullptr || packs.value_or(false) ? 1 : kind->rows);
+    return micro_batch * (kind == nullptr || (packs.value_or(false) && !joins_pairs) ? 1 : kind->rows);
 }
 
 std::int64_t ShardedLaunch::microbatches(std::int64_t gpus) const {

@@ -135,7 +135,7 @@ struct MegatronLaunch {
 
     /// Replicas on so many GPUs; 0 where the degrees do not divide them.
     std::int64_t dp(std::int64_t gpus) const { return gpus % (tp * pp * cp) == 0 ? gpus / (tp * pp * cp) : 0; }
-    /// Sequences of a microbatch: of a sample that is a pair of answers two, unless they are joined.
+    /// Sequences of a microbatch: of a sample that is a pair of answers two.
     std::int64_t sequences() const;
     bool gated() const { return swiglu || quick_geglu || gated_linear_unit; }
 };

@@ -327,6 +327,14 @@ def test_pairs_of_answers_are_two_sequences_and_adapters_need_no_other_model(pip
     assert (peak(refers) - peak(orpo)) * GIB == pytest.approx(2 * 7_615_616_512 / 8, rel=1e-4)
 
 
+def test_joined_pairs_are_no_longer_than_two_sequences(pipeweaver, tmp_path):
+    words = (SWIFT.replace("swift sft", "swift rlhf") + "--max_length 2048 --packing true --attn_impl flash_attn "
+             "--rlhf_type ")
+    joined = script(pipeweaver, tmp_path, words + "dpo", *ON)
+    assert joined["verdict"] == "fits"
+    assert peak(joined) == peak(script(pipeweaver, tmp_path, words.replace("2048", "4096") + "kto", *ON))
+
+
 def test_an_engine_on_the_same_gpus_takes_its_share(pipeweaver, tmp_path):
     words = (SWIFT.replace("swift sft", "swift rlhf") + "--rlhf_type grpo --max_length 1024 --deepspeed zero2 "
              "--use_vllm true --vllm_mode ")
@@ -343,6 +351,10 @@ def test_an_engine_on_the_same_gpus_takes_its_share(pipeweaver, tmp_path):
     assert peak(server) < asleep[1] < awake[1]  # beside the weights while it generates, not beside a step
     # Answers behind the prompts; of several turns they may be longer, and without an engine the trainer generates.
     assert peak(of("server --max_completion_length 4096")) > peak(server)
+    assert peak(of("server --max_completion_length 4096 --vllm_max_model_len 1536")) == peak(server)
+    # What does not fit by the share may: it may be counted otherwise.
+    answer = of("colocate --vllm_gpu_memory_utilization 0.95")
+    assert answer["verdict"] == "undecided" and opened(answer) == ["--vllm_gpu_memory_utilization"]
     for more, setting in (("server --multi_turn_scheduler math", "--multi_turn_scheduler"),
                           ("server --use_vllm false", "--use_vllm")):
         answer = of(more)
