@@ -341,7 +341,8 @@ void add_part(const StepInput& input, const LayerRange& part, const PlacedModule
             if (edge.from == part.module)
                 (trains_projector(input.setup->model, edge) ? trained : frozen) += projector_parameters(edge) / tp;
     if (!module.trainable) {
-        frozen += own + experts;
+        frozen += own;
+        rank.groups[1].frozen += experts;
         trained += adapters;
         return;
     }

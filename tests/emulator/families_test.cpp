@@ -309,6 +309,16 @@ TEST_CASE("a rank holds its experts whole and shares their optimizer state out a
     CHECK(memory.optimizer == Bytes{12 * rank.trained() / 4 + 12 * rank.experts() / 2});
 }
 
+TEST_CASE("frozen experts lie in as many shards as trained ones") {
+    OneChain run(with_experts(), {.tp = 1, .pp = 1, .dp = 4, .ep = 4});  // one copy of each expert
+    run.setup.recipe.zero = 3;
+    const auto trained = static_memory(run.input).front().weights;
+    const auto rank = rank_parameters(run.input).front();
+    CHECK(trained == Bytes{2 * rank.trained() / 4 + 2 * rank.experts()});
+    run.setup.model.modules.front().trainable = false;
+    CHECK(static_memory(run.input).front().weights == trained);
+}
+
 TEST_CASE("gradients of experts are reduced over their own copies") {
     const OneChain run(with_experts(), {.tp = 2, .pp = 1, .dp = 8, .ep = 4});  // two nodes
     const auto rank = rank_parameters(run.input).front();
