@@ -191,20 +191,6 @@ std::string fsdp_json(const Launch& of) {
     return json.dump(1) + "\n";
 }
 
-std::string factory_head(const Launch& of) {
-    return launch_head(of, "Settings of LLaMA-Factory") +
-           comment("Model, template, data and output_dir are yours: beside these, or behind the file as NAME=VALUE.") +
-           comment("Checkpoints are accelerate.yaml's.");
-}
-
-std::string swift_head(const Launch& of) {
-    return launch_head(of, "Flags of ms-swift") + "#\n" + comment("  source swift.sh") +
-           comment(
-               "  NPROC_PER_NODE=... swift sft --model ... --dataset ... --fsdp fsdp.json "
-               "\"${PIPEWEAVER_FLAGS[@]}\"") +
-           "\n";
-}
-
 // What the recipe of the target counts: two buckets of 16-bit gradients, since one is filled while the other is on its
 // way, and with stage 3 as many gathered weights as DeepSpeed keeps unless told otherwise. One group of parameters has
 // all, as stages 1 and 2 have it.
