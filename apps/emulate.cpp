@@ -1,4 +1,6 @@
 // pipeweaver emulate: one step of a given layout and schedule: time, memory, and where both go.
+#include "pipeweaver/planner/emulate.hpp"
+
 #include "apps/command_line.hpp"
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
@@ -7,7 +9,6 @@
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/emulation_files.hpp"
 #include "pipeweaver/planner/anchor.hpp"
-#include "pipeweaver/planner/emulate.hpp"
 #include "pipeweaver/planner/emulate_options.hpp"
 
 #include <nlohmann/json.hpp>

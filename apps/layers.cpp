@@ -1,6 +1,4 @@
 // pipeweaver layers: what each layer takes on its own.
-#include "pipeweaver/planner/job.hpp"
-
 #include "apps/command_line.hpp"
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
@@ -8,6 +6,7 @@
 #include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/base/text_table.hpp"
+#include "pipeweaver/planner/job.hpp"
 #include "pipeweaver/planner/workload_options.hpp"
 
 #include <nlohmann/json.hpp>

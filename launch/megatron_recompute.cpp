@@ -30,8 +30,7 @@ LaunchSetting granularity(const std::string& value, std::string why) {
 
 RecomputeWords of_layers(const std::string& method, std::int64_t layers, std::string why) {
     const std::string number = std::to_string(layers);
-    return {{granularity("full", std::move(why)),
-             setting_of(&MegatronLaunch::recompute_method, method),
+    return {{granularity("full", std::move(why)), setting_of(&MegatronLaunch::recompute_method, method),
              setting_of(&MegatronLaunch::recompute_layers, number)},
             {},
             {}};

@@ -1,6 +1,7 @@
 // A launch as settings of Megatron-LM and Megatron-Bridge, and the rules under which they run it.
-#include "launch/written_setting.hpp"
 #include "pipeweaver/launch/megatron_words.hpp"
+
+#include "launch/written_setting.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -78,9 +79,8 @@ void add_context(std::vector<LaunchSetting>& all, const Launch& launch) {
         return;
     }
     all.push_back(number(&L::cp, of.cp, "GPUs that share out every sequence"));
-    all.push_back(
-        setting_of(&L::cp_comm, of.ring ? "p2p" : "a2a",
-                   of.ring ? "keys and values go round" : "parts of the sequence become parts of the heads"));
+    all.push_back(setting_of(&L::cp_comm, of.ring ? "p2p" : "a2a",
+                             of.ring ? "keys and values go round" : "parts of the sequence become parts of the heads"));
     if (const std::size_t end = launch.deals.find('='); end != std::string::npos)
         all.push_back({{},
                        launch.deals.substr(0, end),
@@ -93,13 +93,13 @@ void add_degrees(std::vector<LaunchSetting>& all, const Launch& launch) {
     all.push_back(number(&L::tp, of.tp, "GPUs of one pipeline rank, each with a part of every layer"));
     all.push_back(on_or_off(of.tp > 1 && of.sequence_parallel, &L::sequence_parallel,
                             "what tensor parallelism does not split is split by tokens"));
-    all.push_back(number(&L::pp, of.pp, fmt::format("pipeline ranks; of {} GPUs the replicas are then {}", of.gpus(),
-                                                    of.dp)));
+    all.push_back(
+        number(&L::pp, of.pp, fmt::format("pipeline ranks; of {} GPUs the replicas are then {}", of.gpus(), of.dp)));
     add_context(all, launch);
     if (!launch.has_experts()) return;
     all.push_back(number(&L::ep, of.ep, "GPUs that share out the experts of a layer"));
-    all.push_back(number(&L::etp, of.expert_tp,
-                         "GPUs that share out each expert; unset it would be that of the other layers"));
+    all.push_back(
+        number(&L::etp, of.expert_tp, "GPUs that share out each expert; unset it would be that of the other layers"));
     all.push_back(on(&L::grouped_gemm, "a GPU's experts are one product"));
 }
 
@@ -122,8 +122,8 @@ void add_numbers(std::vector<LaunchSetting>& all, const Launch& launch) {
         all.push_back(setting_of(&L::fused_loss_by, "te",
                                  "Transformer Engine's kernel; the default, native, keeps more of each logit"));
     }
-    all.push_back(on(&L::loss_per_token,
-                     "every token that has a loss counts alike, as the assignment's loss_weight has it"));
+    all.push_back(
+        on(&L::loss_per_token, "every token that has a loss counts alike, as the assignment's loss_weight has it"));
     all.push_back(in_recipe(&L::averages_gradients, "false", "goes with it"));
 }
 
@@ -133,8 +133,8 @@ void add_batch(std::vector<LaunchSetting>& all, const Launch& launch) {
         &L::global_batch, launch.all_microbatches(),
         fmt::format("microbatches of a replica: {}; replicas: {}", launch.microbatches.front(), launch.degrees.dp)));
     if (is_interleaved(launch))
-        all.push_back(number(&L::group_size, launch.degrees.pp,
-                             "microbatches that a chunk runs before the next chunk's turn"));
+        all.push_back(
+            number(&L::group_size, launch.degrees.pp, "microbatches that a chunk runs before the next chunk's turn"));
     if (launch.has_pipeline)
         all.push_back(in_recipe(&L::variable_lengths, "true",
                                 "microbatches keep their lengths; no flag says it: set it in the model's "
@@ -143,8 +143,8 @@ void add_batch(std::vector<LaunchSetting>& all, const Launch& launch) {
 
 void add_replicas(std::vector<LaunchSetting>& all, const Launch& launch) {
     const Degrees& of = launch.degrees;
-    all.push_back(on_or_off(of.zero == 1, &L::distributed_optimizer,
-                            "replicas share out the optimizer's state (ZeRO-1)"));
+    all.push_back(
+        on_or_off(of.zero == 1, &L::distributed_optimizer, "replicas share out the optimizer's state (ZeRO-1)"));
     if (of.overlaps_gradients) all.push_back(on(&L::overlap_grads, "gradients are reduced beside backwards"));
     if (of.overlaps_gradients && of.gathers_ahead && of.zero == 1)
         all.push_back(on(&L::overlap_params, "updated weights are gathered beside the next step's forwards"));

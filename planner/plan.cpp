@@ -342,8 +342,8 @@ MadePlan try_plan(const Job& job, const Batch& batch, const Executor& execute, c
     plan.baselines.pictured = picture(job, opponents, by_load, plan.replicas[plan.slowest].number);
     plan.robustness = std::move(robustness);
     plan.lacks_robustness = wanted.robustness && examined.empty();
-    std::string why_not = make_target_plans(job, batch, wanted, choice.partition, opponents, assignment, execute, time,
-                                            plan.targets);
+    std::string why_not =
+        make_target_plans(job, batch, wanted, choice.partition, opponents, assignment, execute, time, plan.targets);
     if (!why_not.empty()) return {{}, std::move(why_not)};
     plan.partition_choice = std::move(choice);
     return {std::move(plan), {}};

@@ -1,6 +1,5 @@
 #include "pipeweaver/planner/time.hpp"
 
-
 #include <algorithm>
 #include <atomic>
 #include <mutex>

@@ -10,9 +10,9 @@
 //             arguments/sft_args.py; hiyouga/LLaMA-Factory ff6d4d12 hparams/{model,data,finetuning}_args.py,
 //             hparams/parser.py, examples/deepspeed/ds_z3_config.json; deepspeedai/DeepSpeed 0.19.6 (edaa7221)
 //             runtime/zero/config.py.
-#include "emit/targets/launch_script.hpp"
-
 #include "pipeweaver/frameworks/sharded.hpp"
+
+#include "emit/targets/launch_script.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -108,11 +108,10 @@ std::vector<Line> pipeline_lines(const Launch& of) {
 std::vector<Line> degree_lines(const Launch& of) {
     const auto& degrees = of.degrees;
     const bool shards = degrees.zero > 0;
-    std::vector<Line> all{
-        flag_line(&TitanLaunch::tp, std::to_string(degrees.tp)),
-        flag_line(&TitanLaunch::cp, std::to_string(degrees.cp)),
-        flag_line(&TitanLaunch::replicate, std::to_string(shards ? 1 : degrees.dp)),
-        flag_line(&TitanLaunch::shard, std::to_string(shards ? degrees.dp : 1))};
+    std::vector<Line> all{flag_line(&TitanLaunch::tp, std::to_string(degrees.tp)),
+                          flag_line(&TitanLaunch::cp, std::to_string(degrees.cp)),
+                          flag_line(&TitanLaunch::replicate, std::to_string(shards ? 1 : degrees.dp)),
+                          flag_line(&TitanLaunch::shard, std::to_string(shards ? degrees.dp : 1))};
     if (shards)
         all.push_back(
             flag_line(&TitanLaunch::reshard, degrees.zero == 3 ? "always" : "never",

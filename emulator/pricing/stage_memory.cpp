@@ -310,12 +310,12 @@ void add_trained(const Model& model, const PlacedModule& placed, std::int64_t ow
 
 void add_part(const StepInput& input, const LayerRange& part, const PlacedModule& placed, RankParameters& rank,
               std::map<std::size_t, Seen>& seen) {
-    const Module& module = input.setup->model.modules[part.module];
+    const Model& model = input.setup->model;
+    const Module& module = model.modules[part.module];
     const Architecture& network = module.architecture;
-    const std::int64_t tp = placed.layout.tp;
-    std::int64_t& trained = group_of(rank, placed).trained;
-    std::int64_t& frozen = group_of(rank, placed).frozen;
     const Layout& job = input.setup->layout;
+    const std::int64_t tp = placed.layout.tp;
+    auto& group = group_of(rank, placed);
     const ExpertParallel& how = input.setup->recipe.execution.experts;
     std::int64_t own = 0, experts = 0, largest = 0, adapters = 0;
     for (std::int64_t i = part.first; i < part.first + part.count; ++i) {
@@ -329,7 +329,7 @@ void add_part(const StepInput& input, const LayerRange& part, const PlacedModule
         rank.groups[1].trained += adapters_of_experts(network, i, *module.adapters, job, how).parameters;
     }
     const bool first = part.first == 0, last = part.first + part.count == network.layers;
-    const bool head = has_head(input.setup->model, part.module);
+    const bool head = has_head(model, part.module);
     if (first) own += embedding_parameters(network) / tp;
     if (last && head) own += last_parameters(network, first) / tp;
     if (head && (network.tied_embeddings || network.predicted_layers > 0) && first != last) {
@@ -337,16 +337,16 @@ void add_part(const StepInput& input, const LayerRange& part, const PlacedModule
         rank.tied = embedding_parameters(network) / tp;
     }
     if (last)
-        for (const auto& edge : input.setup->model.edges)
+        for (const auto& edge : model.edges)
             if (edge.from == part.module)
-                (trains_projector(input.setup->model, edge) ? trained : frozen) += projector_parameters(edge) / tp;
+                (trains_projector(model, edge) ? group.trained : group.frozen) += projector_parameters(edge) / tp;
     if (!module.trainable) {
-        frozen += own;
+        group.frozen += own;
         rank.groups[1].frozen += experts;
-        trained += adapters;
+        group.trained += adapters;
         return;
     }
-    add_trained(input.setup->model, placed, own, trained, rank);
+    add_trained(model, placed, own, group.trained, rank);
     rank.groups[1].trained += experts;
     const auto [place, first_part] = seen.try_emplace(part.module);
     Seen& blocks = place->second;
@@ -355,9 +355,8 @@ void add_part(const StepInput& input, const LayerRange& part, const PlacedModule
         rank.whole_layers += std::max<std::int64_t>(0, largest - blocks.largest);
         blocks.largest = std::max(blocks.largest, largest);
     }
-    if (!last || !has_head(input.setup->model, part.module)) return;
-    rank.largest_layers += head_parameters(network) / tp;
-    rank.whole_layers += head_parameters(network) / tp;
+    if (!last || !head) return;
+    for (std::int64_t* layers : {&rank.largest_layers, &rank.whole_layers}) *layers += head_parameters(network) / tp;
 }
 
 }  // namespace

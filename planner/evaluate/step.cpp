@@ -226,8 +226,8 @@ void apply_policies(Step& step, const PoliciesWanted& wanted, const Executor& ex
     std::optional<Replayer> split;
     if (step.split) split.emplace(step.split->problem);
     const auto apply = [&](PolicyRun& run) {
-        run.result = (wanted.mode_by_rank ? search::apply_policy_by_rank
-                                          : search::apply_policy)(run.policy, run.on_split ? *split : whole);
+        run.result = (wanted.mode_by_rank ? search::apply_policy_by_rank : search::apply_policy)(
+            run.policy, run.on_split ? *split : whole);
         if (!run.applies()) return;
         PortReplay in_full = replay_in_full(step, run.on_split, *run.result.schedule);
         run.result.replay = std::move(in_full.replay);

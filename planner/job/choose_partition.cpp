@@ -81,20 +81,19 @@ private:
         last = std::min(last, choice_.tried.size());
         std::vector<StepTime> time((last - first) * batches);
         std::vector<char> left_out(time.size(), 0);
-        run_jobs(
-            told(execute_, on_, searched ? "partition, by searches" : "partition"), time.size(), [&](std::size_t job) {
-                PartitionTried& one = choice_.tried[first + job / batches];
-                const Microbatches& batch = batches_[job % batches];
-                if (!one.why_not.empty()) return;
-                if (ends(batches, searched)) {
-                    left_out[job] = 1;
-                    return;
-                }
-                time[job] =
-                    searched ? searched_step(job_, one.partition, batch, candidate_policies,
-                                             batches == 1 ? quick_choice.rounds : effort_.rounds)
-                             : policy_step(one.partition, batch);
-            });
+        run_jobs(told(execute_, on_, searched ? "partition, by searches" : "partition"), time.size(),
+                 [&](std::size_t job) {
+                     PartitionTried& one = choice_.tried[first + job / batches];
+                     const Microbatches& batch = batches_[job % batches];
+                     if (!one.why_not.empty()) return;
+                     if (ends(batches, searched)) {
+                         left_out[job] = 1;
+                         return;
+                     }
+                     time[job] = searched ? searched_step(job_, one.partition, batch, candidate_policies,
+                                                          batches == 1 ? quick_choice.rounds : effort_.rounds)
+                                          : policy_step(one.partition, batch);
+                 });
         for (std::size_t c = first; c < last; ++c) {
             PartitionTried& one = choice_.tried[c];
             std::vector<Duration> of_all;

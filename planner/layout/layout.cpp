@@ -1,8 +1,7 @@
-#include "pipeweaver/planner/layout_choice.hpp"
-
 #include "pipeweaver/base/assert.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/planner/layout_choice.hpp"
 #include "pipeweaver/planner/tuning.hpp"
 #include "pipeweaver/workloads/built_model.hpp"
 #include "planner/layout/layout_trial.hpp"

@@ -1,11 +1,10 @@
-#include "planner/layout/layout_trial.hpp"
-
 #include "pipeweaver/emulator/least_memory.hpp"
 #include "pipeweaver/partition/partitioner_names.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/partition/replicas.hpp"
 #include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/planner/tuning.hpp"
+#include "planner/layout/layout_trial.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

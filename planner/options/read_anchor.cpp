@@ -1,8 +1,7 @@
-#include "pipeweaver/planner/anchor.hpp"
-
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emulator/reserve.hpp"
+#include "pipeweaver/planner/anchor.hpp"
 #include "pipeweaver/planner/emulate_options.hpp"
 #include "pipeweaver/planner/job.hpp"
 

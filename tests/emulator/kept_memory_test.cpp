@@ -77,8 +77,8 @@ TEST_CASE("what a recipe says of memory is read as it is written") {
                R"("logit_bytes":10,"mask_bytes":1})");
     CHECK(parse_recipe(JsonDocument("r.json", to_json(recipe))) == recipe);
     CHECK(recipe.state.whole == 2);
-    const auto sharded = parsed(
-        R"(,"data_parallel":{"zero":3,"gathered_bytes":7},"state_bytes":{"pipelined":3,"update":4})");
+    const auto sharded =
+        parsed(R"(,"data_parallel":{"zero":3,"gathered_bytes":7},"state_bytes":{"pipelined":3,"update":4})");
     CHECK(parse_recipe(JsonDocument("r.json", to_json(sharded))) == sharded);
     CHECK(sharded.gathered == Bytes{7});
     CHECK(sharded.state.update == 4);

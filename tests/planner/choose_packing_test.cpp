@@ -1,5 +1,4 @@
 #include "planner/job/sample.hpp"
-
 #include "tests/support/effort.hpp"
 #include "tests/support/small_request.hpp"
 

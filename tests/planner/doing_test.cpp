@@ -1,6 +1,5 @@
-#include "pipeweaver/planner/time.hpp"
-
 #include "pipeweaver/planner/plan.hpp"
+#include "pipeweaver/planner/time.hpp"
 #include "tests/support/small_request.hpp"
 #include "tests/support/times.hpp"
 

@@ -1,6 +1,5 @@
-#include "planner/replicas/assignment.hpp"
-
 #include "pipeweaver/partition/partitioners.hpp"
+#include "planner/replicas/assignment.hpp"
 #include "tests/support/small_request.hpp"
 
 #include <doctest/doctest.h>

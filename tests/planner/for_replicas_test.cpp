@@ -1,6 +1,5 @@
-#include "planner/replicas/plan_replica.hpp"
-
 #include "pipeweaver/base/error.hpp"
+#include "planner/replicas/plan_replica.hpp"
 
 #include <doctest/doctest.h>
 

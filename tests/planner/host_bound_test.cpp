@@ -1,6 +1,5 @@
 // Whether a step's host would be waited for.
 #include "pipeweaver/planner/emulate.hpp"
-
 #include "pipeweaver/planner/emulate_options.hpp"
 
 #include <doctest/doctest.h>

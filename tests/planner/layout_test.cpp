@@ -1,8 +1,8 @@
-#include "pipeweaver/planner/layout_choice.hpp"
+#include "pipeweaver/emulator/layout.hpp"
 
 #include "pipeweaver/base/error.hpp"
-#include "pipeweaver/emulator/layout.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
+#include "pipeweaver/planner/layout_choice.hpp"
 #include "pipeweaver/planner/plan.hpp"
 #include "planner/layout/layout_trial.hpp"
 #include "tests/support/effort.hpp"

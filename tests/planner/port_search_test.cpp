@@ -1,9 +1,8 @@
 // Plans where links are so slow that transfers wait for ports.
-#include "planner/schedule/split_search.hpp"
-
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/planner/emulate.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
+#include "planner/schedule/split_search.hpp"
 #include "tests/support/effort.hpp"
 #include "tests/support/plan_files.hpp"
 #include "tests/support/small_request.hpp"

@@ -1,9 +1,8 @@
 // What passes of a plan choose from: --recompute, and what a target carries.
-#include "planner/way/settings.hpp"
-
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emulator/memory.hpp"
 #include "pipeweaver/planner/partition_choice.hpp"
+#include "planner/way/settings.hpp"
 #include "tests/support/small_request.hpp"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,4 @@
 #include "pipeweaver/planner/robustness.hpp"
-
 #include "planner/schedule/schedule_step.hpp"
 
 #include <doctest/doctest.h>

@@ -2,8 +2,8 @@
 
 #include "pipeweaver/base/deadline.hpp"
 #include "pipeweaver/planner/search_limits.hpp"
-#include "pipeweaver/planner/tuning.hpp"
 #include "pipeweaver/planner/session.hpp"
+#include "pipeweaver/planner/tuning.hpp"
 #include "tests/support/shared.hpp"
 #include "tests/support/small_request.hpp"
 #include "tests/support/times.hpp"

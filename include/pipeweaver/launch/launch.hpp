@@ -52,10 +52,10 @@ struct Launch {
     std::string device;
     Degrees degrees{};
 
-    std::string language{};             ///< name of the language model's module
-    Split split{};                      ///< of all modules but dealt ones; encoders and generators are said in full
-    std::vector<std::string> dealt{};   ///< modules whose items are dealt over all GPUs
-    std::vector<std::string> frozen{};  ///< modules whose weights are not trained
+    std::string language{};              ///< name of the language model's module
+    Split split{};                       ///< of all modules but dealt ones; encoders and generators are said in full
+    std::vector<std::string> dealt{};    ///< modules whose items are dealt over all GPUs
+    std::vector<std::string> frozen{};   ///< modules whose weights are not trained
     std::vector<std::string> adapted{};  ///< modules of which adapters alone are
     std::map<std::string, std::string> kinds{};   ///< of modules by name, as workloads::name_of() says them: "vit"
     std::map<std::string, VisionSizes> vision{};  ///< of modules by name that are vision encoders

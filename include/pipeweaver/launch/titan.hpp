@@ -57,9 +57,8 @@ struct TitanLaunch {
 [[nodiscard]] bool is_titan_setting(const std::string& name);
 
 /// A setting of the launch.
-using TitanMember =
-    std::variant<std::int64_t TitanLaunch::*, TitanLaunch::Number TitanLaunch::*, bool TitanLaunch::*,
-                 std::string TitanLaunch::*, std::vector<std::vector<std::string>> TitanLaunch::*>;
+using TitanMember = std::variant<std::int64_t TitanLaunch::*, TitanLaunch::Number TitanLaunch::*, bool TitanLaunch::*,
+                                 std::string TitanLaunch::*, std::vector<std::vector<std::string>> TitanLaunch::*>;
 
 /// By which name it is said: "parallelism.tensor_parallel_degree"; the first of several. A switch is turned to `value`.
 [[nodiscard]] std::string_view titan_name(const TitanMember& member, bool value = true);

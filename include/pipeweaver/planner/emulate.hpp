@@ -9,8 +9,8 @@
 #include "pipeweaver/emulator/emulation.hpp"
 #include "pipeweaver/emulator/time_shares.hpp"
 #include "pipeweaver/planner/job.hpp"
-#include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/planner/step_recompute.hpp"
+#include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/schedule/solved.hpp"
 #include "pipeweaver/search/policy_names.hpp"
 

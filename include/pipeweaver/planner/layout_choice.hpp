@@ -4,8 +4,8 @@
 
 #include "pipeweaver/base/parallel.hpp"
 #include "pipeweaver/emulator/setup.hpp"
-#include "pipeweaver/planner/time.hpp"
 #include "pipeweaver/planner/step_recompute.hpp"
+#include "pipeweaver/planner/time.hpp"
 #include "pipeweaver/workloads/batch.hpp"
 
 #include <cstddef>

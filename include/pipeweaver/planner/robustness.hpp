@@ -10,8 +10,8 @@
 #include "pipeweaver/base/parallel.hpp"
 #include "pipeweaver/emulator/step.hpp"
 #include "pipeweaver/emulator/uncertainty.hpp"
-#include "pipeweaver/planner/tuning.hpp"
 #include "pipeweaver/planner/step_recompute.hpp"
+#include "pipeweaver/planner/tuning.hpp"
 #include "pipeweaver/schedule/solution.hpp"
 #include "pipeweaver/search/search.hpp"
 

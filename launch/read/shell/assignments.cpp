@@ -127,9 +127,7 @@ void Reader::unset(const std::vector<Word>& words) {
 }
 
 // "local NAME": what the caller has by that name counts again behind the function.
-void Reader::keep_local(const std::string& name) {
-    keep(name, locals_);
-}
+void Reader::keep_local(const std::string& name) { keep(name, locals_); }
 
 void Reader::keep(const std::string& name, std::map<std::string, std::optional<Variable>>& held) const {
     const auto found = variables_.find(name);

@@ -89,8 +89,7 @@ Script Reader::read() {
 Variables Reader::plain_texts(const std::map<std::string, Variable>& variables) {
     Variables texts;
     for (const auto& [variable, value] : variables)
-        if (value.items.size() == 1 && value.items.front().unknown.empty())
-            texts[variable] = value.items.front().text;
+        if (value.items.size() == 1 && value.items.front().unknown.empty()) texts[variable] = value.items.front().text;
     return texts;
 }
 

@@ -140,13 +140,13 @@ private:
     std::string name_;
     std::size_t at_ = 0, line_ = 1;
     Branches branches_;
-    std::string separators_;  // what ended each command
-    bool guarded_ = false;    // the command at hand never runs: what it stands behind with && or || says so
-    int nested_ = 0;          // files and functions that led here
-    int calls_ = 0;           // of functions, so far
-    int depth_ = 0;           // defaults of variables and commands that this one stands within
-    int groups_ = 0;          // "{" that are open
-    bool is_local_ = false;   // the command at hand is "local"
+    std::string separators_;    // what ended each command
+    bool guarded_ = false;      // the command at hand never runs: what it stands behind with && or || says so
+    int nested_ = 0;            // files and functions that led here
+    int calls_ = 0;             // of functions, so far
+    int depth_ = 0;             // defaults of variables and commands that this one stands within
+    int groups_ = 0;            // "{" that are open
+    bool is_local_ = false;     // the command at hand is "local"
     bool is_in_front_ = false;  // an assignment here may be of one command alone
     bool whole_ = false;
     bool empty_list_ = false;  // within these quotes an array without items was put in
@@ -154,7 +154,7 @@ private:
     std::map<std::string, std::optional<Variable>> locals_;  // of this function, and what the caller has
     std::map<std::string, std::optional<Variable>> front_;   // in front of the command at hand, and what the script has
     std::vector<std::optional<std::map<std::string, Variable>>> shells_;  // open "(", and what was set before each
-    Variables ended_;  // that a shell which is over set
+    Variables ended_;                                                     // that a shell which is over set
     std::set<std::string> fixed_, has_;  // given by the caller, and those of them that the script has
     std::vector<Word> fields_;
     std::vector<HereDocument> documents_;  // begun on this line

@@ -1,7 +1,8 @@
 // A measured launch that corrects what others are predicted to take.
+#include "pipeweaver/planner/anchor.hpp"
+
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
-#include "pipeweaver/planner/anchor.hpp"
 #include "pipeweaver/planner/emulate_options.hpp"
 #include "pipeweaver/planner/job.hpp"
 #include "tests/support/temporary.hpp"
