@@ -223,7 +223,7 @@ TEST_CASE("the search proves small problems of the shared folder") {
     for (const auto& name : testing::full_or_short<std::vector<std::string>>(
              {"00-p2m3", "01-p2m4-split-cap", "02-p3m3", "03-p2m3-cap-modes", "04-p3m4-split", "05-p4m3-cap",
               "06-p2m4-cap-modes", "09-p4m5-cap", "11-p3m3-cap-modes"},
-             {"00-p2m3", "01-p2m4-split-cap", "03-p2m3-cap-modes"})) {
+             {"00-p2m3", "01-p2m4-split-cap", "03-p2m3-cap-modes", "06-p2m4-cap-modes"})) {
         CAPTURE(name);
         const auto path = *folder / "data/schedules" / ("small-" + name + "-s1");
         const auto file = read_problem(path.string() + ".json.gz");
