@@ -188,7 +188,12 @@ std::vector<FileToWrite> emit(const fs::path& source, std::string_view name, con
     schedule::require_whole(source);
     std::optional<JsonDocument> plan;
     if (is_there(source / plan_file)) plan = JsonDocument::read_large(source / plan_file);
-    if (plan) plan->require_format("pipeweaver-plan", 1);
+    if (plan) {
+        plan->require_format("pipeweaver-plan", 1);
+        const Json partition = plan->root().at("partition");  // a whole one says what it runs on
+        static_cast<void>(partition.at("name").text());
+        static_cast<void>(partition.at("chunks_per_rank").integer(1));
+    }
     const bool of_replicas = target.of == "free";
     std::optional<Duration> optimizer;
     if (of_replicas && plan) optimizer = Duration{plan->root().at("after_all_ranks_ns").integer(0)};

@@ -106,6 +106,18 @@ TEST_CASE("a plan whose lists are wanted by rank has those alone, which are not 
                          doctest::Contains("replica-000/actions: the plan was written with --actions by-rank"), Error);
 }
 
+TEST_CASE("a damaged plan.json is refused, whatever is emitted") {
+    const testing::TemporaryFolder temporary("damaged-json");
+    const fs::path folder = temporary.path() / "plan";
+    fs::copy(written().folder, folder, fs::copy_options::recursive);
+    auto plan = nlohmann::json::parse(read_file(folder / "plan.json"));
+    plan["partition"].erase("name");
+    write_files({{folder / "plan.json", plan.dump()}});
+    for (const char* target : {"torch-actions", "torch-csv"})
+        CHECK_THROWS_WITH_AS(static_cast<void>(emit::emit(folder, target, "out")), doctest::Contains("partition"),
+                             Error);
+}
+
 TEST_CASE("damaged action lists are refused with the file and the tensor") {
     const testing::TemporaryFolder temporary("damaged-plan");
     fs::copy(written().folder / "replica-000", temporary.path(), fs::copy_options::recursive);
