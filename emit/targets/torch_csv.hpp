@@ -16,7 +16,7 @@ namespace pipeweaver::emit {
 
 struct TorchFiles {
     std::string csv;       ///< schedule.csv
-    std::string comms;     ///< schedule.comms.csv: with every message, see torch_comms.hpp
+    std::string comms;     ///< schedule.comms.csv: with every message, by torch_comms.cpp
     std::string schedule;  ///< schedule.json ("pipeweaver-torch/1")
 };
 
