@@ -16,10 +16,11 @@ bool may_vary(const workloads::Model& model) {
 }  // namespace
 
 emulator::Headroom WorkloadOptions::headroom_for(const workloads::Model& of,
-                                                 const std::vector<workloads::Microbatch>& some) const {
+                                                 const std::vector<workloads::Microbatch>& some,
+                                                 const std::optional<std::int64_t>& ranks) const {
     if (!automatic_headroom) return headroom;
     const Target& runs = planner::target(target);
-    const bool pads = runs.fixed_shapes && pp.number.value_or(1) > 1;
+    const bool pads = runs.fixed_shapes && ranks.value_or(pp.number.value_or(1)) > 1;
     const bool varies = !pads && (some.empty() ? may_vary(of) : shapes_of(of, some) > 1);
     return varies && !runs.launch.expands_segments ? emulator::headroom_of_varying_shapes() : emulator::usual_headroom;
 }

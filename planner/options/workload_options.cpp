@@ -355,13 +355,14 @@ Job WorkloadOptions::job(std::uint64_t seed, const Executor& execute, Batch* giv
     job.equal_microbatches = equal_microbatches;
     job.training_tokens = training_tokens;
     if (given != nullptr && !batch.empty()) *given = read(setup.model, seed);
-    if (automatic_headroom) setup.headroom = headroom_for(setup.model, some_microbatches(setup.model, seed));
-    if (choose(setup)) {
-        choose_layout(setup, job, given, execute);
-    } else {
+    std::optional<std::int64_t> ranks;
+    if (!choose(setup)) {
         setup.layout = layout(setup);
         emulator::check(setup.layout, setup.cluster, setup.model, setup.recipe.execution.experts.tensor_parallel);
+        ranks = setup.layout.pp;
     }
+    if (automatic_headroom) setup.headroom = headroom_for(setup.model, some_microbatches(setup.model, seed), ranks);
+    if (!ranks) choose_layout(setup, job, given, execute);
     if (given != nullptr) {
         given->microbatches = workloads::pack(given->samples, setup.model, how_packed(), job.pipelines(setup.layout));
         require_one_step(*given, setup.layout.dp);

@@ -147,6 +147,13 @@ TEST_CASE("what automatic headroom comes to is in the job, and in the commands t
     const Job launched = options.job(1, in_order);
     CHECK(launched.setup->headroom == usual_headroom);
     CHECK(launched.words->find("headroom") == nullptr);
+
+    options.target = "torchtitan";  // pads in a pipeline, whoever said its degrees
+    CHECK(options.job(1, in_order).setup->headroom == usual_headroom);
+    options.tp = options.pp = {};
+    const Job published = options.job(1, in_order);
+    REQUIRE(published.setup->layout.pp > 1);
+    CHECK(published.setup->headroom == usual_headroom);
 }
 
 TEST_CASE("a rank may take what is usable of its device less the headroom, in every way of changing a setup") {

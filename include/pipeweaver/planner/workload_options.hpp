@@ -113,8 +113,9 @@ struct WorkloadOptions {
 
     /// What is kept free of memory: what is said, or, automatic, what shapes that vary may take of the allocator where
     /// nothing that the target is launched with has its segments expand. `some`: microbatches of the batch; none: the
-    /// model says whether shapes vary.
-    emulator::Headroom headroom_for(const workloads::Model& of, const std::vector<workloads::Microbatch>& some) const;
+    /// model says whether shapes vary. `ranks`: pipeline ranks, where the layout is known; else those of --pp.
+    emulator::Headroom headroom_for(const workloads::Model& of, const std::vector<workloads::Microbatch>& some,
+                                    const std::optional<std::int64_t>& ranks = {}) const;
 
     /// How batches are packed.
     workloads::Packing how_packed() const;
