@@ -103,9 +103,9 @@ WhyNone why_not_of(std::vector<NotApplicable> all) {
 WhyNone why_none_of(const Job& job, const Opponents& ways) {
     const Target& runs = target(job.target);
     const int zero = job.setup->recipe.zero;
-    if (zero > runs.launch.most_zero)
-        return {fmt::format("--zero, --recipe: the job has ZeRO {}, but {} launches ZeRO 0 to {} alone", zero,
-                            runs.option, runs.launch.most_zero)};
+    if (zero < runs.launch.least_zero || zero > runs.launch.most_zero)
+        return {fmt::format("--zero, --recipe: the job has ZeRO {}, but {} launches ZeRO {} to {} alone", zero,
+                            runs.option, runs.launch.least_zero, runs.launch.most_zero)};
     if (!ways.not_applicable.empty()) return why_not_of(ways.not_applicable);
     return {fmt::format("{} launches nothing in {}", runs.option, name_of(job.setup->layout))};
 }

@@ -250,6 +250,10 @@ TEST_CASE("where a target launches nothing of the job the reason is the job's ow
           "--zero, --recipe: the job has ZeRO 2, but megatron launches ZeRO 0 to 1 alone");
     CHECK_THROWS_WITH_AS(static_cast<void>(begin_ladder({request}, {}, parse_now("1f1b", ""), in_order, {})),
                          "--now: --zero, --recipe: the job has ZeRO 2, but megatron launches ZeRO 0 to 1 alone", Error);
+    Request titan = packings(1, "torchtitan").front();
+    testing::change_setup(titan, [](emulator::Setup& setup) { setup.recipe.zero = 1; });
+    CHECK(begin_ladder({titan}, {}, {}, in_order, {}).why_none ==
+          "--zero, --recipe: the job has ZeRO 1, but torchtitan launches ZeRO 2 to 3 alone");
 
     Request flat = packings(1, "megatron").front();
     testing::change_setup(flat, [](emulator::Setup& setup) {
