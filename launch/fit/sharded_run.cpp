@@ -96,13 +96,20 @@ void put_offload(const ShardedLaunch& l, StateBytes& state, Run& run) {
                           l.is_deepspeed() ? "deepspeed.zero_optimization.offload_param" : "--fsdp"});
 }
 
+// Of pairs, and of answers that are wanted or not, logits themselves are needed (LLaMA-Factory ff6d4d12 model/loader.py,
+// ms-swift 3602360a rlhf_trainers/dpo_trainer.py and kto_trainer.py; its grpo_trainer.py has a fused loss).
+bool fuses_loss(const ShardedLaunch& l) {
+    const auto* const kind = frameworks::training_stage(l.stage);
+    return l.fused_loss && (kind == nullptr || kind->generates);
+}
+
 // What eager PyTorch keeps beside the emulation's kernels, in values of 2 bytes: of each of two norms a 32-bit input
 // and a 32-bit result, and of rotated queries and keys 2 copies. Logits have 16 bits, a 32-bit copy, its log-softmax
 // and the gradients of both.
 void put_kept(const ShardedLaunch& l, Recipe& recipe) {
     constexpr std::int64_t norms_and_rotations = 10, eager_logit = 16;
     recipe.kept.masks = norms_and_rotations;
-    recipe.kept.logit = l.fused_loss ? 0 : eager_logit;
+    recipe.kept.logit = fuses_loss(l) ? 0 : eager_logit;
     recipe.kept.fused_gate = l.fused_loss;
     recipe.execution.fused_attention = l.attention != "eager";
 }
