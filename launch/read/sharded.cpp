@@ -241,7 +241,8 @@ private:
     void settle_answers() {
         ShardedLaunch& l = launch_;
         if (l.length) *l.length += l.answer_length.value_or(0);
-        if (l.by_engine && l.engine_length && *l.engine_length > 0)
+        const bool is_here = l.by_engine && l.engine != "server";  // a server has a length of its own
+        if (is_here && l.engine_length && *l.engine_length > 0)
             l.length = std::min(l.length.value_or(*l.engine_length), *l.engine_length);
     }
 
