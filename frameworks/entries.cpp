@@ -101,7 +101,8 @@ Entry swift() {
             .source = "modelscope/ms-swift 3602360: swift/megatron/arguments/megatron_args.py",
             .builds = "ms-swift",
             .bounds_items = true,  // arguments/base_args/template_args.py: longer ones are deleted
-            .unbounds = {{"truncation-strategy", "left"}, {"truncation-strategy", "right"}}};
+            .unbounds = {{"truncation-strategy", "left"}, {"truncation-strategy", "right"}},
+            .unbounds_unless = {{"rlhf-type", "grpo", "truncation-strategy"}}};  // megatron/arguments/rlhf_args.py
 }
 
 // Its --seq-length counts the positions of images; the language model's is --decoder-seq-length.

@@ -87,11 +87,17 @@ namespace {
 // Whether no sample is longer than the launch says, items among its positions.
 bool bounds_samples(const SaidLaunch& said) {
     if (said.entry == nullptr || !said.entry->bounds_items) return false;
-    return std::none_of(said.settings.begin(), said.settings.end(), [&](const Setting& one) {
-        return std::any_of(said.entry->unbounds.begin(), said.entry->unbounds.end(), [&](const auto& other) {
-            return one.name == other.first && !one.values.empty() && one.values.front() == other.second;
+    const auto is = [&](std::string_view name, std::optional<std::string_view> value) {
+        return std::any_of(said.settings.begin(), said.settings.end(), [&](const Setting& one) {
+            return one.name == name && (!value || (!one.values.empty() && one.values.front() == *value));
         });
-    });
+    };
+    const auto& always = said.entry->unbounds;
+    const auto& unless = said.entry->unbounds_unless;
+    return std::none_of(always.begin(), always.end(), [&](const auto& one) { return is(one.first, one.second); }) &&
+           std::none_of(unless.begin(), unless.end(), [&](const frameworks::Default& one) {
+               return is(one.setting, one.value) && !is(one.unless, std::nullopt);
+           });
 }
 
 std::string lines_of(const workloads::Sample& sample, std::int64_t count) {

@@ -71,6 +71,7 @@ struct Entry {
     bool counts_loss_per_token = false;  ///< it sets this itself where it fine-tunes with context parallelism
     bool bounds_items = false;           ///< no sample is longer than its length says, positions of images among them
     std::vector<std::pair<std::string_view, std::string_view>> unbounds{};  ///< settings and values with which some are
+    std::vector<Default> unbounds_unless{};  ///< the same, where nobody says the third setting
 };
 
 [[nodiscard]] std::span<const Entry> entries();

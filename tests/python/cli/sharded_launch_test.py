@@ -312,6 +312,11 @@ def test_what_fits_with_the_longest_samples_fits_whatever_they_hold(pipeweaver, 
                  "--max_length 65536 --tuner_type full --deepspeed zero2"):
         answer = script(pipeweaver, tmp_path, IMAGES_OF + more, *ON)
         assert answer["verdict"] == "undecided" and opened(answer) == ["--dataset"]
+    # So are those of prompts, which GRPO cuts unless it is told to delete them.
+    answers = IMAGES_OF.replace("swift sft", "swift rlhf") + ("--rlhf_type grpo --use_vllm true --vllm_mode server "
+                                                              "--max_length 2048")
+    assert opened(script(pipeweaver, tmp_path, answers, *ON)) == ["--dataset"]
+    assert script(pipeweaver, tmp_path, answers + " --truncation_strategy delete", *ON)["verdict"] == "fits"
 
 
 def test_pairs_of_answers_are_two_sequences_and_adapters_need_no_other_model(pipeweaver, tmp_path):
@@ -358,7 +363,11 @@ def test_an_engine_on_the_same_gpus_takes_its_share(pipeweaver, tmp_path):
     assert peak(server) < asleep[1] < awake[1]  # beside the weights while it generates, not beside a step
     # Answers behind the prompts; of several turns they may be longer, and without an engine the trainer generates.
     assert peak(of("server --max_completion_length 4096")) > peak(server)
-    assert peak(of("server --max_completion_length 4096 --vllm_max_model_len 1536")) == peak(server)
+    assert peak(of("colocate --vllm_gpu_memory_utilization 0.05 --sleep_level 1 --max_completion_length 4096 "
+                   "--vllm_max_model_len 1536")) == peak(server)
+    # A server has a length of its own.
+    longer = "server --max_completion_length 4096"
+    assert peak(of(longer + " --vllm_max_model_len 1536")) == peak(of(longer))
     # What does not fit by the share may: it may be counted otherwise.
     answer = of("colocate --vllm_gpu_memory_utilization 0.95")
     assert answer["verdict"] == "undecided" and opened(answer) == ["--vllm_gpu_memory_utilization"]
