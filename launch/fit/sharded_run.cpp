@@ -195,6 +195,19 @@ Bytes reference_of(const ShardedLaunch& l, const workloads::Model& model, std::i
     return {(bytes * parameters_of(model) + shards - 1) / shards};
 }
 
+// What lies on the host while answers are generated. DeepSpeed's flat buffers stay: of 16-bit weights without stage 3,
+// of 32-bit masters, and of stage 3's gradients (ms-swift 3602360a rlhf_trainers/rollout_mixin.py offload_model,
+// offload_optimizer; DeepSpeed stage_1_and_2.py bit16_groups_flat, stage3.py fp32_partitioned_groups_flat,
+// grad_partitions_flat_buffer).
+void put_freed(const ShardedLaunch& l, Besides& besides) {
+    const bool lie_flat = l.is_deepspeed() && l.zero_stage() < 3 && !l.has_adapters();
+    besides.frees_weights = l.frees_weights && !lie_flat;
+    besides.frees_reference = l.frees_weights;
+    besides.frees_states = l.frees_states;
+    besides.masters = l.is_deepspeed() && besides.state > whole_bytes ? whole_bytes : 0;
+    besides.keeps_gradients = l.is_deepspeed() && l.zero_stage() == 3;
+}
+
 // An engine on the same GPUs has its share of the memory while it generates, and where it never sleeps all the time.
 void put_engine(const ShardedLaunch& l, const FitAsked& asked, Run& run) {
     const auto* const kind = frameworks::training_stage(l.stage);
@@ -205,8 +218,7 @@ void put_engine(const ShardedLaunch& l, const FitAsked& asked, Run& run) {
     const double share = parse_number(written(l, &Said::engine_share), l.engine_share, 0, 1);
     run.besides.engine = Bytes{static_cast<std::int64_t>(std::ceil(share * static_cast<double>(memory)))};
     run.besides.engine_sleeps = l.sleep > 0;
-    run.besides.frees_weights = l.frees_weights;
-    run.besides.frees_states = l.frees_states;
+    put_freed(l, run.besides);
     run.doubts.push_back(
         {Effect::less, "vLLM's share, in which it may count what the trainer holds", written(l, &Said::engine_share)});
     run.assumed.push_back(fmt::format("vLLM takes {} of a GPU{}", l.engine_share,
@@ -278,12 +290,16 @@ void add_update(const Besides& besides, RankUse& rank) {
     rank.peak = at_update;
 }
 
-// While answers are generated there are no gradients, and what the trainer frees is on the host.
+// While answers are generated there may be no gradients, and what the trainer frees is on the host.
 void add_engine(const Besides& besides, RankUse& rank) {
     if (besides.engine == Bytes{}) return;
     Bytes held = besides.engine;
-    if (!besides.frees_weights) held += rank.weights;
-    if (!besides.frees_states) held += rank.optimizer;
+    if (!besides.frees_weights) held += rank.weights - (besides.frees_reference ? besides.reference : Bytes{});
+    if (!besides.frees_states)
+        held += rank.optimizer;
+    else if (besides.masters > 0)
+        held += Bytes{rank.optimizer.count / besides.state * besides.masters};
+    if (besides.keeps_gradients) held += rank.gradients;
     if (!besides.engine_sleeps) held = std::max(held, rank.peak + besides.engine);
     if (held <= rank.peak) return;
     rank.buffers += held - rank.peak;

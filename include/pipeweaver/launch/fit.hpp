@@ -49,6 +49,9 @@ struct Besides {
     Bytes engine{};                                    ///< what generates answers on the same GPU
     bool engine_sleeps = false;                        ///< while the model trains
     bool frees_weights = false, frees_states = false;  ///< while it generates
+    bool frees_reference = false;                      ///< likewise the copy
+    bool keeps_gradients = false;                      ///< then, too
+    std::int64_t masters = 0;                          ///< bytes of a parameter's state that are not freed with it
 };
 
 /// A launch as the planner emulates it.

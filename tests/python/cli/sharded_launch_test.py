@@ -361,6 +361,10 @@ def test_an_engine_on_the_same_gpus_takes_its_share(pipeweaver, tmp_path):
     asleep = [peak(of(f"colocate --vllm_gpu_memory_utilization {share} --sleep_level 1")) for share in ("0.05", "0.2")]
     assert asleep[0] == peak(server)
     assert peak(server) < asleep[1] < awake[1]  # beside the weights while it generates, not beside a step
+    # DeepSpeed keeps flat buffers of 16-bit weights (7,615,616,512 parameters) and of masters where both are freed.
+    beside = "colocate --vllm_gpu_memory_utilization 0.6 --sleep_level 1 --tuner_type full --beta 0"
+    freed, held = (peak(of(beside + more)) for more in (" --offload_model true --offload_optimizer true", ""))
+    assert (held - freed) * GIB == pytest.approx(8 * 7_615_616_512 / 8, rel=1e-3)
     # Answers behind the prompts; of several turns they may be longer, and without an engine the trainer generates.
     assert peak(of("server --max_completion_length 4096")) > peak(server)
     assert peak(of("colocate --vllm_gpu_memory_utilization 0.05 --sleep_level 1 --max_completion_length 4096 "
