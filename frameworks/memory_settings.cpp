@@ -195,6 +195,8 @@ Rows sharded_memory_rows() {
         {sharded_settings, "teacher_model", more, copy},
         {sharded_settings, "use_vllm", more, copy},
         {sharded_settings, "ref_adapters", more, copy},
+        // LLaMA-Factory ff6d4d12 train/sft/workflow.py, trainer_utils.py create_ref_model
+        {sharded_settings, "use_asft_loss", more, copy, {}, false, false, "finetuning_type", "lora"},
         {sharded_settings, "multi_turn_scheduler", more, "answers of several turns, longer than one"},
         {sharded_settings, "use_gym_env", more, "answers of several turns, longer than one"},
         {sharded_settings, "chord_sft_dataset", more, "samples that are trained beside the answers"},

@@ -129,6 +129,7 @@ def test_a_file_that_is_not_at_hand_is_asked_for(pipeweaver, tmp_path):
 
 @pytest.mark.parametrize("more, setting", [
     ("stage: ppo\n", "--stage"),           # other models beside it
+    ("use_asft_loss: true\n", "--use_asft_loss"),  # a second copy of the model
     ("use_dora: true\nfinetuning_type: lora\n", "--use_dora"),
     ("fp8: true\n", "--fp8"),
     ("optim: some_optimizer\n", "--optim"),
