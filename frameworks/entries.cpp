@@ -102,7 +102,8 @@ Entry swift() {
             .builds = "ms-swift",
             .bounds_items = true,  // arguments/base_args/template_args.py: longer ones are deleted
             .unbounds = {{"truncation-strategy", "left"}, {"truncation-strategy", "right"}},
-            .unbounds_unless = {{"rlhf-type", "grpo", "truncation-strategy"}}};  // megatron/arguments/rlhf_args.py
+            .program_defaults = {{"megatron rlhf", "rlhf-type", "dpo"}},  // megatron/arguments/rlhf_args.py
+            .unbounds_unless = {{"rlhf-type", "grpo", "truncation-strategy"}}};
 }
 
 // Its --seq-length counts the positions of images; the language model's is --decoder-seq-length.
@@ -231,6 +232,8 @@ const Entry* entry_of_keys(const std::vector<std::string>& keys) {
             if (std::find(keys.begin(), keys.end(), mark) != keys.end()) return &one;
     return nullptr;
 }
+
+bool starts(const std::vector<std::string>& words, std::string_view program) { return behind(words, program) > 0; }
 
 std::size_t words_before(const Entry& entry, const std::vector<std::string>& words) {
     for (const auto* const programs : {&entry.programs, &entry.common_programs})

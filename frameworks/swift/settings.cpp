@@ -65,6 +65,7 @@ std::vector<Entry> sharded_swift_entries() {
     entry.by_variables = {{"MAX_PIXELS", "max_pixels"}};
     entry.bounds_items = true;  // base_args/template_args.py: longer ones are deleted
     entry.unbounds = {{"truncation_strategy", "left"}, {"truncation_strategy", "right"}};
+    entry.program_defaults = {{"swift rlhf", "rlhf_type", "dpo"}, {"swift/cli/rlhf.py", "rlhf_type", "dpo"}};
     entry.unbounds_unless = {{"rlhf_type", "grpo", "truncation_strategy"}};  // rlhf_args.py _init_grpo: prompts are cut
     entry.spreads_layers = true;  // swift/cli/main.py use_torchrun, model/utils.py get_default_device_map
     entry.source = sharded_swift_source;

@@ -94,11 +94,27 @@ void put_gpus(const std::vector<Word>& words, SaidLaunch& said) {
     }
 }
 
+void put_program_defaults(const std::vector<Word>& words, SaidLaunch& said) {
+    std::vector<std::string> texts;
+    texts.reserve(words.size());
+    for (const Word& word : words) texts.push_back(word.text);
+    for (const frameworks::ProgramDefault& one : said.entry->program_defaults) {
+        const bool is_said = std::any_of(said.settings.begin(), said.settings.end(),
+                                         [&](const Setting& other) { return other.name == one.setting; });
+        const bool is_left = std::any_of(said.unset.begin(), said.unset.end(), [&](const Unset& other) {
+            return other.setting.ends_with(one.setting);
+        });
+        if (!is_said && !is_left && frameworks::starts(texts, one.program))
+            said.settings.push_back({std::string(one.setting), {std::string(one.value)}, std::string(one.program)});
+    }
+}
+
 void put_entry(const std::vector<Word>& words, SaidLaunch& said) {
     const frameworks::Entry* found = entry_started(words);
     put_gpus(words, said);
     said.entry = found != nullptr && found->dialect == said.dialect ? found : frameworks::entry_of(said.dialect);
     if (said.entry == nullptr) return;
+    put_program_defaults(words, said);
     said.named = what_is_named(*said.entry, words, said.variables);
     if (!said.entry->model.empty()) said.named_model = flag_value(words, said.entry->model).value_or(std::string());
 }

@@ -19,6 +19,9 @@ void refuse_entry(const std::vector<Word>& words, const std::string& from);
 /// Puts the GPUs that the words, or variables of the launch, start processes on.
 void put_gpus(const std::vector<Word>& words, SaidLaunch& said);
 
+/// Puts what the program that the words start sets where nobody says it. Pre: the entry and the settings are there.
+void put_program_defaults(const std::vector<Word>& words, SaidLaunch& said);
+
 /// Puts the entry that the words start into `said`, what they name, and the GPUs that they are launched on.
 void put_entry(const std::vector<Word>& words, SaidLaunch& said);
 

@@ -169,6 +169,7 @@ void put_sharded_words(const std::vector<Word>& all, SaidLaunch& said) {
     program.read(words, begin, words.size());
     for (const auto* const some : {&launcher.settings, &program.settings})
         said.settings.insert(said.settings.end(), some->begin(), some->end());
+    put_program_defaults(words, said);
     put_gpus(words, said);
     put_named_model(said);
     if (!said.entry->named_by_program || begin == 0) return;

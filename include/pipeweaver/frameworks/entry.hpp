@@ -24,6 +24,11 @@ struct Default {
     std::string_view unless{};  ///< not where this setting is said either
 };
 
+/// A value that one of an entry's programs gives a setting that the launch does not say.
+struct ProgramDefault {
+    std::string_view program, setting, value;
+};
+
 /// A setting that has another meaning in this entry than in its dialect.
 struct Meaning {
     std::string_view setting;
@@ -71,6 +76,7 @@ struct Entry {
     bool counts_loss_per_token = false;  ///< it sets this itself where it fine-tunes with context parallelism
     bool bounds_items = false;           ///< no sample is longer than its length says, positions of images among them
     std::vector<std::pair<std::string_view, std::string_view>> unbounds{};  ///< settings and values with which some are
+    std::vector<ProgramDefault> program_defaults{};
     std::vector<Default> unbounds_unless{};  ///< the same, where nobody says the third setting
 };
 
@@ -81,6 +87,9 @@ struct Entry {
 
 /// The entry of a configuration file with these keys, of which one in a section is "section.key"; null: none.
 [[nodiscard]] const Entry* entry_of_keys(const std::vector<std::string>& keys);
+
+/// Whether these words of a command start the program.
+[[nodiscard]] bool starts(const std::vector<std::string>& words, std::string_view program);
 
 /// How many words lead to what the program itself is told: launchers, their options and its name. Of an entry without
 /// programs the first that ends in ".py", or that follows "-m", is the program.

@@ -323,7 +323,9 @@ def test_what_fits_with_the_longest_samples_fits_whatever_they_hold(pipeweaver, 
 def test_pairs_of_answers_are_two_sequences_and_adapters_need_no_other_model(pipeweaver, tmp_path):
     words = SWIFT.replace("swift sft", "swift rlhf") + "--max_length 2048 --deepspeed zero3 "
     lora = script(pipeweaver, tmp_path, words + "--rlhf_type dpo --per_device_train_batch_size 2", *ON)
-    alone = script(pipeweaver, tmp_path, words + "--per_device_train_batch_size 4", *ON)
+    unsaid = script(pipeweaver, tmp_path, words + "--per_device_train_batch_size 2", *ON)
+    assert unsaid["memory"] == lora["memory"]  # `swift rlhf` is dpo
+    alone = script(pipeweaver, tmp_path, words.replace("rlhf", "sft") + "--per_device_train_batch_size 4", *ON)
     assert lora["verdict"] == "fits" and peak(lora) == peak(alone)
     single = script(pipeweaver, tmp_path, words + "--rlhf_type kto --per_device_train_batch_size 4", *ON)
     assert peak(single) == peak(alone)
@@ -335,8 +337,10 @@ def test_pairs_of_answers_are_two_sequences_and_adapters_need_no_other_model(pip
 
 def test_pairs_are_learned_of_logits_whatever_kernels_there_are(pipeweaver, tmp_path):
     # 2 x 4096 positions of 152,064 entries; fused kernels make none of them for sft.
-    pairs = factory(pipeweaver, tmp_path, "stage: dpo\npref_loss: orpo\nenable_liger_kernel: true\n")
-    alone = factory(pipeweaver, tmp_path, "per_device_train_batch_size: 2\nenable_liger_kernel: true\n")
+    liger = "enable_liger_kernel: true\ndeepspeed: ds_z3_config.json\npref_loss: orpo\n"
+    pairs = script(pipeweaver, tmp_path, FACTORY.replace("sft", "dpo") + liger, *ON, name="train.yaml")
+    alone = script(pipeweaver, tmp_path, FACTORY.replace("batch_size: 1", "batch_size: 2") + liger, *ON,
+                   name="train.yaml")
     assert peak(pairs) > peak(alone) + 5
 
 
