@@ -312,12 +312,18 @@ TEST_CASE("variables in front of a command are its own, and its words have the s
     CHECK(script("TP=2\nTP=8 " + launch).tp == 2);
     CHECK(script("TP=2\nif true; then TP=8 python prepare.py; fi\n" + launch).tp == 2);
     CHECK(script("f() {\n  " + launch + "}\nTP=2\nTP=8 f\n").tp == 8);
+    CHECK(script("TP=2\nTP=8 bash -c '" + launch + "'\n").tp == 8);
+    CHECK(script("TP=2\nTP=8 bash <<'EOF'\n" + launch + "EOF\n").tp == 8);
+    CHECK(script("TP=2\nTP=8 bash <<EOF\n" + launch + "EOF\n").tp == 2);
     CHECK(script("TP=2 PP=3\n" + launch).tp == 2);
     CHECK(script("export TP=2\n" + launch).tp == 2);
     const auto said = [](const std::string& text) { return launch::read_script(text, "t.sh").variables; };
     CHECK(said("CUDA_DEVICE_MAX_CONNECTIONS=8 python p.py\nCUDA_DEVICE_MAX_CONNECTIONS=1 \\\n  python t.py "
                "--num-layers 8 --hidden-size 4 --seq-length 8\n")
               .at("CUDA_DEVICE_MAX_CONNECTIONS") == "1");
+    const std::string other = "python t.py --num-layers 8 --hidden-size 4 --seq-length 8\n";
+    CHECK(said("f() {\n  " + other + "}\nA=8 f\n").at("A") == "8");
+    CHECK(said("A=8 bash <<'EOF'\n" + other + "EOF\n").at("A") == "8");
     CHECK_FALSE(said("A=8 python p.py\npython t.py --num-layers 8 --hidden-size 4 --seq-length 8\n").contains("A"));
 }
 

@@ -200,8 +200,12 @@ void Reader::run_command() {
     if (read->own) exchange_front();
     take_row(words, read->here_string);
     if (read->own) keep_front(words.front().line);
+    const std::size_t before = script_.commands.size();
     take(std::move(words));
-    if (read->own) exchange_front();
+    if (read->own) {
+        for (std::size_t i = before; i < script_.commands.size(); ++i) keep_front(script_.commands[i].front().line);
+        exchange_front();
+    }
     if (ends) at_ = text_.size();
 }
 
@@ -219,11 +223,14 @@ void Reader::exchange_front() {
     }
 }
 
-// For the launch that it may be.
+// For the launch that it may be, or that a function has which it calls; that has its own before these.
 void Reader::keep_front(std::size_t line) {
     for (const auto& [name, held] : front_) {
-        const auto& items = variables_.at(name).items;
-        if (items.size() == 1 && items.front().unknown.empty()) script_.in_front[line][name] = items.front().text;
+        const auto found = variables_.find(name);
+        if (found == variables_.end()) continue;
+        const auto& items = found->second.items;
+        if (items.size() == 1 && items.front().unknown.empty())
+            script_.in_front[line].try_emplace(name, items.front().text);
     }
 }
 
@@ -379,7 +386,9 @@ Script read_commands(std::string_view text, const std::string& name, const Varia
     for (std::size_t i = 0; i < script.commands.size(); ++i) {
         const Word* const one = inner_text(script.commands[i]);
         if (one == nullptr) continue;
-        for (auto& command : Reader(one->text, name, {}).with(script.variables).commands) {
+        Variables variables = script.in_front[script.commands[i].front().line];
+        variables.insert(script.variables.begin(), script.variables.end());
+        for (auto& command : Reader(one->text, name, {}).with(variables).commands) {
             for (Word& word : command) word.line = one->line;
             (i < script.uncalled ? uncalled : called).push_back(std::move(command));
         }

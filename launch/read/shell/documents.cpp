@@ -103,9 +103,18 @@ void Reader::take_document(const std::vector<Word>& words, const std::string& te
     if (is_value)
         set_plain(words.back().text, put_in);
     else if (is_script)
-        run_apart(put_in, name_, line_ - static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) - 1);
+        run_with_front(put_in, line_ - static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) - 1);
     else
         script_.documents[file] = appends ? script_.documents[file] + put_in : std::move(put_in);
+}
+
+// A shell's text, which has what stands in front of the shell.
+void Reader::run_with_front(std::string_view text, std::size_t line) {
+    const std::size_t before = script_.commands.size();
+    exchange_front();
+    run_apart(text, name_, line);
+    for (std::size_t i = before; i < script_.commands.size(); ++i) keep_front(script_.commands[i].front().line);
+    exchange_front();
 }
 
 // "bash FILE" and "sbatch FILE" of a file that the script wrote; false: it is another command.

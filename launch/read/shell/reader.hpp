@@ -77,6 +77,7 @@ private:
     std::optional<Command> read_command();
     void exchange_front();
     void keep_front(std::size_t line);
+    void run_with_front(std::string_view text, std::size_t line);
     void take(std::vector<Word> words);
     void source(const Word& file);
     void open_document();
