@@ -101,7 +101,8 @@ std::string packing_of(const Run& run, const planner::EmulationRequest& of) {
     if (!run.options.assigned.empty())
         return fmt::format("{} samples are in {} microbatches and on the replicas as {} says", samples, microbatches,
                            run.options.assigned);
-    if (samples == microbatches || run.options.workload.dataset.starts_with("constant-")) return {};
+    const bool are_ours = run.options.workload.batch_text.has_value();
+    if (samples == microbatches || are_ours || run.options.workload.dataset.starts_with("constant-")) return {};
     return fmt::format(
         "{} samples are packed into {} microbatches as they come and handed to the replicas in turn{}, "
         "as *now* of `plan --target {}` has them{}",
