@@ -85,8 +85,9 @@ void decide_samples(const CheckAsked& asked, const MegatronLaunch& as_said, cons
 namespace {
 
 // Whether no sample is longer than the launch says, items among its positions.
-bool bounds_samples(const SaidLaunch& said) {
+bool bounds_samples(const SaidLaunch& said, const workloads::Model& model) {
     if (said.entry == nullptr || !said.entry->bounds_items) return false;
+    if (!model.family.empty() && model.family == said.entry->unbounded_family) return false;
     const auto is = [&](std::string_view name, std::optional<std::string_view> value) {
         return std::any_of(said.settings.begin(), said.settings.end(), [&](const Setting& one) {
             return one.name == name && (!value || (!one.values.empty() && one.values.front() == *value));
@@ -133,7 +134,7 @@ std::optional<Fullest> fullest_of(const FitAsked& asked, const LongestSamples& l
 bool is_decided_by_longest(const CheckAsked& asked, const workloads::Model& model, const LongestSamples& longest,
                            const RunWith& run, const OpenOf& open_of_fit, Checked& checked, const Executor& execute) {
     constexpr std::int64_t most_samples = 20'000;
-    if (!asked.fits || !bounds_samples(asked.said) || longest.count > most_samples) return false;
+    if (!asked.fits || !bounds_samples(asked.said, model) || longest.count > most_samples) return false;
     auto most = fullest_of(fit_asked(asked, checked, model), longest, run, execute);
     if (!most) return false;
     const MemoryError& error = memory_error_of(most->fit.recipe, checked.entry, model, most->fit.ranks.size() > 1);

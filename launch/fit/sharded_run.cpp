@@ -96,8 +96,8 @@ void put_offload(const ShardedLaunch& l, StateBytes& state, Run& run) {
                           l.is_deepspeed() ? "deepspeed.zero_optimization.offload_param" : "--fsdp"});
 }
 
-// Of pairs, and of answers that are wanted or not, logits themselves are needed (LLaMA-Factory ff6d4d12 model/loader.py,
-// ms-swift 3602360a rlhf_trainers/dpo_trainer.py and kto_trainer.py; its grpo_trainer.py has a fused loss).
+// Of pairs, and of answers that are wanted or not, logits themselves are needed (LLaMA-Factory ff6d4d12
+// model/loader.py, ms-swift 3602360a rlhf_trainers/dpo_trainer.py and kto_trainer.py; its grpo_trainer.py fuses).
 bool fuses_loss(const ShardedLaunch& l) {
     const auto* const kind = frameworks::training_stage(l.stage);
     return l.fused_loss && (kind == nullptr || kind->generates);
