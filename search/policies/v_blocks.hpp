@@ -12,9 +12,9 @@
 
 namespace pipeweaver::search {
 
-/// V-Min: every pass goes on a slot later on the next rank; about (P + 1) / 3 microbatches are held. P. Qi, X. Wan, N.
-/// Amar, M. Lin, "Pipeline Parallelism with Controllable Memory", NeurIPS 2024 (arXiv 2405.15362), section 3. For the
-/// problems of zb_v_order().
+/// V-Min: every pass goes on a slot later on the next rank; at most (P + 4) / 3 microbatches are held. P. Qi, X. Wan,
+/// N. Amar, M. Lin, "Pipeline Parallelism with Controllable Memory", NeurIPS 2024 (arXiv 2405.15362), section 3. For
+/// the problems of zb_v_order().
 [[nodiscard]] Order v_min_order(const Flat& flat);
 
 /// V-Half, of the same: one slot and two in turn; P / 2 + 1 microbatches are held at most.
