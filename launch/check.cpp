@@ -1,6 +1,7 @@
 #include "pipeweaver/launch/check.hpp"
 
 #include "launch/check_parts.hpp"
+#include "launch/fit/tuning.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/options.hpp"
 #include "pipeweaver/launch/model.hpp"
@@ -79,6 +80,13 @@ void decide(Verdict verdict, std::vector<Open> open, Checked& checked) {
 
 void append(std::vector<Open> more, std::vector<Open>& open) {
     open.insert(open.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+// Latent attention's matrices are others than those that adapters are known of.
+std::vector<Open> open_adapters(const std::string& setting, const workloads::Model& model) {
+    const auto kind = model.modules[model.backbone()].architecture.attention.kind;
+    if (kind != workloads::AttentionKind::latent && kind != workloads::AttentionKind::factored) return {};
+    return {{setting, "adapters of latent attention are not counted", {}, frameworks::Effect::either}};
 }
 
 FitAsked fit_asked(const CheckAsked& asked, const Checked& checked, workloads::Model model) {
@@ -351,6 +359,12 @@ Checked check_megatron(const CheckAsked& asked, const Executor& execute) {
     checked.hazards = hazards_of(launch, hazard_asked(asked, checked, by_name));
     if (!asked.fits) return checked;
     add_said_model(all, named, checked);
+    if (tuning_of(all).tuner == "lora") {
+        if (auto open = open_adapters(written(all.dialect, "lora-rank"), *named); !open.empty()) {
+            decide(Verdict::undecided, std::move(open), checked);
+            return checked;
+        }
+    }
     if (lacks_samples(asked, *named)) {
         if (!is_short_with_least(asked, launch, *named, checked, execute) &&
             !is_decided_by_longest(asked, all, *named, checked, execute))

@@ -31,6 +31,9 @@ void decide(Verdict verdict, std::vector<Open> open, Checked& checked);
 
 void append(std::vector<Open> more, std::vector<Open>& open);
 
+/// What of a launch with adapters, which the setting says, is not counted.
+[[nodiscard]] std::vector<Open> open_adapters(const std::string& setting, const workloads::Model& model);
+
 [[nodiscard]] FitAsked fit_asked(const CheckAsked& asked, const Checked& checked, workloads::Model model);
 
 /// Where a tokenizer has between so many entries and the most are counted: undecided, if the fewest turn the verdict.

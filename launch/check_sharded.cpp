@@ -46,14 +46,6 @@ std::vector<Open> open_backbone(const workloads::Model& model) {
              "`pipeweaver emulate` with its layout has the memory of every GPU", Effect::either}};
 }
 
-// Latent attention's matrices are others than those that adapters are known of.
-std::vector<Open> open_adapters(const ShardedLaunch& l, const workloads::Model& model) {
-    const auto kind = model.modules[model.backbone()].architecture.attention.kind;
-    const bool has_others = kind == workloads::AttentionKind::latent || kind == workloads::AttentionKind::factored;
-    if (!l.has_adapters() || !has_others) return {};
-    return {{written(l, &SaidSharded::lora_rank), "adapters of latent attention are not counted", {}, Effect::either}};
-}
-
 // FSDP may be accelerate's, whose file the command names.
 std::vector<Open> open_launcher(const SaidLaunch& said, const ShardedLaunch& l) {
     const bool may_be_accelerates = said.is_alone && !written(l, &SaidSharded::launcher).empty();
@@ -250,7 +242,7 @@ Checked check_sharded(const CheckAsked& asked, const Executor& execute) {
         return checked;
     }
     open = open_backbone(model);
-    if (open.empty()) open = open_adapters(launch, model);
+    if (open.empty() && launch.has_adapters()) open = open_adapters(written(launch, &SaidSharded::lora_rank), model);
     if (open.empty()) open = open_degrees(launch, checked.gpus);
     if (!open.empty())
         decide(Verdict::undecided, std::move(open), checked);
