@@ -139,12 +139,23 @@ private:
 
     std::vector<Open> open_of_fit(const Fit& fit) const {
         std::vector<Open> open =
-            not_modelled(asked_.said.dialect, launch_.not_read, asked_.said.settings, {true, model_.backbone() > 0});
+            not_modelled(asked_.said.dialect, not_counted(), asked_.said.settings, {true, model_.backbone() > 0});
         append(open_of(fit.doubts), open);
         if (!workloads::model_of_fewer_bits(asked_.said.named_model).empty())
             open.push_back({"--model", "weights of fewer bits than 16, which are counted", {}, Effect::less});
         if (!asked_.said.named.empty()) append(memory_set_elsewhere(asked_.said), open);
         return open;
+    }
+
+    // The model itself as its reference is counted.
+    std::vector<Setting> not_counted() const {
+        std::vector<Setting> rest = launch_.not_read;
+        const auto* const kind = frameworks::training_stage(launch_.stage);
+        if (kind == nullptr || !kind->refers || launch_.has_adapters()) return rest;
+        std::erase_if(rest, [&](const Setting& one) {
+            return one.name == "ref_model" && one.values.size() == 1 && one.values.front() == asked_.said.named_model;
+        });
+        return rest;
     }
 
     Least least() const {

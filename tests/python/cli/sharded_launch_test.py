@@ -332,6 +332,8 @@ def test_pairs_of_answers_are_two_sequences_and_adapters_need_no_other_model(pip
     full = words + "--tuner_type full --rlhf_type "
     # 7,615,616,512 parameters of Qwen2.5-7B in 16 bits, an eighth of them on a GPU.
     refers, orpo = (script(pipeweaver, tmp_path, full + kind, *ON) for kind in ("dpo", "orpo"))
+    named = script(pipeweaver, tmp_path, full + "dpo --ref_model Qwen/Qwen2.5-7B-Instruct", *ON)
+    assert (named["verdict"], peak(named)) == (refers["verdict"], peak(refers))
     assert (peak(refers) - peak(orpo)) * GIB == pytest.approx(2 * 7_615_616_512 / 8, rel=1e-4)
 
 
