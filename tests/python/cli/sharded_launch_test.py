@@ -395,7 +395,7 @@ def test_adapters_of_latent_attention_leave_it_undecided(pipeweaver, tmp_path):
     megatron = (launch.replace("swift sft", "megatron sft") + " --tuner_type lora --lora_rank 8 "
                 "--expert_model_parallel_size 4 --micro_batch_size 1 --global_batch_size 16")
     answer = script(pipeweaver, tmp_path, megatron, *ON)
-    assert answer["verdict"] == "undecided" and opened(answer) == ["--lora_rank"]
+    assert answer["verdict"] == "undecided" and opened(answer) == ["--lora-rank"]
 
 
 def test_weights_of_fewer_bits_hold_no_more_than_of_sixteen(pipeweaver, tmp_path):
