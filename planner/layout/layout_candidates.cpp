@@ -60,6 +60,13 @@ std::string split_experts(const LayoutRequest& request) {
     return gpus > 1 ? fmt::format(" (times the {} GPUs of an expert)", gpus) : "";
 }
 
+// Nothing is to be shared out, and the target would among its context parallel GPUs.
+bool shares_anyway(const LayoutRequest& request, const Layout& layout) {
+    const Launch& launch = target(request.target).launch;
+    const bool none = request.setup->recipe.zero == 0 && !request.any_zero;
+    return none && launch.replicates && !launches_zero(launch, 0, layout.cp);
+}
+
 }  // namespace
 
 bool are_equal(const LayoutAndZero& a, const LayoutAndZero& b) {
@@ -152,6 +159,7 @@ void LayoutCandidates::enumerate() {
             for (const std::int64_t pp : divisors(gpus / tp / cp)) {
                 const Layout layout{
                     .tp = tp, .pp = pp, .dp = gpus / tp / cp / pp, .cp = cp, .context = request_.context};
+                if (shares_anyway(request_, layout)) continue;
                 if (launches_in(target(request_.target), layout, request_.setup->model) && allows(request_.tp, tp) &&
                     allows(request_.cp, cp) && allows(request_.pp, pp) && allows(request_.dp, layout.dp))
                     add(layout);

@@ -58,12 +58,13 @@ OptionValues words_in(const Setup& setup, const Job& job, const Batch& batch) {
     const Layout& layout = setup.layout;
     OptionValues values = *job.words;
     const bool says_bucket = values.find("bucket") != nullptr;
-    for (const char* own : {"cp", "ep", "packing", "bucket"}) values.erase(own);
+    for (const char* own : {"cp", "context", "ep", "packing", "bucket"}) values.erase(own);
     if (job.packing != workloads::Packing::given) values.set("packing", std::string(name_of(job.packing)));
     values.set("tp", std::to_string(layout.tp));
     values.set("pp", std::to_string(layout.pp));
     values.set("dp", std::to_string(layout.dp));
     if (layout.cp > 1) values.set("cp", std::to_string(layout.cp));
+    if (layout.cp > 1 && layout.context == ContextParallel::ring) values.set("context", "ring");
     if (layout.ep != default_ep(layout, setup.model, setup.recipe.execution.experts.tensor_parallel))
         values.set("ep", std::to_string(layout.ep));
     if (batch.drawn_microbatches > 0) {
@@ -109,8 +110,7 @@ bool launches(const Target& target, const Way& way) {
     const auto has = [](const std::vector<std::string>& all, const std::string& one) {
         return std::find(all.begin(), all.end(), one) != all.end();
     };
-    const int zero = way.setup->recipe.zero;
-    if (zero < target.launch.least_zero || zero > target.launch.most_zero) return false;
+    if (!launches_zero(target.launch, way.setup->recipe.zero, way.setup->layout.cp)) return false;
     if (!launches_in(target, way.setup->layout, way.setup->model)) return false;
     if (!way.has_pipeline) return true;
     if (!target.launch.spreads_encoders && !(has_whole_encoders(way) && has_first_layers(way))) return false;

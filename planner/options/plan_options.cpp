@@ -43,13 +43,16 @@ std::vector<std::string> targets_beside(const std::string& text) {
 void require_launched_zero(const PlanOptions& asked) {
     const auto& zero = asked.workload.overrides.zero;
     const Target& of = target(target_called(asked.target));
-    const auto has = [&](const Target& one) { return one.launch.least_zero <= *zero && *zero <= one.launch.most_zero; };
+    const std::int64_t cp = asked.workload.cp.number.value_or(1);
+    const auto has = [&](const Target& one) { return launches_zero(one.launch, *zero, cp); };
     if (!zero || has(of) || !asked.now.empty() || !asked.layers.empty()) return;
     std::vector<std::string> others;
     for (const Target& one : targets())
         if (has(one)) others.push_back(one.option);
-    fail(ErrorKind::input, "--zero: is {}, but --target {} launches {} to {} alone; allowed with {} are --target {}",
-         *zero, of.option, of.launch.least_zero, of.launch.most_zero, *zero, fmt::join(others, ", "));
+    const bool replicates = of.launch.replicates && of.launch.least_zero > 0;
+    fail(ErrorKind::input, "--zero: is {}, but --target {} launches {}{} to {} alone; allowed with {} are --target {}",
+         *zero, of.option, !replicates ? "" : cp == 1 ? "0 and " : "0 with --cp 1 and ", of.launch.least_zero,
+         of.launch.most_zero, *zero, fmt::join(others, ", "));
 }
 
 // Of a target whose GPUs all train the whole model no degree is left to choose but that of GPUs that share samples.
@@ -64,6 +67,15 @@ void put_degrees_of_replicas(const Target& of, WorkloadOptions& as) {
                  name, *degree->number, of.option);
         *degree = {1, false};
     }
+}
+
+// Of a target that has one way for GPUs to share sequences.
+void put_context(const Target& of, WorkloadOptions& as) {
+    if (!of.launch.sends_keys) return;
+    if (as.context == "all-to-all")
+        fail(ErrorKind::input, "--context: is all-to-all, but --target {} exchanges no heads; allowed is ring",
+             of.option);
+    as.context = "ring";
 }
 
 }  // namespace
@@ -134,6 +146,7 @@ WorkloadOptions PlanOptions::for_target(WorkloadOptions as) const {
     as.equal_microbatches = as.equal_microbatches || of.equal_microbatches;
     if (as.recipe.empty()) as.recipe = of.recipe;
     put_degrees_of_replicas(of, as);
+    put_context(of, as);
     return as;
 }
 

@@ -28,6 +28,8 @@ Launch torchtitan_launch() {
     Launch launch = torch_launch();
     launch.blocks = launch.by_rank = launch.spreads_encoders = launch.splits_groups = false;
     launch.least_zero = 2;  // FSDP shares out gradients, too
+    launch.replicates = true;
+    launch.sends_keys = true;
     launch.cut = "module_fqns_per_model_part";
     launch.order = "pipeline_parallel_schedule";
     launch.recompute = "activation_checkpoint mode";
@@ -152,7 +154,13 @@ const std::vector<Target>& targets() {
     return all;
 }
 
+bool launches_zero(const Launch& launch, int zero, std::int64_t cp) {
+    return (launch.least_zero <= zero && zero <= launch.most_zero) || (launch.replicates && zero == 0 && cp == 1);
+}
+
 bool launches_in(const Target& target, const emulator::Layout& layout) {
+    const bool exchanges = layout.cp > 1 && layout.context == emulator::ContextParallel::all_to_all;
+    if (target.launch.sends_keys && exchanges) return false;
     if (!target.launch.replicas_alone) return true;
     const bool may_share = target.launch.exchanges_heads && layout.context == emulator::ContextParallel::all_to_all;
     return layout.tp == 1 && layout.pp == 1 && layout.ep == 1 && (layout.cp == 1 || may_share);

@@ -146,7 +146,13 @@ TEST_CASE("where every GPU trains the whole model no other layout is launched, a
     CHECK(!launches_in(deepspeed, {.dp = 4, .cp = 2, .context = emulator::ContextParallel::ring}));
     CHECK(!launches(deepspeed, way({.dp = 4, .cp = 2}, 3)));  // the model has an encoder
     CHECK(launches(deepspeed, way({.dp = 8}, 1)));
-    CHECK(launches_in(planner::target("torchtitan"), {.pp = 2, .dp = 4}));
+    const planner::Target& torchtitan = planner::target("torchtitan");
+    CHECK(launches_in(torchtitan, {.pp = 2, .dp = 4}));
+    CHECK(launches_in(torchtitan, {.dp = 4, .cp = 2, .context = emulator::ContextParallel::ring}));
+    CHECK(!launches_in(torchtitan, {.dp = 4, .cp = 2}));
+    CHECK(launches_zero(torchtitan.launch, 0, 1));
+    CHECK(!launches_zero(torchtitan.launch, 0, 2));
+    CHECK(!launches_zero(torchtitan.launch, 1, 1));
 }
 
 TEST_CASE("Megatron interleaves whole groups of microbatches alone") {

@@ -159,7 +159,8 @@ TEST_CASE("a target of fixed shapes pads in pipelines, and what it pads to is sa
         return emulate(same, in_order).step;
     };
     const NowWanted now = parse_now("megatron,1f1b,full", "");
-    const Request piped = packings(1, "torchtitan").front();
+    Request piped = packings(1, "torchtitan").front();
+    testing::change_setup(piped, [](emulator::Setup& setup) { setup.recipe.zero = 2; });
     const auto padded = begin_ladder({piped}, {}, now, in_order, {});
     REQUIRE(padded.now->padding);
     CHECK(padded.now->padding->items >= 5);

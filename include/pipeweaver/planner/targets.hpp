@@ -37,6 +37,8 @@ struct Launch {
         true;                   ///< else encoders are whole on the first stage, what follows the backbone on the last
     bool splits_groups = true;  ///< else interleaved microbatches come in whole groups, one for each pipeline rank
     bool expands_segments = false;  ///< its files have the allocator's segments expand, as shapes that vary ask for
+    bool replicates = false;        ///< ZeRO 0, too, without context parallel GPUs
+    bool sends_keys = false;        ///< GPUs that share samples send keys round: they exchange no heads
     std::string cut{};              ///< the flags that say it, and so below
     std::string order{};
     std::string recompute{};
@@ -90,6 +92,9 @@ struct Target {
 
 /// Whether it runs the plan itself, every replica's searched schedule, on any cut.
 [[nodiscard]] inline bool runs_plan(const Target& target) { return target.searches && !has_own_plan(target); }
+
+/// Whether it shares out as much, with so many context parallel GPUs.
+[[nodiscard]] bool launches_zero(const Launch& launch, int zero, std::int64_t cp);
 
 /// Whether its users launch jobs in that layout, whatever the way.
 [[nodiscard]] bool launches_in(const Target& target, const emulator::Layout& layout);

@@ -50,6 +50,12 @@ PLAN_FAULTS = [
     (["--dp", "2"], 2, "--tp 8 * --pp 4 * --dp 2 = 64 GPUs, the cluster 'h100-sxm' has 32"),
     (["--target", "megatron", "--zero", "2"], 2, "--zero: is 2, but --target megatron launches 0 to 1 alone; allowed "
      "with 2 are --target torch-actions, torch-csv, torchtitan, fsdp2, deepspeed, any"),
+    (["--target", "torchtitan", "--zero", "1"], 2, "--zero: is 1, but --target torchtitan launches 0 and 2 to 3 alone; "
+     "allowed with 1 are --target torch-actions, torch-csv, megatron, deepspeed, any"),
+    (["--target", "torchtitan", "--zero", "0", "--cp", "2"], 2, "--zero: is 0, but --target torchtitan launches 0 with "
+     "--cp 1 and 2 to 3 alone; allowed with 0 are --target torch-actions, torch-csv, megatron, any"),
+    (["--target", "torchtitan", "--context", "all-to-all"], 2,
+     "--context: is all-to-all, but --target torchtitan exchanges no heads; allowed is ring"),
     (["--cp", "0"], 2, "--cp: is '0', must be auto or a whole number from 1 to 1024"),
     (["--cp", "3"], 2, "--tp 8 * --cp 3 * --pp 4 = 96 GPUs do not divide the cluster's 32"),
     (["--cp", "2", "--dp", "1"], 2, "--tp 8 * --cp 2 * --pp 4 * --dp 1 = 64 GPUs, the cluster 'h100-sxm' has 32"),
