@@ -52,7 +52,7 @@ class Job:
         if self.target != "megatron":  # whose *now* is packed so, too, and has no assignment
             self.words += draw.choice([[], ["--packing", "balanced"]])
         if not shards and draw.random() < 0.3:
-            self.words += ["--zero", draw.choice("23" if self.target == "torchtitan" else "01")]
+            self.words += ["--zero", draw.choice("023" if self.target == "torchtitan" else "01")]
         if recompute := draw.choice(RECOMPUTED):
             self.words += ["--now", recompute]
         self.name = f"{number}: plan {shlex.join([*self.asked[:4], *self.words, '--target', self.target])}"

@@ -28,6 +28,18 @@ constexpr std::array<PolicyName, 3> policy_names{{{search::one_f_one_b_policy, "
                                                   {search::interleaved_policy, "", "Interleaved1F1B"},
                                                   {search::gpipe_policy, "GPipe", "LoopedBFS"}}};
 
+// FSDP's meshes: of replicas that share nothing out, or share out all states.
+std::optional<std::string> unsaid_shares(const Launch& of) {
+    const auto& degrees = of.degrees;
+    if (degrees.zero == 1) return "FSDP shares out gradients with states: it has no ZeRO 1";
+    if (degrees.zero > 0) return std::nullopt;
+    if (degrees.dp == 1) return "ZeRO 0 is of replicas that share nothing out, and there is one";
+    if (degrees.cp > 1) return fmt::format("states are shared out over the {} GPUs that share samples", degrees.cp);
+    if (degrees.tp % degrees.ep == 0) return std::nullopt;
+    return fmt::format("with ZeRO 0 experts are shared out inside a replica: over {} GPUs, not {}", degrees.tp,
+                       degrees.ep);
+}
+
 std::string_view policy_name(const Launch& of) {
     for (const PolicyName& one : policy_names)
         if (one.policy == of.policy) return of.split.chunks() > 1 ? one.chunks : one.one_chunk;
@@ -112,11 +124,9 @@ std::vector<Line> degree_lines(const Launch& of) {
                           flag_line(&TitanLaunch::cp, std::to_string(degrees.cp)),
                           flag_line(&TitanLaunch::replicate, std::to_string(shards ? 1 : degrees.dp)),
                           flag_line(&TitanLaunch::shard, std::to_string(shards ? degrees.dp : 1))};
-    if (shards)
-        all.push_back(
-            flag_line(&TitanLaunch::reshard, degrees.zero == 3 ? "always" : "never",
-                      fmt::format("zero {}{}", degrees.zero,
-                                  degrees.zero == 1 ? "; gradients are shared out, too: FSDP has no other" : "")));
+    // Of what is not shared out FSDP gathers copies in 16 bits all the same, of a layer at a time.
+    all.push_back(
+        flag_line(&TitanLaunch::reshard, degrees.zero == 2 ? "never" : "always", fmt::format("zero {}", degrees.zero)));
     if (of.has_experts()) all.push_back(flag_line(&TitanLaunch::ep, std::to_string(degrees.ep)));
     return all;
 }
@@ -170,6 +180,7 @@ std::optional<std::string> why_no_torchtitan(const Launch& of) {
         kind != Recompute::none && kind != Recompute::selective && kind != Recompute::full)
         return fmt::format("activation checkpoints are none, selective or full for every block alike, not {}",
                            of.recompute);
+    if (auto why = unsaid_shares(of)) return why;
     if (of.degrees.expert_tp > 1)
         return fmt::format("experts are not cut by tensor parallelism, here each is over {} GPUs",
                            of.degrees.expert_tp);

@@ -410,14 +410,18 @@ Run run_of(const MegatronLaunch& l, const FitAsked& asked) {
 
 namespace {
 
+bool keeps_gathered(const TitanLaunch& l) { return l.reshard == "never" || (l.reshard == "default" && l.pp > 1); }
+
+// Replicas of whole states: FSDP without shards.
+bool replicates(const TitanLaunch& l, std::int64_t gpus) { return l.replicate > 1 && l.shards(gpus) * l.cp == 1; }
+
 // What a configuration by name compiles is not known: it is counted as compiled.
 Recipe recipe_of(const TitanLaunch& l, const FitAsked& asked, bool is_named) {
     const bool is_eager = !l.compiled && !is_named;
     Recipe recipe = emulator::find_recipe(!asked.recipe.empty() ? asked.recipe
                                           : is_eager            ? "torch-fsdp2-eager"
                                                                 : "torch-fsdp2");
-    const bool keeps = l.reshard == "never" || (l.reshard == "default" && l.pp > 1);
-    recipe.zero = l.shards(asked.gpus) * l.cp == 1 ? 0 : keeps ? 2 : 3;
+    recipe.zero = replicates(l, asked.gpus) ? 0 : keeps_gathered(l) ? 2 : 3;
     // Between a pipeline's microbatches nothing is reduced: their sum is whole, in 32 bits.
     if (l.pp > 1 && recipe.zero > 0) recipe.state.whole = 4;
     recipe.execution.sequence_parallel = l.sequence_parallel || l.tp == 1;
@@ -447,6 +451,10 @@ Run run_of(const TitanLaunch& l, const FitAsked& asked) {
                    l.pp > 1 ? "parallelism.pipeline_parallel_microbatch_size" : "training.local_batch_size");
     put_samples(asked, l.seq_len, l.pp > 1 ? l.local_batch / l.microbatch : 1, run);
     options.workload.recipe = emulator::to_json(recipe_of(l, asked, asked.is_named));
+    // Beside whole 32-bit weights the 16-bit ones that were gathered; of shards, copies in every group.
+    run.besides.refers = replicates(l, asked.gpus) && keeps_gathered(l);
+    if (!replicates(l, asked.gpus)) run.besides.copies = l.replicate;
+    run.besides.zero = l.pp > 1 ? 1 : keeps_gathered(l) ? 2 : 3;  // a pipeline has whole gradients
     options.recompute = {.everywhere = titan_recompute_of(l, run)};
     options.policy = l.pp == 1 || !schedule || schedule->policy.empty() ? "1f1b" : std::string(schedule->policy);
     options.any_memory = true;

@@ -101,9 +101,8 @@ void put_program_defaults(const std::vector<Word>& words, SaidLaunch& said) {
     for (const frameworks::ProgramDefault& one : said.entry->program_defaults) {
         const bool is_said = std::any_of(said.settings.begin(), said.settings.end(),
                                          [&](const Setting& other) { return other.name == one.setting; });
-        const bool is_left = std::any_of(said.unset.begin(), said.unset.end(), [&](const Unset& other) {
-            return other.setting.ends_with(one.setting);
-        });
+        const bool is_left = std::any_of(said.unset.begin(), said.unset.end(),
+                                         [&](const Unset& other) { return other.setting.ends_with(one.setting); });
         if (!is_said && !is_left && frameworks::starts(texts, one.program))
             said.settings.push_back({std::string(one.setting), {std::string(one.value)}, std::string(one.program)});
     }

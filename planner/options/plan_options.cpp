@@ -51,8 +51,11 @@ void require_launched_zero(const PlanOptions& asked) {
         if (has(one)) others.push_back(one.option);
     const bool replicates = of.launch.replicates && of.launch.least_zero > 0;
     fail(ErrorKind::input, "--zero: is {}, but --target {} launches {}{} to {} alone; allowed with {} are --target {}",
-         *zero, of.option, !replicates ? "" : cp == 1 ? "0 and " : "0 with --cp 1 and ", of.launch.least_zero,
-         of.launch.most_zero, *zero, fmt::join(others, ", "));
+         *zero, of.option,
+         !replicates ? ""
+         : cp == 1   ? "0 and "
+                     : "0 with --cp 1 and ",
+         of.launch.least_zero, of.launch.most_zero, *zero, fmt::join(others, ", "));
 }
 
 // Of a target whose GPUs all train the whole model no degree is left to choose but that of GPUs that share samples.

@@ -125,6 +125,28 @@ TEST_CASE("torchtitan: its layers, and receive buffers of all microbatches") {
     CHECK(checked.fit->ranks[1].buffers >= Bytes{std::int64_t{2} * 16 * 8192 * 4096 * 2});
 }
 
+TEST_CASE("torchtitan: replicas of shards hold a copy in each, and replicas without shards the whole") {
+    const auto rank = [](const std::string& degrees) {
+        auto of = asked("--training.seq_len 4096 --training.local_batch_size 1 --compile.enable " + degrees,
+                        "h200-sxm:8", Dialect::titan_settings);
+        of.model = "llama3-8b";
+        const auto checked = check(of);
+        REQUIRE(checked.fit);
+        return checked.fit->ranks.front();
+    };
+    constexpr std::int64_t parameters = 8'029'995'008;
+    const std::string two = "--parallelism.data_parallel_replicate_degree 2 --parallelism.data_parallel_shard_degree 4";
+    const std::string all = "--parallelism.data_parallel_replicate_degree 8 --parallelism.data_parallel_shard_degree 1";
+    CHECK(rank("").weights == Bytes{2 * parameters / 8});
+    CHECK(rank(two).weights == Bytes{2 * parameters / 4});
+    CHECK(rank(two).gradients == Bytes{4 * parameters / 4});
+    CHECK(rank(two).optimizer == Bytes{10 * parameters / 4});
+    CHECK(rank(all).weights == Bytes{2 * parameters});
+    CHECK(rank(all).gradients == Bytes{4 * parameters});
+    // Those that were gathered stay beside those that are updated.
+    CHECK(rank(all + " --parallelism.fsdp_reshard_after_forward never").weights == Bytes{4 * parameters});
+}
+
 namespace {
 
 launch::CheckAsked of_bridge(const std::string& model, const std::string& text) {

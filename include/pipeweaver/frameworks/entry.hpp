@@ -77,7 +77,7 @@ struct Entry {
     bool bounds_items = false;           ///< no sample is longer than its length says, positions of images among them
     std::vector<std::pair<std::string_view, std::string_view>> unbounds{};  ///< settings and values with which some are
     std::vector<ProgramDefault> program_defaults{};
-    std::string_view unbounded_family{};  ///< models of which an encoder reads items whole that are cut behind it
+    std::string_view unbounded_family{};     ///< models of which an encoder reads items whole that are cut behind it
     std::vector<Default> unbounds_unless{};  ///< the same, where nobody says the third setting
 };
 
