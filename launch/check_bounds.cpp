@@ -134,6 +134,7 @@ std::optional<Fullest> fullest_of(const FitAsked& asked, const LongestSamples& l
 bool is_decided_by_longest(const CheckAsked& asked, const workloads::Model& model, const LongestSamples& longest,
                            const RunWith& run, const OpenOf& open_of_fit, Checked& checked, const Executor& execute) {
     constexpr std::int64_t most_samples = 20'000;
+    if (longest.tokens < 1) return false;
     if (!asked.fits || !bounds_samples(asked.said, model) || longest.count > most_samples) return false;
     auto most = fullest_of(fit_asked(asked, checked, model), longest, run, execute);
     if (!most) return false;
