@@ -178,6 +178,7 @@ Rows sharded_memory_rows() {
         {sharded_settings, "resize_vocab", more, "a larger vocabulary"},
         {sharded_settings, "train_mm_proj_only", less, frozen},
         of_step({sharded_settings, "fp8", either, states}),
+        {sharded_settings, "fp8_backend", less, states, "auto|torchao|te"},  // MS-AMP: states of fewer bits
         of_step({sharded_settings, "fp8.*", either, states}),
         {sharded_settings, "freeze_parameters*", less, frozen},
         {sharded_settings, "trainable_parameters*", either, frozen},
