@@ -163,13 +163,15 @@ std::string keep_text(const Ladder& ladder) {
 
 std::optional<Room> room_of(const Job& job, const Batch& batch, const Rung& rung) {
     const emulator::Setup& setup = rung.launched ? *rung.launched->setup : *job.setup;
-    if (rung.padding || (planner::target(job.target).fixed_shapes && setup.layout.pp > 1)) return std::nullopt;
+    const planner::Target& runs = planner::target(job.target);
+    if (rung.padding || (runs.fixed_shapes && setup.layout.pp > 1)) return std::nullopt;
     Room room{.shapes = shapes_of(setup.model, batch.microbatches)};
     if (room.shapes < 2) return std::nullopt;
     room.memory = workloads::device(setup.cluster.device).memory;
     room.left = room.memory - rung.peak;
     room.is_at_risk = emulator::leaves_little_room(rung.peak, room.memory);
-    room.is_set = planner::target(job.target).launch.expands_segments;
+    room.is_set = runs.launch.expands_segments;
+    room.by_auto = !(runs.fixed_shapes && job.setup->layout.pp > 1);
     return room;
 }
 
@@ -183,7 +185,11 @@ std::string room_text(const std::optional<Room>& room) {
     return fmt::format(
         "at risk: {}; where shapes vary, an allocator may take {} of it above what is allocated, until "
         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True is set{}",
-        left, part, room->is_set ? ", as the files do" : "; --headroom auto keeps room for it");
+        left, part,
+        room->is_set    ? ", as the files do"
+        : room->by_auto ? "; --headroom auto keeps room for it"
+                        : fmt::format("; --headroom {:.0f}% keeps room for it",
+                                      100 * emulator::headroom_of_varying_shapes().fraction()));
 }
 
 namespace {

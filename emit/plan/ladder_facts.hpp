@@ -49,6 +49,7 @@ struct Room {
     Bytes left{}, memory{};   ///< of the fullest GPU: what no tensor of the step takes, and all of it
     bool is_at_risk = false;  ///< less is left than varying shapes may take (emulator/reserve.hpp)
     bool is_set = false;      ///< what it is launched with has the allocator's segments expand
+    bool by_auto = true;      ///< `--headroom auto` keeps it: the job's own layout does not pad
 };
 
 /// Of a rung whose microbatches have several shapes; none: they have one, or are padded to one.

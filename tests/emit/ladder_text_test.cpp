@@ -2,12 +2,14 @@
 #include "emit/plan/ladder_facts.hpp"
 #include "emit/plan/parts.hpp"
 #include "pipeweaver/base/figures.hpp"
+#include "pipeweaver/planner/launched_way.hpp"
 #include "pipeweaver/workloads/cluster.hpp"
 #include "tests/support/small_request.hpp"
 
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -129,6 +131,17 @@ TEST_CASE("where shapes vary the room on the fullest GPU is said, at risk below 
           "microbatches have 7 shapes, and 21.6 of 80.0 GiB are left on the fullest GPU, more than the "
           "26.0 % that an allocator may take where shapes vary");
     CHECK(said(0.75, "torch-csv").empty());  // pads all to one shape
+    CHECK(said(0.75).ends_with("; --headroom auto keeps room for it"));
+    CHECK(said(0.75, "megatron").ends_with(", as the files do"));
+    // A rung without a pipeline does not pad; for the plan's layout, which does, auto keeps no more.
+    auto flat = std::make_shared<LaunchedWay>();
+    flat->setup = std::make_shared<const emulator::Setup>(with_layout(*request.job.setup, {.tp = 2, .pp = 1, .dp = 4}));
+    Rung layout = rung("layout", std::chrono::milliseconds(2000));
+    layout.peak = Bytes{workloads::device(request.job.setup->cluster.device).memory.count / 4 * 3};
+    layout.launched = flat;
+    request.job.target = "torch-csv";
+    CHECK(emit::room_text(emit::room_of(request.job, request.batch, layout))
+              .ends_with("; --headroom 20% keeps room for it"));
     for (auto& microbatch : request.batch.microbatches) {
         microbatch.items.clear();
         microbatch.lengths = {1024};
