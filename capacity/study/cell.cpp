@@ -1,5 +1,6 @@
 #include "pipeweaver/capacity/cell.hpp"
 
+#include "capacity/study/rows.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emulator/in_situ.hpp"
 #include "pipeweaver/emulator/step_problem.hpp"
@@ -96,7 +97,7 @@ std::optional<CellResult> judge(const Study& study, const Cell& cell, Shared& sh
     if (!workload.batch.empty())
         given = workloads::pack(workload.read(setup.model, seed).samples, setup.model, workload.how_packed());
     auto request = workload.layout_request(setup, given, seed);
-    setup.headroom = workload.headroom_for(setup.model, request.microbatches);
+    setup.headroom = headroom_of(cell);
     CellResult result{.cell = cell.number, .key = cell.key, .why_not = {}, .facts = {}, .points = {}};
     result.facts = facts_of(setup, request.microbatches);
     request.only_launched = request.closely = true;

@@ -1,9 +1,12 @@
 #include "capacity/study/rows.hpp"
 
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emulator/in_situ.hpp"
 #include "pipeweaver/planner/plan.hpp"
 #include "pipeweaver/planner/tuning.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -78,8 +81,18 @@ Pace pace_of(const Study& study, const Cell& cell, const CellFacts& facts, Durat
     return pace;
 }
 
+emulator::Headroom headroom_of(const Cell& cell) {
+    const planner::WorkloadOptions& of = cell.job->plan.workload;
+    if (!of.automatic_headroom) return of.headroom;
+    const auto model = of.found_model();
+    return of.headroom_for(model, of.some_microbatches(model, static_cast<std::uint64_t>(cell.job->limits.seed)));
+}
+
 OptionValues options_of(const Cell& cell, const planner::LayoutAndZero& as) {
     OptionValues asked = cell.asked;
+    if (cell.job && cell.job->plan.workload.automatic_headroom)
+        asked.set("headroom",
+                  fmt::format("{}%", text_of(static_cast<double>(headroom_of(cell).parts_per_million) / 10'000)));
     const auto set = [&](std::string_view name, std::int64_t degree) { asked.set(name, std::to_string(degree)); };
     set("tp", as.layout.tp);
     if (as.layout.cp > 1) set("cp", as.layout.cp);
@@ -94,6 +107,8 @@ OptionValues options_of(const Cell& cell, const planner::LayoutAndZero& as) {
 planner::PlanConfiguration job_in(const Cell& cell, const planner::LayoutAndZero& as) {
     planner::PlanConfiguration job = *cell.job;
     planner::WorkloadOptions& workload = job.plan.workload;
+    workload.headroom = headroom_of(cell);
+    workload.automatic_headroom = false;
     workload.layout_as.clear();
     workload.tp = {as.layout.tp, false};
     if (as.layout.cp > 1) workload.cp = {as.layout.cp, false};

@@ -117,6 +117,9 @@ struct WorkloadOptions {
     emulator::Headroom headroom_for(const workloads::Model& of, const std::vector<workloads::Microbatch>& some,
                                     const std::optional<std::int64_t>& ranks = {}) const;
 
+    /// Of the batch as many as show whether shapes vary; none without a batch. Throws as read().
+    std::vector<workloads::Microbatch> some_microbatches(const workloads::Model& of, std::uint64_t seed) const;
+
     /// How batches are packed.
     workloads::Packing how_packed() const;
 
@@ -152,7 +155,6 @@ private:
     void add_encoders(OptionTable& options);
     void build_encoders(workloads::Model& of) const;
     void require_dealt(const workloads::Model& of) const;
-    std::vector<workloads::Microbatch> some_microbatches(const workloads::Model& of, std::uint64_t seed) const;
     emulator::Layout layout(const emulator::Setup& setup) const;
     std::optional<LayoutAndZero> own(const emulator::Setup& setup) const;
     std::optional<GlobalBatch> global(const emulator::Setup& setup) const;
