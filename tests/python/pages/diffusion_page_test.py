@@ -30,7 +30,7 @@ def test_the_page_goes_from_sizes_to_launches(pipeweaver, tmp_path):
 
 def test_a_model_without_a_pipeline_is_told_of_no_schedule_and_whose_module_it_is(pipeweaver, tmp_path):
     out = pipeweaver("plan", "--model", "wan2.1-t2v-1.3b", "--cluster", "h100-sxm:1", "--tp", "1", "--pp", "1", "--cp",
-                     "1", "--zero", "1", "--microbatch-tokens", "12000", "--dataset", "constant-0+5s",
+                     "1", "--zero", "2", "--microbatch-tokens", "12000", "--dataset", "constant-0+5s",
                      "--global-batch", "4", "--now", "megatron,1f1b,full", "--target", "torchtitan", "--max-rounds",
                      "1", "--quiet", "--out", tmp_path / "plan")
     assert "recompute none (activation_checkpoint mode)" in " ".join(out.split())
