@@ -1,6 +1,5 @@
 #include "pipeweaver/capacity/cell.hpp"
 
-#include "capacity/study/rows.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emulator/in_situ.hpp"
 #include "pipeweaver/emulator/step_problem.hpp"
@@ -16,6 +15,13 @@ namespace pipeweaver::capacity {
 using planner::LayoutChoice;
 using planner::LayoutConsidered;
 using planner::LayoutTried;
+
+emulator::Headroom headroom_of(const Cell& cell) {
+    const planner::WorkloadOptions& of = cell.job->plan.workload;
+    if (!of.automatic_headroom) return of.headroom;
+    const auto model = of.found_model();
+    return of.headroom_for(model, of.some_microbatches(model, static_cast<std::uint64_t>(cell.job->limits.seed)));
+}
 
 namespace {
 

@@ -81,13 +81,6 @@ Pace pace_of(const Study& study, const Cell& cell, const CellFacts& facts, Durat
     return pace;
 }
 
-emulator::Headroom headroom_of(const Cell& cell) {
-    const planner::WorkloadOptions& of = cell.job->plan.workload;
-    if (!of.automatic_headroom) return of.headroom;
-    const auto model = of.found_model();
-    return of.headroom_for(model, of.some_microbatches(model, static_cast<std::uint64_t>(cell.job->limits.seed)));
-}
-
 OptionValues options_of(const Cell& cell, const planner::LayoutAndZero& as) {
     OptionValues asked = cell.asked;
     if (cell.job && cell.job->plan.workload.automatic_headroom)

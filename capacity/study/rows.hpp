@@ -27,9 +27,6 @@ void judge_by_step(const Study& study, const CellFacts& facts, Row& row);
 /// The cell's options with the layout.
 [[nodiscard]] OptionValues options_of(const Cell& cell, const planner::LayoutAndZero& as);
 
-/// What is kept free of memory in all layouts of the cell: automatic, it is settled before one is known.
-[[nodiscard]] emulator::Headroom headroom_of(const Cell& cell);
-
 /// The cell's job in the layout, as these options ask for it.
 [[nodiscard]] planner::PlanConfiguration job_in(const Cell& cell, const planner::LayoutAndZero& as);
 

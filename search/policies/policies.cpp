@@ -143,7 +143,7 @@ const std::vector<PolicyRow>& policy_rows() {
         {{"v-half", "a V with about half of zb-v's memory: its block repeated at a wider interval", true, true},
          v_half_order,
          nullptr},
-        {{"v-min", "a V with the least memory: about a third of zb-v's", true, true}, v_min_order, nullptr},
+        {{"v-min", "a V with the least memory, on many ranks a third of zb-v's", true, true}, v_min_order, nullptr},
         {{"bubble-filling", "Optimus-style: the largest module first, the others in its bubbles"},
          nullptr,
          run_bubble_filling},

@@ -181,12 +181,12 @@ std::vector<VBlock> blocks_of(std::int64_t down, std::int64_t up, std::size_t ra
     return blocks;
 }
 
-// Of the block that is fastest with some microbatches in that room, the first of equals.
+// Of the block that is fastest with some microbatches in that room, the first of equals. More tell nothing new.
 std::optional<VTable> fastest_table(const std::vector<VBlock>& blocks, std::size_t microbatches, std::size_t room) {
     const VBlock* best = nullptr;
     std::int64_t least = 0;
     for (const VBlock& block : blocks) {
-        const auto table = VFilling(block, std::min(microbatches, 4 * block.ranks()), room).fill();
+        const auto table = VFilling(block, std::min({microbatches, 4 * block.ranks(), std::size_t{64}}), room).fill();
         if (!table || (best && least <= table->slots)) continue;
         best = &block;
         least = table->slots;
@@ -207,29 +207,39 @@ void append_runs(const VTable& table, const SplitCells& split, Order& order) {
         }
 }
 
-Order order_of(const Flat& flat, const std::vector<VBlock>& blocks, std::size_t room) {
+// Blocks to choose from, and halves of microbatches that a rank holds at most.
+struct VChoice {
+    std::vector<VBlock> blocks{};
+    std::size_t room = 0;
+};
+
+Order order_of(const Flat& flat, VChoice (*choice_for)(std::size_t ranks)) {
     bool runs = true;
     Order order = order_of_a_v(flat, [&](const Cells& cells, const SplitCells& split, Order& to) {
-        const auto table = fastest_table(blocks, cells.microbatches(), room);
+        const VChoice choice = choice_for(flat.ranks());
+        const auto table = fastest_table(choice.blocks, cells.microbatches(), choice.room);
         runs = table.has_value();
         if (runs) append_runs(*table, split, to);
     });
     return runs ? order : Order{{}, "no block of its passes runs on so many ranks"};
 }
 
+VChoice least_held(std::size_t ranks) {
+    VChoice choice{blocks_of(1, 1, ranks), 2 * ranks};
+    for (const VBlock& block : choice.blocks) choice.room = std::min(choice.room, most_held(block));
+    return choice;
+}
+
+VChoice half_held(std::size_t ranks) {
+    VChoice choice{blocks_of(1, 2, ranks), ranks + 2};
+    for (VBlock& block : blocks_of(2, 1, ranks)) choice.blocks.push_back(std::move(block));
+    return choice;
+}
+
 }  // namespace
 
-Order v_min_order(const Flat& flat) {
-    const auto blocks = blocks_of(1, 1, flat.ranks());
-    std::size_t room = 2 * flat.ranks();
-    for (const VBlock& block : blocks) room = std::min(room, most_held(block));
-    return order_of(flat, blocks, room);
-}
+Order v_min_order(const Flat& flat) { return order_of(flat, least_held); }
 
-Order v_half_order(const Flat& flat) {
-    auto blocks = blocks_of(1, 2, flat.ranks());
-    for (VBlock& block : blocks_of(2, 1, flat.ranks())) blocks.push_back(std::move(block));
-    return order_of(flat, blocks, flat.ranks() + 2);
-}
+Order v_half_order(const Flat& flat) { return order_of(flat, half_held); }
 
 }  // namespace pipeweaver::search

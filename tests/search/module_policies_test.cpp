@@ -164,7 +164,7 @@ TEST_CASE("zb-v runs where microbatches are fewer than its table") {
 }
 
 // Eight ranks with two stages each, placed like a V, and 32 microbatches of passes of one slot: the least is 192 slots.
-TEST_CASE("v-half and v-min hold a half and a third of zb-v's memory, at the slots of their blocks") {
+TEST_CASE("on eight ranks v-half and v-min hold 10 and 8 of zb-v's 16 halves, at the slots of their blocks") {
     std::vector<std::uint32_t> place = in_a_row(8);
     place.insert(place.end(), place.rbegin(), place.rend());
     const auto problem = split_chain(place, 32, 1, 1, 1);

@@ -77,6 +77,9 @@ private:
     std::map<std::string, std::shared_ptr<planner::LayoutStores>> stores_;
 };
 
+/// What is kept free of memory in all layouts of the cell: automatic, it is settled before one is known.
+[[nodiscard]] emulator::Headroom headroom_of(const Cell& cell);
+
 /// Judges the points of a cell; none where `time` ended it. Throws Error{io}.
 [[nodiscard]] std::optional<CellResult> judge_cell(const Study& study, const Cell& cell, Shared& shared,
                                                    const Executor& execute, const planner::Time& time = {});
