@@ -43,21 +43,25 @@ private:
     std::int64_t total_ = 0;
 };
 
-void require_task(const Problem& problem, TaskId task, const std::string& where) {
+// Where something is is spelled out only for what is wrong: a step that is built has thousands of places.
+template <class Where>
+void require_task(const Problem& problem, TaskId task, const Where& where) {
     if (index(task) >= problem.tasks.size())
-        fail(ErrorKind::input, "{}: there is no task {}, the last is {}", where, index(task), problem.tasks.size() - 1);
+        fail(ErrorKind::input, "{}: there is no task {}, the last is {}", where(), index(task),
+             problem.tasks.size() - 1);
 }
 
-void require_not_negative(std::int64_t value, const std::string& where) {
-    if (value < 0) fail(ErrorKind::input, "{}: {}", where, must_be(value, "a whole number from 0"));
+template <class Where>
+void require_not_negative(std::int64_t value, const Where& where) {
+    if (value < 0) fail(ErrorKind::input, "{}: {}", where(), must_be(value, "a whole number from 0"));
 }
 
 void validate_ranks(const Problem& problem) {
     if (problem.ranks.empty()) fail(ErrorKind::input, "ranks: is empty, at least one is needed");
     for (std::size_t r = 0; r < problem.ranks.size(); ++r) {
         const Rank& rank = problem.ranks[r];
-        require_not_negative(rank.base.count, fmt::format("ranks[{}].base_bytes", r));
-        require_not_negative(rank.tail.count(), fmt::format("ranks[{}].tail_ns", r));
+        require_not_negative(rank.base.count, [&] { return fmt::format("ranks[{}].base_bytes", r); });
+        require_not_negative(rank.tail.count(), [&] { return fmt::format("ranks[{}].tail_ns", r); });
         if (rank.capacity && rank.base > *rank.capacity)
             fail(ErrorKind::limit, "ranks[{}]: base_bytes {} exceeds capacity_bytes {}: {} bytes short", r,
                  rank.base.count, rank.capacity->count, (rank.base - *rank.capacity).count);
@@ -76,8 +80,8 @@ void validate_tasks(const Problem& problem) {
         if (task.duration < Duration{1})
             fail(ErrorKind::input, "tasks[{}].duration_ns: {}", i,
                  must_be(task.duration.count(), "a whole number from 1"));
-        require_not_negative(task.acquire.count, fmt::format("tasks[{}].acquire_bytes", i));
-        require_not_negative(task.release.count, fmt::format("tasks[{}].release_bytes", i));
+        require_not_negative(task.acquire.count, [&] { return fmt::format("tasks[{}].acquire_bytes", i); });
+        require_not_negative(task.release.count, [&] { return fmt::format("tasks[{}].release_bytes", i); });
     }
     for (std::size_t s = 0; s < problem.stages.size(); ++s)
         if (index(problem.stages[s].rank) >= problem.ranks.size())
@@ -87,10 +91,11 @@ void validate_tasks(const Problem& problem) {
 void validate_edges(const Problem& problem) {
     for (std::size_t e = 0; e < problem.edges.size(); ++e) {
         const Edge& edge = problem.edges[e];
-        require_task(problem, edge.from, fmt::format("edges[{}]", e));
-        require_task(problem, edge.to, fmt::format("edges[{}]", e));
+        const auto where = [&] { return fmt::format("edges[{}]", e); };
+        require_task(problem, edge.from, where);
+        require_task(problem, edge.to, where);
         if (edge.from == edge.to) fail(ErrorKind::input, "edges[{}]: joins task {} with itself", e, index(edge.from));
-        require_not_negative(edge.lag.count(), fmt::format("edges[{}] lag", e));
+        require_not_negative(edge.lag.count(), [&] { return fmt::format("edges[{}] lag", e); });
     }
 }
 
@@ -100,22 +105,24 @@ std::vector<TaskId> members(const Pair& pair) {
     return tasks;
 }
 
-void validate_mode(const Pair& pair, const Mode& mode, const std::string& where) {
+template <class Where>
+void validate_mode(const Pair& pair, const Mode& mode, const Where& where) {
     if (mode.forward < Duration{1} || mode.backward < Duration{1} || (pair.weight && mode.weight < Duration{1}))
-        fail(ErrorKind::input, "{}: a duration is below 1 ns", where);
+        fail(ErrorKind::input, "{}: a duration is below 1 ns", where());
     for (const Bytes size : {mode.held, mode.forward_transient, mode.transient, mode.kept})
         require_not_negative(size.count, where);
     if (pair.weight && mode.kept > mode.held + mode.transient)
-        fail(ErrorKind::input, "{}: kept_bytes {} exceeds held_bytes + transient_bytes", where, mode.kept.count);
+        fail(ErrorKind::input, "{}: kept_bytes {} exceeds held_bytes + transient_bytes", where(), mode.kept.count);
 }
 
-void validate_mode_zero(const Problem& problem, const Pair& pair, const std::string& where) {
+template <class Where>
+void validate_mode_zero(const Problem& problem, const Pair& pair, const Where& where) {
     const auto costs = costs_in(pair, pair.modes.front());
     const auto tasks = members(pair);
     for (std::size_t i = 0; i < tasks.size(); ++i) {
         const Task& task = problem.tasks[index(tasks[i])];
         if (task.duration != costs[i].duration || task.acquire != costs[i].acquire || task.release != costs[i].release)
-            fail(ErrorKind::input, "{}.modes[0]: differs from the fields of task {}", where, index(tasks[i]));
+            fail(ErrorKind::input, "{}.modes[0]: differs from the fields of task {}", where(), index(tasks[i]));
     }
 }
 
@@ -123,17 +130,17 @@ void validate_pairs(const Problem& problem) {
     std::vector<bool> paired(problem.tasks.size());
     for (std::size_t k = 0; k < problem.pairs.size(); ++k) {
         const Pair& pair = problem.pairs[k];
-        const std::string where = fmt::format("pairs[{}]", k);
+        const auto where = [&] { return fmt::format("pairs[{}]", k); };
         for (const TaskId task : members(pair)) {
             require_task(problem, task, where);
-            if (paired[index(task)]) fail(ErrorKind::input, "{}: task {} is in two pairs", where, index(task));
+            if (paired[index(task)]) fail(ErrorKind::input, "{}: task {} is in two pairs", where(), index(task));
             paired[index(task)] = true;
             if (problem.tasks[index(task)].rank != problem.tasks[index(pair.forward)].rank)
-                fail(ErrorKind::input, "{}: its tasks are on different ranks", where);
+                fail(ErrorKind::input, "{}: its tasks are on different ranks", where());
         }
-        if (pair.modes.empty()) fail(ErrorKind::input, "{}.modes: is empty, at least one is needed", where);
+        if (pair.modes.empty()) fail(ErrorKind::input, "{}.modes: is empty, at least one is needed", where());
         for (std::size_t j = 0; j < pair.modes.size(); ++j)
-            validate_mode(pair, pair.modes[j], fmt::format("{}.modes[{}]", where, j));
+            validate_mode(pair, pair.modes[j], [&] { return fmt::format("{}.modes[{}]", where(), j); });
         validate_mode_zero(problem, pair, where);
     }
 }
