@@ -39,7 +39,9 @@ LayerCosts::LayerCosts(const Setup& setup, const ModuleLayouts& modules, std::in
                  store == Store::shared ? setup.store.get() : nullptr) {}
 
 LayerCosts LayerCosts::usual(const Setup& setup, const ModuleLayouts& modules) {
-    return {setup, modules, judging(setup.recipe), nullptr, 0, setup.is_usual() ? setup.store.get() : nullptr};
+    LayerStore* store = setup.store.get();
+    if (store != nullptr && !setup.is_usual()) store = &store->judging();
+    return {setup, modules, judging(setup.recipe), nullptr, 0, store};
 }
 
 LayerCosts::LayerCosts(const Setup& setup, const ModuleLayouts& modules, const Recipe& recipe, const WhatIf* what_if,
@@ -260,10 +262,21 @@ namespace {
 // What is known of a shape beside its kinds of blocks: what stands around them, and what of them runs again.
 constexpr std::size_t after_kinds = 256, again_kinds = 1024;
 
+bool runs_nothing(const std::vector<PassPiece>& pieces) {
+    for (const PassPiece& piece : pieces)
+        for (const PricedOperators& list : piece.lists)
+            if (list.cost.kernels > 0) return false;
+    return true;
+}
+
 }  // namespace
 
 PassCost LayerCosts::stage(const StageLayers& stage, const std::vector<PassShape>& shapes, PassKind pass,
                            Recompute recompute) {
+    if (reach_into_each_other(recompute)) {
+        const auto all = pieces(stage, shapes, pass, recompute);
+        return runs_nothing(all) ? PassCost{} : cost_of(all, recipe_);
+    }
     PassCost sum;
     walk_stage(
         model_, modules_, gradient_, recipe_, stage, shapes, pass,
@@ -279,8 +292,12 @@ PassCost LayerCosts::stage(const StageLayers& stage, const std::vector<PassShape
             sum += *cost;
         });
     if (runs_backwards(pass)) sum += blocks_forward(stage, shapes, recompute);
-    if (sum.kernels == 0 || (recipe_.is_serial() && recompute != Recompute::offload)) return sum;
-    return cost_of(pieces(stage, shapes, pass, recompute), recipe_);
+    return sum;
+}
+
+// Then a pass is no sum of its layers.
+bool LayerCosts::reach_into_each_other(Recompute recompute) const {
+    return !recipe_.is_serial() || recompute == Recompute::offload;
 }
 
 PassCost LayerCosts::blocks_forward(const StageLayers& stage, const std::vector<PassShape>& shapes, Recompute asked) {
@@ -389,11 +406,9 @@ PassPiece LayerCosts::action_of(const StageLayers& stage) const {
 
 PassCost LayerCosts::task(const StageLayers& stage, const std::vector<PassShape>& shapes, PassKind pass,
                           Recompute recompute) {
-    PassCost sum = this->stage(stage, shapes, pass, recompute);
-    if (recipe_.action == Duration{0}) return sum;
-    if (!recipe_.is_serial() || recompute == Recompute::offload)
-        return cost_of(task_pieces(stage, shapes, pass, recompute), recipe_);
-    return sum += action_of(stage).lists.front().cost;
+    if (recipe_.action == Duration{0}) return this->stage(stage, shapes, pass, recompute);
+    if (reach_into_each_other(recompute)) return cost_of(task_pieces(stage, shapes, pass, recompute), recipe_);
+    return this->stage(stage, shapes, pass, recompute) += action_of(stage).lists.front().cost;
 }
 
 std::vector<PassPiece> LayerCosts::task_pieces(const StageLayers& stage, const std::vector<PassShape>& shapes,

@@ -84,6 +84,8 @@ struct LayerStore::Shards {
     static constexpr std::size_t count = 16;
     std::array<Shard, count> all;
     std::size_t capacity;  // of one
+    std::mutex judging_mutex{};
+    std::shared_ptr<LayerStore> judging{};
 
     Shard& of(std::uint64_t hash) { return all[hash % count]; }
 };
@@ -93,6 +95,17 @@ LayerStore::LayerStore(std::size_t capacity)
 LayerStore::~LayerStore() = default;
 
 StageStore& LayerStore::stages() { return *stages_; }
+
+LayerStore& LayerStore::judging() {
+    const std::lock_guard lock(shards_->judging_mutex);
+    if (!shards_->judging) shards_->judging = std::make_shared<LayerStore>(shards_->capacity * Shards::count);
+    return *shards_->judging;
+}
+
+void LayerStore::share_judging(std::shared_ptr<LayerStore> store) {
+    const std::lock_guard lock(shards_->judging_mutex);
+    shards_->judging = std::move(store);
+}
 
 std::optional<PassCost> LayerStore::find(const LayerKey& key) {
     const std::uint64_t hash = hash_of(key);

@@ -102,6 +102,25 @@ TEST_CASE("costs are the same with a store, whatever it was asked before, and pr
     }
 }
 
+TEST_CASE(
+    "a pass that is no sum of its layers is priced kernel by kernel alone, one that judges by a store of its own") {
+    Setup setup = testing::small_setup({.tp = 1, .pp = 1, .dp = 8});
+    setup.recipe.zero = 3;
+    const StageLayers all{RankId{0}, {{0, 0, 2}, {1, 0, 2}}};
+    const std::vector<PassShape> shapes{{{512}}, {{2048}}};
+    LayerCosts passes(setup);
+    CHECK(passes.stage(all, shapes, PassKind::backward).time > Duration{0});
+    CHECK(setup.store->statistics().misses == 0);
+    const auto judged = [&] { return LayerCosts::usual(setup).stage(all, shapes, PassKind::backward).time; };
+    const Duration cold = judged();
+    CHECK(cold < passes.stage(all, shapes, PassKind::backward).time);
+    const auto misses = setup.store->judging().statistics().misses;
+    CHECK(misses > 0);
+    CHECK(judged() == cold);
+    CHECK(setup.store->judging().statistics().misses == misses);
+    CHECK(setup.store->statistics().misses == 0);
+}
+
 TEST_CASE("factors of a measured run are on the passes of their model and module alone") {
     const auto costs_with = [](std::vector<costdb::PassFactor> factors) {
         costdb::Measurements points = testing::small_costs()->measurements();

@@ -106,6 +106,7 @@ private:
     LayerCosts(const Setup& setup, const ModuleLayouts& modules, const Recipe& recipe, const WhatIf* what_if,
                std::int64_t replica, LayerStore* store);
     const Layout& layout_of(std::size_t module) const { return modules_[module].layout; }
+    bool reach_into_each_other(Recompute recompute) const;
 
     const workloads::Model& model_;
     const workloads::Cluster& cluster_;

@@ -67,6 +67,12 @@ public:
     /// What whole stages of these layers cost and hold.
     [[nodiscard]] StageStore& stages();
 
+    /// The store of what partitions and shares of replicas are judged by (judging(Recipe)), for setups whose own layers
+    /// cost otherwise: one of its own, made when it is asked for, or the one that share_judging() was told.
+    [[nodiscard]] LayerStore& judging();
+    /// Pre: the setups of all stores that share it are judged alike; it was not asked for yet.
+    void share_judging(std::shared_ptr<LayerStore> store);
+
 private:
     struct Shards;
     std::unique_ptr<Shards> shards_;
