@@ -68,6 +68,35 @@ public:
             result.replicas[r] = std::move(*run);
         });
         if (is_over || !shortage.empty()) return {.why_not = "not all replicas fit with recompute " + name_of(setting)};
+        return with_slowest(std::move(result));
+    }
+
+    // Under the setting that is fastest; that is run once more only for what was not kept of its runs.
+    WayResult fastest() const {
+        WayResult refused;
+        auto best = fastest_setting(refused);
+        if (!best) return refused;
+        if (keeps_schedules_ || best->in_buckets) return under(best->setting);
+        return with_slowest({.recompute = best->setting, .replicas = std::move(best->replicas)});
+    }
+
+private:
+    struct Fastest {
+        StepRecompute setting;
+        std::vector<ReplicaRun> replicas;  // without schedules, and without what reductions in buckets add
+        bool in_buckets = false;           // there are some
+    };
+
+    // What was run on one replica with each setting.
+    struct RunsOfReplica {
+        std::vector<std::optional<ReplicaRun>> under;
+        std::vector<Fitted> fitted;
+        std::string refused{};
+        Bytes short_by{};
+        bool in_buckets = false;
+    };
+
+    static WayResult with_slowest(WayResult result) {
         for (const ReplicaRun& one : result.replicas) {
             if (one.step() <= result.step) continue;
             result.makespan = one.makespan;
@@ -76,13 +105,6 @@ public:
         return result;
     }
 
-    WayResult fastest() const {
-        WayResult refused;
-        const auto best = fastest_setting(refused);
-        return best ? under(*best) : refused;
-    }
-
-private:
     // f(replica, step) for each; why the first that does not fit does not.
     template <class F>
     std::string for_each(const F& f) const {
@@ -118,35 +140,52 @@ private:
         return worth;
     }
 
-    std::optional<StepRecompute> fastest_setting(WayResult& none) const {
-        std::string& why_not = none.why_not;
-        const auto settings = worth_running(why_not);
-        if (!why_not.empty()) return std::nullopt;
-        std::vector<std::vector<Fitted>> fitted(replicas_, std::vector<Fitted>(settings.size()));
-        std::vector<std::string> refused(replicas_);
-        std::vector<Bytes> short_by(replicas_);
-        why_not = for_each([&](std::size_t r, const Lent& lent) {
-            bool fits = false;
-            for (std::size_t s = 0; s < settings.size(); ++s) {
-                const auto run = lent.runs.run(settings[s]);
-                if (run) fitted[r][s] = {run->step(), lent.runs.fullness(*run)};
-                fits = fits || run;
-            }
-            if (fits) return;
-            refused[r] = lent.runs.why_not();
-            short_by[r] = lent.runs.short_by();
-        });
-        why_not = first_of(refused);
-        none.short_by = *std::max_element(short_by.begin(), short_by.end());
-        if (!why_not.empty()) return std::nullopt;
-        std::vector<Fitted>& all = fitted.front();
+    static void run_all(const std::vector<StepRecompute>& settings, const Lent& lent, RunsOfReplica& all) {
+        all.in_buckets = lent.step.input.setup->recipe.bucket > Bytes{};
+        bool fits = false;
+        for (std::size_t s = 0; s < settings.size(); ++s) {
+            auto run = lent.runs.run(settings[s]);
+            if (!run) continue;
+            fits = true;
+            all.fitted[s] = {run->step(), lent.runs.fullness(*run)};
+            run->schedule = {};
+            all.under[s] = std::move(run);
+        }
+        if (fits) return;
+        all.refused = lent.runs.why_not();
+        all.short_by = lent.runs.short_by();
+    }
+
+    std::optional<Fastest> fastest_setting(WayResult& none) const {
+        const auto settings = worth_running(none.why_not);
+        if (!none.why_not.empty()) return std::nullopt;
+        const std::size_t count = settings.size();
+        std::vector<RunsOfReplica> runs(replicas_,
+                                        {std::vector<std::optional<ReplicaRun>>(count), std::vector<Fitted>(count)});
+        static_cast<void>(for_each([&](std::size_t r, const Lent& lent) { run_all(settings, lent, runs[r]); }));
+        for (const RunsOfReplica& one : runs) none.short_by = std::max(none.short_by, one.short_by);
+        const auto refused =
+            std::find_if(runs.begin(), runs.end(), [](const RunsOfReplica& one) { return !one.refused.empty(); });
+        if (refused != runs.end()) {
+            none.why_not = refused->refused;
+            return std::nullopt;
+        }
+        std::vector<Fitted>& all = runs.front().fitted;
         for (std::size_t r = 1; r < replicas_; ++r)
-            for (std::size_t s = 0; s < settings.size(); ++s) all[s] = of_both(all[s], fitted[r][s]);
+            for (std::size_t s = 0; s < count; ++s) all[s] = of_both(all[s], runs[r].fitted[s]);
         std::optional<std::size_t> best;
-        for (std::size_t s = 0; s < settings.size(); ++s)
+        for (std::size_t s = 0; s < count; ++s)
             if (all[s] && (!best || *all[s] < *all[*best])) best = s;
-        if (!best) why_not = "no recomputation fits all replicas";
-        return best ? std::optional(settings[*best]) : std::nullopt;
+        if (!best) {
+            none.why_not = "no recomputation fits all replicas";
+            return std::nullopt;
+        }
+        Fastest fastest{.setting = settings[*best], .replicas = {}};
+        for (RunsOfReplica& one : runs) {
+            fastest.replicas.push_back(std::move(*one.under[*best]));
+            fastest.in_buckets = fastest.in_buckets || one.in_buckets;
+        }
+        return fastest;
     }
 
     std::size_t replicas_;
@@ -319,9 +358,10 @@ WayResult run_way(const Way& way, const std::vector<Microbatches>& replicas, con
 }
 
 WayResult run_steps(const std::vector<const Step*>& steps, std::string_view policy,
-                    const std::vector<Recompute>& settings, const std::optional<StepRecompute>& recompute) {
+                    const std::vector<Recompute>& settings, const std::optional<StepRecompute>& recompute,
+                    bool keeps_schedules) {
     const bool has_ranks = steps.front()->cut.step.problem.ranks.size() > 1;
-    return run_known(steps, policy, settings, targets().front(), has_ranks, recompute, true);
+    return run_known(steps, policy, settings, targets().front(), has_ranks, recompute, keeps_schedules);
 }
 
 StepUnderPolicy::StepUnderPolicy(const StepProblem& step, std::string_view policy,

@@ -60,10 +60,11 @@ private:
 [[nodiscard]] WayResult run_way(const Way& way, const std::vector<Microbatches>& replicas, const Target& target,
                                 bool exactly, const Executor& execute);
 
-/// Steps that were built with `settings`, one or more, which fit with some of them.
+/// Steps that were built with `settings`, one or more, which fit with some of them. Where schedules are not kept, the
+/// fastest setting is not run once more.
 [[nodiscard]] WayResult run_steps(const std::vector<const Step*>& steps, std::string_view policy,
                                   const std::vector<emulator::Recompute>& settings,
-                                  const std::optional<StepRecompute>& recompute);
+                                  const std::optional<StepRecompute>& recompute, bool keeps_schedules = true);
 
 /// One replica's step under a known policy, run with one recomputation after another. Pruning: under a fixed order more
 /// blocks that run again make no task shorter, so of blocks:N only the smallest N that every rank has room for is worth

@@ -84,6 +84,16 @@ Step built_of(const Case& drawn, const StepProblem& step) {
     return built;
 }
 
+void check_without_schedules(const Step& built, const Case& drawn, const WayResult& fastest) {
+    const WayResult times = run_steps({&built}, drawn.policy, drawn.settings, {}, false);
+    CHECK(times.recompute == fastest.recompute);
+    CHECK(times.makespan == fastest.makespan);
+    CHECK(times.step == fastest.step);
+    CHECK(times.replicas.front().peak == fastest.replicas.front().peak);
+    CHECK(times.replicas.front().by_rank == fastest.replicas.front().by_rank);
+    CHECK(times.replicas.front().schedule.order.empty());
+}
+
 }  // namespace
 
 TEST_CASE("the usual settings are none, selective, every number of blocks, and full") {
@@ -154,6 +164,7 @@ TEST_CASE("the fastest setting is the fastest of all that fit, tried one by one"
         if (fastest.recompute.everywhere.kind == Recompute::Kind::blocks) ++blocks;
         CHECK(fastest.makespan == *best);
         CHECK(fastest.step == *best + step.optimizer);
+        check_without_schedules(built, drawn, fastest);
         const WayResult again = run_steps({&built}, drawn.policy, drawn.settings, fastest.recompute);
         CHECK(again.recompute == fastest.recompute);
         CHECK(again.replicas.front().schedule == fastest.replicas.front().schedule);
