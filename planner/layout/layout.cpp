@@ -1,6 +1,8 @@
 #include "pipeweaver/base/assert.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/partition/replicas.hpp"
+#include "pipeweaver/planner/job.hpp"
 #include "pipeweaver/planner/layout_choice.hpp"
 #include "pipeweaver/planner/tuning.hpp"
 #include "pipeweaver/workloads/built_model.hpp"
@@ -196,7 +198,7 @@ private:
         run_jobs(execute_, some.size(), [&](std::size_t i) {
             Considered& one = *some[i];
             if (!one.setup) one.setup = candidates_.setup_of(one.is.as);
-            one.trial = try_layout(request_, *one.setup, effort);
+            one.trial = try_layout(request_, *one.setup, candidates_.costs_of(*one.setup), effort);
             if (!one.tried()) one.is.refused = LayoutReason::memory;
             if (one.tried()) one.trial.tried->is_own = one.is.is_own;
             one.trial.partitions.shrink_to_fit();
@@ -231,8 +233,9 @@ private:
     void search(const std::vector<Considered*>& some) {
         cut_short_ = cut_short_ || time_.is_over();
         if (cut_short_ || fastest(2).size() < 2) return;
-        run_jobs(execute_, some.size(),
-                 [&](std::size_t i) { search_layout(request_, some[i]->setup, some[i]->trial); });
+        run_jobs(execute_, some.size(), [&](std::size_t i) {
+            search_layout(request_, some[i]->setup, candidates_.costs_of(*some[i]->setup), some[i]->trial);
+        });
         cut_short_ = time_.is_over();
     }
 
@@ -243,7 +246,8 @@ private:
         if (!request_.for_each_replica || layout.dp == 1 || !request_.draw) return;
         LayoutRequest whole = request_;
         whole.microbatches = largest(request_.draw(layout.dp), request_.microbatches.size());
-        LayoutTrial trial = try_layout(whole, *one.setup, LayoutEffort::quick);
+        LayoutTrial trial = try_layout(whole, *one.setup, partition::microbatch_costs(*one.setup, whole.microbatches),
+                                       LayoutEffort::quick);
         if (trial.tried) return;
         one.trial = std::move(trial);
         one.is.refused = LayoutReason::memory;

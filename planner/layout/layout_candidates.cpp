@@ -113,9 +113,9 @@ Setup in_layout(const Setup& setup, const LayoutAndZero& layout) {
     return with_recipe(with_layout(setup, layout.layout), recipe, setup.what_if);
 }
 
-std::shared_ptr<LayerStore> LayoutStores::of(const Layout& layout) {
+std::shared_ptr<LayerStore> LayoutStores::of(const Layout& layout, bool judging) {
     const std::lock_guard lock(mutex_);
-    auto& store = stores_[{layout.tp, layout.cp, layout.ep}];
+    auto& store = stores_[{layout.tp, layout.cp, layout.ep, judging}];
     if (!store) store = std::make_shared<LayerStore>();
     return store;
 }
@@ -138,7 +138,11 @@ LayoutCandidates::LayoutCandidates(const LayoutRequest& request, const Executor&
 void LayoutCandidates::add_stores(const LayoutAndZero& as) {
     auto& store = stores_[priced_of(as)];
     if (store) return;
-    store = request_.stores && as.zero < 2 ? request_.stores->of(as.layout) : std::make_shared<LayerStore>();
+    const bool in_passes = as.zero >= 2;
+    store = in_passes ? std::make_shared<LayerStore>() : shared_->of(as.layout);
+    // Without an exchange in passes most setups are judged as they are.
+    const bool is_usual = in_layout(*request_.setup, {as.layout, std::min(as.zero, 1)}).is_usual();
+    if (in_passes || !is_usual) store->share_judging(shared_->of(as.layout, !is_usual));
 }
 
 LayoutCandidates::Priced LayoutCandidates::priced_of(const LayoutAndZero& as) {
@@ -150,6 +154,17 @@ std::shared_ptr<const Setup> LayoutCandidates::setup_of(const LayoutAndZero& as)
     auto setup = std::make_shared<Setup>(in_layout(*request_.setup, as));
     if (const auto found = stores_.find(priced_of(as)); found != stores_.end()) setup->store = found->second;
     return setup;
+}
+
+const std::vector<Duration>& LayoutCandidates::costs_of(const Setup& setup) const {
+    const Layout& layout = setup.layout;
+    MicrobatchCosts* costs = nullptr;
+    {
+        const std::lock_guard lock(mutex_);
+        costs = &costs_[{pricing_of(layout), layout.context}];
+    }
+    std::call_once(costs->once, [&] { costs->all = partition::microbatch_costs(setup, request_.microbatches); });
+    return costs->all;
 }
 
 void LayoutCandidates::enumerate() {

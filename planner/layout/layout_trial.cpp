@@ -26,9 +26,10 @@ namespace {
 constexpr const char* by_time = search::dual_queue_policy;
 
 // At most `count` of them, evenly spread.
-Microbatches sample_of(const Microbatches& all, std::size_t count) {
+template <class One>
+std::vector<One> sample_of(const std::vector<One>& all, std::size_t count) {
     if (all.size() <= count) return all;
-    Microbatches sample;
+    std::vector<One> sample;
     for (std::size_t i = 0; i < count; ++i) sample.push_back(all[i * all.size() / count]);
     return sample;
 }
@@ -43,22 +44,24 @@ const workloads::Microbatch& largest_of(const Microbatches& all) {
 
 Duration sum_of(const std::vector<Duration>& times) { return std::accumulate(times.begin(), times.end(), Duration{}); }
 
-// What a replica runs, and how long its work is.
+// What a replica runs, and how long the work of each microbatch is.
 struct JudgedReplica {
     Microbatches microbatches;
-    Duration load{};
+    std::vector<Duration> costs;
+
+    Duration load() const { return sum_of(costs); }
 };
 
 // What each replica runs, the most loaded first.
-std::vector<JudgedReplica> heaviest_first(const LayoutRequest& request, const Setup& setup,
-                                          const Microbatches& microbatches) {
-    const auto costs = partition::microbatch_costs(setup, microbatches);
-    if (request.for_each_replica || setup.layout.dp == 1) return {{microbatches, sum_of(costs)}};
-    const auto shares = partition::balance(costs, static_cast<std::size_t>(setup.layout.dp));
-    const auto loads = partition::loads(shares, costs);
+std::vector<JudgedReplica> heaviest_first(const LayoutRequest& request, const Setup& setup, JudgedReplica together) {
+    if (request.for_each_replica || setup.layout.dp == 1) return {std::move(together)};
+    const auto shares = partition::balance(together.costs, static_cast<std::size_t>(setup.layout.dp));
     std::vector<JudgedReplica> all;
-    for (const std::size_t replica : largest_first(loads))
-        all.push_back({of_share(microbatches, shares[replica]), loads[replica]});
+    for (const std::size_t replica : largest_first(partition::loads(shares, together.costs))) {
+        JudgedReplica& one =
+            all.emplace_back(of_share(together.microbatches, shares[replica]), std::vector<Duration>());
+        for (const std::size_t m : shares[replica]) one.costs.push_back(together.costs[m]);
+    }
     return all;
 }
 
@@ -81,7 +84,7 @@ struct JudgedReplicas {
         const auto count = static_cast<std::int64_t>(first().microbatches.size());
         const Duration filling = busiest * (ranks - 1) / (count * std::max<std::int64_t>(1, cut.chunks_per_rank));
         const Duration full = std::max(busiest, makespan - filling);
-        const double part = static_cast<double>(left_out.count()) / static_cast<double>(first().load.count());
+        const double part = static_cast<double>(left_out.count()) / static_cast<double>(first().load().count());
         return makespan + Duration{static_cast<std::int64_t>(part * static_cast<double>(full.count()))};
     }
 };
@@ -101,28 +104,31 @@ void keep_examined(std::vector<JudgedReplica>& replicas, const workloads::Microb
 }
 
 // The most loaded replica with as many of its microbatches as fill the pipeline twice; or the most loaded ones whole.
-JudgedReplicas shares_of(const LayoutRequest& request, const Setup& setup, LayoutEffort effort) {
+JudgedReplicas shares_of(const LayoutRequest& request, const Setup& setup, const std::vector<Duration>& costs,
+                         LayoutEffort effort) {
     JudgedReplicas shares;
-    Microbatches all = request.microbatches;
-    if (request.for_each_replica) all = sample_of(all, sizes.layout_microbatches);
-    shares.microbatches = all.size() * static_cast<std::size_t>(request.for_each_replica ? setup.layout.dp : 1);
-    shares.of = heaviest_first(request, setup, all);
-    const bool whole = effort == LayoutEffort::whole;
-    if (whole)
-        keep_examined(shares.of, largest_of(all));
-    else
-        shares.of.resize(1);
+    JudgedReplica all{request.microbatches, costs};
+    if (request.for_each_replica)
+        all = {sample_of(all.microbatches, sizes.layout_microbatches), sample_of(costs, sizes.layout_microbatches)};
+    shares.microbatches =
+        all.microbatches.size() * static_cast<std::size_t>(request.for_each_replica ? setup.layout.dp : 1);
+    const workloads::Microbatch largest = largest_of(all.microbatches);
+    shares.of = heaviest_first(request, setup, std::move(all));
+    if (effort == LayoutEffort::whole) {
+        keep_examined(shares.of, largest);
+        return shares;
+    }
+    shares.of.resize(1);
     JudgedReplica& first = shares.of.front();
     // Of passes that reach into each other every one is priced kernel by kernel: half as many.
     const std::size_t part = setup.recipe.is_serial() ? 1 : 2;
     const std::size_t enough = std::clamp<std::size_t>(2 * static_cast<std::size_t>(setup.layout.pp),
                                                        sizes.layout_fewest, sizes.layout_microbatches) /
                                part;
-    if (whole) return shares;
     if (first.microbatches.size() > enough) {
-        first.microbatches = sample_of(first.microbatches, enough);
-        shares.left_out = first.load - sum_of(partition::microbatch_costs(setup, first.microbatches));
-        first.load -= shares.left_out;
+        const Duration load = first.load();
+        first = {sample_of(first.microbatches, enough), sample_of(first.costs, enough)};
+        shares.left_out = load - first.load();
     }
     return shares;
 }
@@ -168,13 +174,13 @@ struct TriedPolicy {
 
 class Trial {
 public:
-    Trial(const LayoutRequest& request, const Setup& setup, LayoutEffort effort)
+    Trial(const LayoutRequest& request, const Setup& setup, const std::vector<Duration>& costs, LayoutEffort effort)
         : setup_(setup),
           whole_(effort == LayoutEffort::whole),
           only_launched_(request.only_launched),
           usable_(capacity_of(setup)),
-          shares_(shares_of(request, setup, LayoutEffort::quick)),
-          whole_replicas_(whole_ ? shares_of(request, setup, LayoutEffort::whole) : JudgedReplicas{}),
+          shares_(shares_of(request, setup, costs, LayoutEffort::quick)),
+          whole_replicas_(whole_ ? shares_of(request, setup, costs, LayoutEffort::whole) : JudgedReplicas{}),
           sample_(sample_of(request.microbatches, sizes.layout_cut)),
           largest_(largest_of(request.microbatches)) {}
 
@@ -309,7 +315,7 @@ private:
         if (way.policy == by_time) return run_by_times(way, known, menu, on);
         std::vector<const Step*> steps(known.begin(), known.end());
         steps.push_back(&*alone_);
-        const WayResult ran = run_steps(steps, way.policy, menu, way.recompute);
+        const WayResult ran = run_steps(steps, way.policy, menu, way.recompute, false);
         if (!ran.runs()) return false;
         way.recompute = ran.recompute;
         for (std::size_t r = 0; r < known.size(); ++r) take_slower(way, *known[r], ran.replicas[r], on);
@@ -370,19 +376,21 @@ std::vector<Partition> best_of_kinds(const std::shared_ptr<const Setup>& setup, 
 
 std::string recompute_of(const LayoutTried& tried) { return tried.recompute ? name_of(*tried.recompute) : "by-pass"; }
 
-LayoutTrial try_layout(const LayoutRequest& request, const Setup& setup, LayoutEffort effort) {
-    return Trial(request, setup, effort).run();
+LayoutTrial try_layout(const LayoutRequest& request, const Setup& setup, const std::vector<Duration>& costs,
+                       LayoutEffort effort) {
+    return Trial(request, setup, costs, effort).run();
 }
 
-void search_layout(const LayoutRequest& request, const std::shared_ptr<const Setup>& setup, LayoutTrial& trial) {
+void search_layout(const LayoutRequest& request, const std::shared_ptr<const Setup>& setup,
+                   const std::vector<Duration>& costs, LayoutTrial& trial) {
     if (setup->layout.pp == 1) return;
-    JudgedReplicas shares = shares_of(request, *setup, trial.whole ? LayoutEffort::whole : LayoutEffort::quick);
+    JudgedReplicas shares = shares_of(request, *setup, costs, trial.whole ? LayoutEffort::whole : LayoutEffort::quick);
     const auto is_large = [&](const Partition& cut) {
         return count_tasks(cut, partition::units(cut, setup->model, shares.first().microbatches)) >
                sizes.tasks_of_layout;
     };
     if (trial.whole && std::any_of(trial.partitions.begin(), trial.partitions.end(), is_large))
-        shares = shares_of(request, *setup, LayoutEffort::quick);
+        shares = shares_of(request, *setup, costs, LayoutEffort::quick);
     auto cuts = trial.partitions;
     auto more = best_of_kinds(setup, shares.first().microbatches, request.target);
     if (!trial.whole) more.resize(std::min<std::size_t>(more.size(), 1));

@@ -17,9 +17,11 @@
 
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace pipeweaver::planner {
@@ -40,15 +42,16 @@ struct LayoutTrial {
     bool whole = false;  ///< judged by all that the layout is chosen for
 };
 
-/// Judges the layout of `setup`. Pre: it divides model and cluster, and every replica has a microbatch. Throws what
-/// building its steps throws.
-[[nodiscard]] LayoutTrial try_layout(const LayoutRequest& request, const emulator::Setup& setup, LayoutEffort effort);
+/// Judges the layout of `setup`; `costs`: partition::microbatch_costs of the request's microbatches in it. Pre: it
+/// divides model and cluster, and every replica has a microbatch. Throws what building its steps throws.
+[[nodiscard]] LayoutTrial try_layout(const LayoutRequest& request, const emulator::Setup& setup,
+                                     const std::vector<Duration>& costs, LayoutEffort effort);
 
 /// Searches the partitions of a trial and the best by policies that a plan could take, on the most loaded replica: of a
 /// whole trial the best of each kind, for a few rounds; else one, without. Where that is shorter than the known
 /// schedules, `tried` says so. Nothing for steps too large for a quick search. Pre: trial.tried, of `setup`.
 void search_layout(const LayoutRequest& request, const std::shared_ptr<const emulator::Setup>& setup,
-                   LayoutTrial& trial);
+                   const std::vector<Duration>& costs, LayoutTrial& trial);
 
 // The layouts that a request leaves open: which of them GPUs, nodes, model and batch rule out, which hold too much
 // whatever their partition, and a bound on the time of the others.
@@ -99,6 +102,10 @@ public:
     /// The setup of a candidate, with a store that it shares with those whose layers cost the same.
     [[nodiscard]] std::shared_ptr<const emulator::Setup> setup_of(const LayoutAndZero& as) const;
 
+    /// partition::microbatch_costs of the request's microbatches in the layout of a setup_of(): worked out once for all
+    /// candidates that differ in pipeline ranks, replicas and ZeRO stage alone. Any threads may ask.
+    [[nodiscard]] const std::vector<Duration>& costs_of(const emulator::Setup& setup) const;
+
     /// How many there are.
     [[nodiscard]] static std::size_t count(const LayoutRequest& request);
 
@@ -110,7 +117,15 @@ private:
     static Pricing pricing_of(const emulator::Layout& layout) { return {layout.tp, layout.cp, layout.ep}; }
     static Priced priced_of(const LayoutAndZero& as);
 
-    explicit LayoutCandidates(const LayoutRequest& request) : request_(request) { enumerate(); }
+    struct MicrobatchCosts {
+        std::once_flag once;
+        std::vector<Duration> all;
+    };
+
+    explicit LayoutCandidates(const LayoutRequest& request)
+        : request_(request), shared_(request.stores ? request.stores : std::make_shared<LayoutStores>()) {
+        enumerate();
+    }
 
     void enumerate();
     void add_stores(const LayoutAndZero& as);
@@ -124,6 +139,9 @@ private:
 
     const LayoutRequest& request_;
     std::map<Priced, std::shared_ptr<emulator::LayerStore>> stores_;
+    std::shared_ptr<LayoutStores> shared_;  // with other requests, where there are such
+    mutable std::mutex mutex_;
+    mutable std::map<std::pair<Pricing, emulator::ContextParallel>, MicrobatchCosts> costs_;
     std::vector<LayoutCandidate> all_;
 };
 

@@ -2,6 +2,7 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
+#include "pipeweaver/partition/replicas.hpp"
 #include "pipeweaver/planner/layout_choice.hpp"
 #include "pipeweaver/planner/plan.hpp"
 #include "planner/layout/layout_trial.hpp"
@@ -372,9 +373,27 @@ TEST_CASE("no layout is faster than its bound, and what cannot hold its weights 
     for (const LayoutCandidate& one : heavy.take())
         if (one.refused == LayoutReason::memory) {
             ++refused_by_memory;
-            CHECK(!try_layout(large, *heavy.setup_of(one.as), LayoutEffort::quick).tried);
+            const auto in = heavy.setup_of(one.as);
+            CHECK(!try_layout(large, *in, heavy.costs_of(*in), LayoutEffort::quick).tried);
         }
     CHECK(refused_by_memory > 5);
+}
+
+TEST_CASE("what microbatches cost is priced once for layouts that differ in ranks, replicas and ZeRO stage") {
+    const Small setup;
+    auto request = all_free(setup);
+    request.stores = std::make_shared<LayoutStores>();
+    const LayoutCandidates candidates(request, in_order);
+    const emulator::Layout chained{.tp = 2, .pp = 4, .dp = 1}, alone{.tp = 2, .pp = 1, .dp = 4};
+    const auto one = candidates.setup_of({chained, 1}), sharded = candidates.setup_of({alone, 3});
+    const auto& costs = candidates.costs_of(*one);
+    CHECK(costs.size() == request.microbatches.size());
+    CHECK(&costs == &candidates.costs_of(*sharded));
+    const auto priced = request.stores->of(chained)->statistics().misses;
+    CHECK(priced > 0);
+    CHECK(partition::microbatch_costs(*sharded, request.microbatches) == costs);
+    CHECK(request.stores->of(chained)->statistics().misses == priced);
+    CHECK(partition::microbatch_costs(in_layout(setup, {alone, 3}), request.microbatches) == costs);
 }
 
 TEST_CASE("of many microbatches some tell what all take, within a tenth") {
@@ -387,8 +406,9 @@ TEST_CASE("of many microbatches some tell what all take, within a tenth") {
          {emulator::Layout{.tp = 2, .pp = 4, .dp = 1}, emulator::Layout{.tp = 8, .pp = 1, .dp = 1},
           emulator::Layout{.tp = 4, .pp = 2, .dp = 1}}) {
         const auto in = in_layout(setup, {layout, 1});
-        const auto quick = try_layout(request, in, LayoutEffort::quick),
-                   whole = try_layout(request, in, LayoutEffort::whole);
+        const auto costs = partition::microbatch_costs(in, request.microbatches);
+        const auto quick = try_layout(request, in, costs, LayoutEffort::quick),
+                   whole = try_layout(request, in, costs, LayoutEffort::whole);
         REQUIRE(quick.tried);
         REQUIRE(whole.tried);
         const double ratio =

@@ -34,15 +34,16 @@ struct LayoutAndZero {
 [[nodiscard]] bool are_equal(const LayoutAndZero& a, const LayoutAndZero& b);
 
 /// Costs of layers that requests share whose setups differ in GPUs alone: by tp, cp and ep, where no exchange of
-/// replicas is part of them. Any number of requests may use one at once.
+/// replicas is part of them; those that partitions are judged by, where they are others, apart. Any number of requests
+/// may use one at once.
 class LayoutStores {
 public:
     /// Makes it where it is not there yet.
-    [[nodiscard]] std::shared_ptr<emulator::LayerStore> of(const emulator::Layout& layout);
+    [[nodiscard]] std::shared_ptr<emulator::LayerStore> of(const emulator::Layout& layout, bool judging = false);
 
 private:
     std::mutex mutex_;
-    std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, std::shared_ptr<emulator::LayerStore>> stores_;
+    std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, bool>, std::shared_ptr<emulator::LayerStore>> stores_;
 };
 
 struct LayoutRequest {
