@@ -69,6 +69,8 @@ std::int64_t most_positions(const Model& model, Modality modality, const Item& l
 std::vector<FilledSample> filled_samples(const Model& model, std::int64_t tokens) {
     const ItemRules rules(model);
     std::vector<FilledSample> filled;
+    // An image that is attended to beside the sequence takes one position of it, however large it is.
+    if (model.modules[model.backbone()].architecture.cross_attention_dim > 0) return {};
     if (rules.takes_text()) filled.push_back({Modality::text, {"longest", tokens, tokens, {}}});
     for (const Modality modality : {Modality::image, Modality::video, Modality::audio}) {
         if (!rules.takes(modality, false)) continue;
