@@ -60,7 +60,7 @@ TEST_CASE("where memory is short a plan takes selective recomputation, and is sh
     Request any = testing::small_request();
     any.job.partition = "balanced";
     any.job.target = "any";
-    any = with_memory(any, 0.75);
+    any = with_memory(any, 0.85);
     const auto plan = testing::planned(any);
     REQUIRE(plan.partition().modes == with_selective);
     const auto& modes = plan.replicas.front().found.schedule->mode;

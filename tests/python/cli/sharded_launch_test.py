@@ -381,7 +381,7 @@ def test_an_engine_on_the_same_gpus_takes_its_share(pipeweaver, tmp_path):
     assert peak(of(longer + " --vllm_max_model_len 1536")) == peak(of(longer))
     # What does not fit by the share may: it may be counted otherwise.
     answer = of("colocate --vllm_gpu_memory_utilization 0.95")
-    assert answer["verdict"] == "undecided" and opened(answer) == ["--vllm_gpu_memory_utilization"]
+    assert answer["verdict"] == "undecided" and "--vllm_gpu_memory_utilization" in opened(answer)
     for more, setting in (("server --multi_turn_scheduler math", "--multi_turn_scheduler"),
                           ("server --use_vllm false", "--use_vllm")):
         answer = of(more)
