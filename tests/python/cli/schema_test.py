@@ -126,6 +126,34 @@ def test_what_is_printed_for_programs_is_valid(pipeweaver, name, command):
     assert done.returncode in (0, 2) and complaints(name, json.loads(done.stdout)) == []
 
 
+def test_what_a_service_keeps_of_a_session_and_of_a_step_is_valid(begin):
+    server = begin()
+    server.open()
+    server.submit(7)
+    below = "/v1/sessions/job/"
+    assert server.ask("GET", below + "steps/7")[1]["state"] == "planned"
+    kept, record = (server.ask("GET", below + part)[1] for part in ("kept", "steps/7/record"))
+    assert complaints("session", kept) == [] and complaints("record", record) == []
+    assert record["session"] == kept
+    assert complaints("problem", kept["order"]["problem"]) + complaints("solution", kept["order"]["solution"]) == []
+
+
+def test_cells_of_a_study_are_valid(pipeweaver, tmp_path):
+    study = {"format": "pipeweaver-study/1", "plan": {"dataset": "vlm-mix"}, "planned": 0, "shown": 1,
+             "axes": {"model": ["dip-vlm-s", "dip-t2v-s"], "cluster": "h100-sxm", "gpus": 32, "global-batch": 32}}
+    (tmp_path / "study.json").write_text(json.dumps(study))
+    pipeweaver("capacity", tmp_path / "study.json", "--quiet", "--out", tmp_path / "out")
+    cells = [read(path) for path in (tmp_path / "out/cells").iterdir()]
+    assert [complaints("cell", cell) for cell in cells] == [[], []]
+    points, = (cell["points"] for cell in cells if "why_not" not in cell)  # a generator of clips reads no images
+    assert {point["status"] for point in points} == {"judged", "bounded", "refused"}
+
+
+def test_coefficients_are_valid():
+    config = {"model": "dip-vlm-s", "cluster": "h100-sxm:16", "tp": 4, "pp": 4, "dataset": "vlm-mix"}
+    assert complaints("coefficients", needed("pipeweaver.data").coefficients(config).to_dict()) == []
+
+
 def test_measured_times_are_valid():
     for path in (EXAMPLES / "measured").glob("timings-*.json.gz"):
         assert complaints("timings", read(path)) == []
@@ -143,18 +171,45 @@ def test_examples_are_valid():
     assert read_ones >= 8
 
 
+GOOD = {
+    "anchor": {"format": "pipeweaver-anchor/1", "step_time_s": 1.5,
+               "launch": {"model": "llama3-8b", "cluster": "h100-sxm:8", "tp": 1, "pp": 2, "recompute": "none"}},
+    "session": {"format": "pipeweaver-session/1", "config": {"partition": "{}", "split": "never", "tp": 4},
+                "sample": None, "replicas": [0], "order": None, "first_makespan_ns": 5},
+    "record": {"format": "pipeweaver-record/1", "session": {"format": "pipeweaver-session/1"}, "step": 7,
+               "samples": "", "endings": [None, [1, None], [1, 2, 3, 4, None]]},
+    "cell": {"format": "pipeweaver-cell/1", "key": "00ff", "why_not": "a sample is too long"},
+    "coefficients": {"format": "pipeweaver-coefficients/1", "forward": 0.3,
+                     "stages": [{"tokens": [0, 1, 2.5], "items": {"images": [0, 1, 0]}, "microbatch": 0}]},
+}
+POINT = {"tp": 1, "cp": 1, "pp": 2, "dp": 1, "ep": 1, "zero": 1, "status": "judged"}
+
+
 @pytest.mark.parametrize("name, change", [
     ("anchor", {"memory_gib": 0}), ("anchor", {"steps": 1}), ("anchor", {"memory_kind": "peak"}),
+    ("session", {"replicas": []}), ("session", {"config": {"partition": "{}", "split": "auto"}}),
+    ("session", {"ends": "never"}), ("session", {"order": {"problem": {"format": "pipeweaver-problem/1"}}}),
+    ("record", {"endings": [[1, 2, 3]]}), ("record", {"step": "7"}), ("record", {"session": {}}),
+    ("cell", {"facts": {}, "points": []}), ("cell", {"key": 1}),
+    ("coefficients", {"forward": 1}), ("coefficients", {"stages": []}),
+    ("coefficients", {"stages": [{"tokens": [1, 2], "items": {}, "microbatch": 0}]}),
 ])
 def test_what_is_refused_is_not_valid(name, change):
-    good = {"format": "pipeweaver-anchor/1", "step_time_s": 1.5,
-            "launch": {"model": "llama3-8b", "cluster": "h100-sxm:8", "tp": 1, "pp": 2, "recompute": "none"}}
-    assert complaints(name, good) == [] and complaints(name, {**good, **change}) != []
+    assert complaints(name, GOOD[name]) == [] and complaints(name, {**GOOD[name], **change}) != []
+
+
+@pytest.mark.parametrize("point, why", [(POINT, "step_ns"), ({**POINT, "status": "refused"}, "'why'"),
+                                        ({**POINT, "status": "bounded", "zero": 4}, "4 is greater")])
+def test_a_point_of_a_cell_has_what_its_status_says(point, why):
+    facts = {"samples": 1, "microbatches": 1, "tokens": 9, "model_flops": 1e9, "usable_bytes": 9, "error_percent": 4.5,
+             "footing": "fitted"}
+    cell = {"format": "pipeweaver-cell/1", "key": "00ff", "facts": facts}
+    assert complaints("cell", {**cell, "points": [{**POINT, "status": "bounded"}]}) == []
+    assert any(why in line for line in complaints("cell", {**cell, "points": [point]}))
 
 
 def test_every_schema_is_one_and_says_its_format():
     for name, schema in SCHEMAS.items():
         jsonschema.Draft202012Validator.check_schema(schema)
         assert schema["title"] in (f"pipeweaver-{name}/1", name)
-    page = (ROOT / "docs/formats.md").read_text()
-    assert [name for name, schema in SCHEMAS.items() if schema["title"] not in page] == []
+    assert set(SCHEMAS) == set(re.findall(r"pipeweaver-([a-z-]+)/1", (ROOT / "docs/formats.md").read_text()))
