@@ -96,6 +96,7 @@ Entry swift() {
             .names = {},
             .say = {},
             .model = "model",
+            .checkpoints = {"mcore_model", "mcore-model", "load"},
             .packs = "packing",
             .refused = {},
             .sets = {{"CUDA_DEVICE_MAX_CONNECTIONS", "1"}},  // swift/cli/_megatron/sft.py

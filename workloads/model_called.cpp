@@ -14,9 +14,9 @@ namespace pipeweaver::workloads {
 namespace {
 
 // What releases of equal sizes have behind their name.
-constexpr std::array<std::string_view, 19> release_endings{
-    "-2512", "-reasoning", "-instruct", "-base", "-chat", "-thinking", "-pretrained", "-it",  "-pt",       "-hf",
-    "-fp8",  "-bf16",      "-2506",     "-2507", "-0324", "-0528",     "-0905",       "-mpo", "-diffusers"};
+constexpr std::array<std::string_view, 20> release_endings{
+    "-2512", "-reasoning", "-instruct", "-base", "-chat", "-thinking", "-pretrained", "-it",  "-pt",        "-hf",
+    "-fp8",  "-bf16",      "-2506",     "-2507", "-0324", "-0528",     "-0905",       "-mpo", "-diffusers", "-mcore"};
 
 // Of releases whose weights have fewer bits.
 constexpr std::array<std::string_view, 6> endings_of_fewer_bits{"-awq",       "-gptq",     "-gptq-int4",

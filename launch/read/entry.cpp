@@ -115,7 +115,9 @@ void put_entry(const std::vector<Word>& words, SaidLaunch& said) {
     if (said.entry == nullptr) return;
     put_program_defaults(words, said);
     said.named = what_is_named(*said.entry, words, said.variables);
-    if (!said.entry->model.empty()) said.named_model = flag_value(words, said.entry->model).value_or(std::string());
+    if (said.entry->model.empty()) return;
+    const auto model = flag_value(words, said.entry->model);
+    said.named_model = model ? *model : first_of(words, said.entry->checkpoints).value_or(std::string());
 }
 
 }  // namespace pipeweaver::launch

@@ -23,6 +23,16 @@ launch::SaidLaunch run_recipe(const std::string& words) {
 
 }  // namespace
 
+TEST_CASE("a checkpoint's folder names the model where no model is said") {
+    const auto model_of = [](const std::string& words) {
+        return launch::read_script("megatron sft " + words + "\n", "a.sh").named_model;
+    };
+    CHECK(model_of("--load Qwen3-8B-mcore") == "Qwen3-8B-mcore");
+    CHECK(model_of("--mcore_model a/Qwen3-8B-mcore --load b") == "a/Qwen3-8B-mcore");
+    CHECK(model_of("--load a --model Qwen/Qwen3-8B") == "Qwen/Qwen3-8B");
+    CHECK(model_of("--tensor_model_parallel_size 2").empty());
+}
+
 TEST_CASE("a recipe's values stand in front of the launch's, which count") {
     const auto said = run_recipe("--recipe qwen25_vl_7b_sft_config model.tensor_model_parallel_size=4");
     CHECK(said.knows_named);

@@ -25,6 +25,7 @@ TEST_CASE("a model is known by the names of its repositories, folders and releas
           Called{"deepseek_v3_16b", "deepseek-v2-lite"},
           Called{"output/Qwen3-8B/v0-20250701-101010/checkpoint-100", "qwen3-8b"},
           Called{"/root/.cache/huggingface/hub/models--Qwen--Qwen3-8B/snapshots/b968", "qwen3-8b"},
+          Called{"./Qwen3-VL-30B-A3B-Instruct-mcore", "qwen3-vl-30b-a3b"},
           Called{"Wan-AI/Wan2.1-I2V-14B-480P-Diffusers/transformer", "wan2.1-i2v-14b"}}) {
         CAPTURE(one.name);
         CHECK(model_called(one.name) == one.model);

@@ -53,7 +53,9 @@ struct Entry {
     std::vector<std::string_view> named_by_variables{};  ///< the same of the script's variables
     std::string_view names{};                            ///< what these name, in words: "recipe"
     std::string_view say{};                              ///< how what it sets is told to us
-    std::string_view model{};    ///< the setting that names the model, whose sizes are not at hand
+    std::string_view model{};  ///< the setting that names the model, whose sizes are not at hand
+    /// Settings that name a checkpoint's folder, which is called as its model is, where `model` is not said.
+    std::vector<std::string_view> checkpoints{};
     std::string_view packs{};    ///< the setting that fills microbatches; without it they hold what samples have
     std::string_view refused{};  ///< not empty: why such a launch is not read
     std::vector<std::pair<std::string_view, std::string_view>> sets{};  ///< variables of the environment
