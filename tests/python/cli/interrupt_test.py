@@ -12,9 +12,10 @@ LONG = [*PLAN, "--dataset", "vlm-mix", "--microbatches", "16", "--max-rounds", "
 
 
 def begin(pipeweaver, *arguments):
-    """Begins the command; returns its process."""
+    """Begins the command; returns its process. It heeds an interrupt, too, where these tests run in the background."""
     return subprocess.Popen([str(pipeweaver.path), *map(str, arguments)], stdin=subprocess.DEVNULL,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
 
 
 def ended(process):
