@@ -191,7 +191,7 @@ std::string changes_text(const Checked& checked) {
     if (checked.fit->fits()) return {};
     const char* const tried =
         checked.dialect == Dialect::sharded_settings
-            ? "recomputation, a smaller microbatch, and on DeepSpeed ZeRO 3"
+            ? "recomputation, a fused loss, a smaller microbatch, on DeepSpeed ZeRO 3, and states on the host"
             : "recomputation, the optimizer shared out, layers moved, more tp, pp or cp, a smaller "
               "microbatch";
     std::string text = checked.changes.empty() ? fmt::format("no single change of those tried fits: {}\n", tried)

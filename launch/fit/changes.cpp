@@ -155,6 +155,34 @@ void add_doubled(const Trials<Launch>& trials, const Launch& l, std::int64_t Lau
     }
 }
 
+// The flag that works the loss out in pieces, where the trainer has a plain one.
+std::string loss_flag(const ShardedLaunch& l) {
+    const std::string flag = written(l, &frameworks::ShardedLaunch::fused_loss);
+    if (!flag.starts_with("--")) return {};
+    const auto* const row = frameworks::sharded_row(*l.trainer, flag.substr(2));
+    return row->words.empty() ? flag : std::string();
+}
+
+// States on the host, weights beside them where these alone are not enough. `with` adds a change that fits.
+template <class With>
+void add_offload(const ShardedLaunch& l, const With& with) {
+    const auto is_left = [](const std::string& device) { return device.empty() || device == "none"; };
+    if (l.is_deepspeed() && l.zero_stage() > 0 && is_left(l.offload_optimizer)) {
+        const auto states = [](ShardedLaunch& one) { one.offload_optimizer = "cpu"; };
+        if (with("offload_optimizer to cpu in DeepSpeed's zero_optimization", states)) return;
+        with("stage 3 with offload_optimizer and offload_param to cpu in DeepSpeed's zero_optimization",
+             [](ShardedLaunch& one) {
+                 one.zero = 3;
+                 one.offload_optimizer = one.offload_weights = "cpu";
+             });
+    }
+    const std::string_view setting =
+        frameworks::setting_of(*l.trainer, &frameworks::ShardedLaunch::offload_weights, "accelerate.");
+    if (l.is_fsdp() && !l.accelerate.empty() && !setting.empty() && is_left(l.offload_weights))
+        with(fmt::format("{}: true in {}", setting.substr(setting.find('.') + 1), l.accelerate),
+             [](ShardedLaunch& one) { one.offload_weights = "cpu"; });
+}
+
 }  // namespace
 
 std::vector<Change> fitting_changes(const MegatronLaunch& l, const FitAsked& asked, const Fit& fit,
@@ -213,23 +241,22 @@ std::vector<Change> fitting_changes(const ShardedLaunch& l, const FitAsked& aske
     using Said = frameworks::ShardedLaunch;
     const Trials<ShardedLaunch> trials(l, asked, framework, execute);
     std::vector<Change> changes;
+    const auto with = [&](const std::string& say, const auto& change) {
+        ShardedLaunch changed = l;
+        change(changed);
+        return trials.add(changes, say, changed);
+    };
     const std::string recompute = written(l, &Said::recompute), batch = written(l, &Said::micro_batch);
     if (!l.recompute.value_or(false) && !recompute.empty()) {
-        ShardedLaunch changed = l;
-        changed.recompute = true;
         const auto* const row = frameworks::sharded_row(*l.trainer, recompute.substr(2));
-        trials.add(changes, fmt::format("{} {}", recompute, row->value), changed);
+        with(fmt::format("{} {}", recompute, row->value), [](ShardedLaunch& one) { one.recompute = true; });
     }
-    if (l.is_deepspeed() && l.zero_stage() < 3) {
-        ShardedLaunch changed = l;
-        changed.zero = 3;
-        trials.add(changes, "stage 3 in DeepSpeed's zero_optimization", changed);
-    }
-    if (l.micro_batch > 1) {
-        ShardedLaunch changed = l;
-        changed.micro_batch = 1;
-        trials.add(changes, batch + " 1", changed);
-    }
+    if (const std::string loss = loss_flag(l); !l.fused_loss && !loss.empty())
+        with(loss + " true", [](ShardedLaunch& one) { one.fused_loss = true; });
+    if (l.is_deepspeed() && l.zero_stage() < 3)
+        with("stage 3 in DeepSpeed's zero_optimization", [](ShardedLaunch& one) { one.zero = 3; });
+    if (l.micro_batch > 1) with(batch + " 1", [](ShardedLaunch& one) { one.micro_batch = 1; });
+    add_offload(l, with);
     return changes;
 }
 

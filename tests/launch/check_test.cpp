@@ -81,6 +81,30 @@ TEST_CASE("what does not fit says the rank, the bytes, and changes with which it
     CHECK(again.fit->ranks[0].peak == checked.changes.front().fit.ranks[0].peak);
 }
 
+TEST_CASE("what makes a sharded launch fit takes what it takes when it is launched") {
+    const auto swift = [](const std::string& more) {
+        launch::CheckAsked of;
+        of.said = launch::read_script(
+            "swift sft --model Qwen/Qwen2.5-14B --dataset d.jsonl --train_type full --torch_dtype bfloat16 "
+            "--per_device_train_batch_size 1 --packing true --max_length 16384 " +
+                more,
+            "launch.sh");
+        of.cluster = "a100-sxm:8";
+        return check(of);
+    };
+    const auto checked = swift("--deepspeed zero2");
+    REQUIRE(checked.fit);
+    CHECK_FALSE(checked.fit->fits());
+    const auto peak_of = [&](const std::string& words) {
+        for (const auto& change : checked.changes)
+            if (change.say.find(words) != std::string::npos) return change.fit.ranks[0].peak;
+        return Bytes{0};
+    };
+    const auto launched = [&](const std::string& more) { return swift(more).fit->ranks[0].peak; };
+    CHECK(peak_of("--use_liger_kernel true") == launched("--deepspeed zero2 --use_liger_kernel true"));
+    CHECK(peak_of("offload_optimizer to cpu") == launched("--deepspeed zero2_offload"));
+}
+
 TEST_CASE("more recomputation, a distributed optimizer and fewer layers take less memory of a rank") {
     const auto peak = [](const std::string& more, std::size_t rank) {
         return check(asked(llama + "--pipeline-model-parallel-size 4 " + more)).fit->ranks[rank].peak;
