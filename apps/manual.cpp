@@ -165,6 +165,7 @@ std::string page_of(const CommandShape& command, PageLength length) {
                    "  2  the input is malformed or contradictory\n"
                    "  3  a file cannot be read or written\n"
                    "  4  well-formed, but impossible: does not fit, or cannot be expressed\n"
+                   "  5  undecided: it rests on what was not said (`pipeweaver check`)\n"
                    "  One line on stderr says what is wrong and what is allowed.\n") +
            section("SEE ALSO", wrapped(fmt::format("{}", fmt::join(manual.see_also, ", ")), 2));
 }

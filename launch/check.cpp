@@ -433,9 +433,15 @@ std::pair<std::string, std::string> model_at_hand(const std::string& named, bool
     return {called, fmt::format("model '{}' is taken as {} of the catalogue", named, called)};
 }
 
-// With the model that the launch names, where nobody says another and no size is said.
+// With the model that the launch names, where nobody says another and no size is said. Where one is said it counts, and
+// the name that the script leaves to its caller does not.
 CheckAsked with_named_model(CheckAsked asked) {
-    if (!asked.model.empty()) return asked;
+    if (!asked.model.empty()) {
+        if (asked.said.entry != nullptr && !asked.said.entry->model.empty())
+            std::erase_if(asked.said.unset,
+                          [&](const Unset& one) { return one.setting == "--" + std::string(asked.said.entry->model); });
+        return asked;
+    }
     auto [model, note] = model_at_hand(asked.said.named_model, asked.said.dialect == Dialect::sharded_settings);
     asked.model = std::move(model);
     if (!asked.model.empty()) asked.said.notes.push_back(std::move(note));

@@ -105,6 +105,17 @@ TEST_CASE("what makes a sharded launch fit takes what it takes when it is launch
     CHECK(peak_of("offload_optimizer to cpu") == launched("--deepspeed zero2_offload"));
 }
 
+TEST_CASE("a model's name that a script leaves to its caller is not asked for where --model says one") {
+    launch::CheckAsked of;
+    of.said = launch::read_script(
+        "swift sft --model $MODEL_PATH --train_type full --torch_dtype bfloat16 --max_length 4096 --deepspeed zero3\n",
+        "launch.sh");
+    of.cluster = "a100-sxm:8";
+    CHECK(check(of).verdict == launch::Verdict::undecided);
+    of.model = "qwen2.5-7b";
+    CHECK(check(of).verdict == launch::Verdict::fits);
+}
+
 TEST_CASE("more recomputation, a distributed optimizer and fewer layers take less memory of a rank") {
     const auto peak = [](const std::string& more, std::size_t rank) {
         return check(asked(llama + "--pipeline-model-parallel-size 4 " + more)).fit->ranks[rank].peak;
