@@ -7,16 +7,13 @@ step to the nanosecond, and the file of a searched rung holds the schedule that 
 for each plan, and at last what was wrong.
 """
 
-import argparse
-import concurrent.futures
 import json
-import os
 import random
-import shlex
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+import drawn_runs
 
 # Model, cluster and layouts, as their users run them, and the data set of their kind.
 JOBS = [
@@ -37,10 +34,6 @@ TARGETS = ["torch-actions", "torch-csv", "torchtitan", "megatron", "any"]
 RUN_THE_PLAN = {"torch-actions", "any"}  # whatever rung is the fastest
 
 
-def run(binary, *arguments):
-    return subprocess.run([binary, *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
-
-
 def own_samples(rng, count):
     """Native sizes: most images are small, a few are pages; some samples are text alone."""
     lines = []
@@ -53,28 +46,17 @@ def own_samples(rng, count):
     return "\n".join(lines) + "\n"
 
 
-class Answers:
-    def __init__(self, binary, rounds):
-        self.binary = binary
-        self.rounds = rounds
-        self.wrong = []
-        self.commands = 0
-        self.plans = 0
-        self.refused = 0
+class Answers(drawn_runs.Drawn):
+    def __init__(self, asked):
+        super().__init__(asked.binary)
+        self.rounds = asked.rounds
 
-    def check(self, job, layout, batch, target, folder):
+    def check(self, drawn):
+        job, layout, batch, target, folder = drawn
         name = f"{job[0]} {layout} {batch} {target}"
-        words = ["plan", "--model", job[0], "--cluster", job[1], *layout.split(), *batch.split(), "--target", target,
-                 "--max-rounds", str(self.rounds), "--threads", "1", "--json", "--out", str(folder)]
-        made = run(self.binary, *words)
-        if made.returncode == 4:
-            self.refused += 1
-            return f"{name}: refused: {made.stderr.strip()}"
-        if made.returncode != 0:
-            self.wrong.append(f"{name}: exit {made.returncode}: {made.stderr.strip()}")
-            return self.wrong[-1]
-        self.plans += 1
-        plan = json.loads(made.stdout)
+        words = ["--model", job[0], "--cluster", job[1], *layout.split(), *batch.split(), "--target", target,
+                 "--max-rounds", str(self.rounds)]
+        plan = self.plan(name, words, folder)[1]
         before = len(self.wrong)
         self.rungs(name, plan)
         self.rows(name, plan)
@@ -110,13 +92,9 @@ class Answers:
                 if rung["command"] and "why_nothing" not in rung]
         opponents = [(row["command"], row["step_ns"]) for row in plan["baselines"] if row.get("command")]
         for command, step in dict(rows + opponents[:2] + opponents[-1:]).items():
-            words = shlex.split(command)
-            said = run(self.binary, *words[1:], "--json", "--threads", "1")
-            self.commands += 1
-            if said.returncode != 0:
-                self.wrong.append(f"{name}: {command}: {said.stderr.strip()}")
-            elif (emulated := json.loads(said.stdout)["step_ns"]) != step:
-                self.wrong.append(f"{name}: {command}: prints {emulated}, said is {step}")
+            said = self.emulated(name, command)
+            if said and said["step_ns"] != step:
+                self.wrong.append(f"{name}: {command}: prints {said['step_ns']}, said is {step}")
 
     def files(self, name, plan, folder):
         """The schedule that the headline names is in the folder, as long as it says."""
@@ -153,24 +131,14 @@ def draws(rng, count, folder):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("binary")
-    parser.add_argument("--plans", type=int, default=60)
-    parser.add_argument("--every", type=int, default=1, help="only each of so many draws")
+    parser = drawn_runs.arguments(__doc__, plans=60)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--jobs", type=int, default=os.cpu_count())
     asked = parser.parse_args()
-    answers = Answers(os.path.abspath(asked.binary), asked.rounds)
-    with tempfile.TemporaryDirectory() as temporary, concurrent.futures.ThreadPoolExecutor(asked.jobs) as pool:
-        drawn = list(draws(random.Random(asked.seed), asked.plans * asked.every, Path(temporary)))[:: asked.every]
-        for line in pool.map(lambda one: answers.check(*one), drawn):
-            print(line, flush=True)
-    print(f"\n{answers.plans} plans, {answers.refused} refused, {answers.commands} commands, "
-          f"{len(answers.wrong)} wrong")
-    for one in answers.wrong:
-        print(f"  {one}")
-    return 1 if answers.wrong or answers.plans == 0 else 0
+    answers, numbers = Answers(asked), drawn_runs.numbers(asked)
+    with tempfile.TemporaryDirectory() as temporary:
+        all_drawn = list(draws(random.Random(asked.seed), numbers.stop, Path(temporary)))
+        return answers.check_all(answers.check, [all_drawn[number] for number in numbers], asked.jobs)
 
 
 if __name__ == "__main__":

@@ -9,18 +9,15 @@ constructed by Megatron Core's own classes on fake process groups (needs torch a
 else; prints a line for each plan, and at last what was wrong.
 """
 
-import argparse
-import concurrent.futures
 import html
 import json
-import os
 import random
 import re
-import shlex
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+import drawn_runs
 
 ROOT = Path(__file__).resolve().parents[1]
 # Seconds, bytes, parts and counts of what is printed.
@@ -251,18 +248,19 @@ def unnamed_padding(plan, text):
 class Rungs:
     """Rungs of a plan for Megatron, by what `emulate` says under their commands."""
 
-    def __init__(self, binary, model, construct):
-        self.binary = binary
-        self.shown = json.loads(run(binary, "show", model).stdout)
+    def __init__(self, program, name, model, construct):
+        self.program, self.name = program, name
+        self.shown = json.loads(program.run("show", model).stdout)
         self.construct = construct
-        self.constructed = 0
 
     def wrong(self, plan, folder):
         how, least, most_cp = BUILT[self.shown["family"]]
         for rung in plan["ladder"]:
             if not rung["command"] or "why_nothing" in rung:
                 continue
-            said = json.loads(run(self.binary, *shlex.split(rung["command"])[1:], "--json", "--threads", "1").stdout)
+            said = self.program.emulated(self.name, rung["command"])
+            if not said:
+                continue
             name, chains = rung["rung"], said["partition"]["chains"]
             stages = chains[0]["stages"]
             if said["step_ns"] != rung["step_ns"]:
@@ -298,7 +296,7 @@ class Rungs:
                    "peak_bytes": [rung["peak_bytes"]] * asked["pp"], "recompute_of_ranks": []}
         with tempfile.TemporaryDirectory() as temporary:
             (Path(temporary) / "launch.json").write_text(json.dumps(launch))
-            done = run(self.binary, "emit", "--plan", temporary, "--target", "megatron", "--out", temporary + "/out")
+            done = self.program.run("emit", "--plan", temporary, "--target", "megatron", "--out", temporary + "/out")
             if done.returncode != 0:
                 yield f"{rung['rung']}: emit: {done.stderr.strip()}"
                 return
@@ -306,7 +304,7 @@ class Rungs:
         fields = fields_of(self.shown, words["model"])
         layers, why = launch_oracles.megatron_verdict(fields, asked["gpus"], 8192, words["train"]["micro_batch_size"],
                                                       words["train"]["global_batch_size"], 152064)
-        self.constructed += 1
+        self.program.count("rungs constructed")
         if why:
             yield f"{rung['rung']}: Megatron Core: {why}"
         wanted = next(module["layers"] for module in launch["modules"] if module["role"] == "language")
@@ -329,10 +327,6 @@ def fields_of(shown, model):
 
 # --- plans
 
-def run(binary, *arguments):
-    return subprocess.run([binary, *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
-
-
 def draws(rng, count, microbatches):
     """Two of five plans are for Megatron, one for each of the other targets."""
     order = ["megatron", "torch-actions", "megatron", "torchtitan", "fsdp2"]
@@ -349,32 +343,22 @@ def draws(rng, count, microbatches):
         yield target, model, cluster, layout, ["--dataset", data, *batch, "--seed", str(rng.randint(1, 99))]
 
 
-class Checked:
+class Pages(drawn_runs.Drawn):
     def __init__(self, asked):
-        self.binary, self.rounds = os.path.abspath(asked.binary), asked.rounds
-        self.construct, self.out = asked.construct, asked.out
-        self.wrong, self.plans, self.refused, self.constructed = [], 0, 0, 0
+        super().__init__(asked.binary)
+        self.rounds, self.construct = asked.rounds, asked.construct
 
-    def check(self, number, drawn, folder):
-        target, model, cluster, layout, batch = drawn
+    def check(self, drawn):
+        number, (target, model, cluster, layout, batch), folder = drawn
         name = f"{number} {target} {model} {cluster} {layout}".strip()
-        done = run(self.binary, "plan", "--model", model, "--cluster", cluster, *layout.split(), *batch, "--target",
-                   target, "--max-rounds", str(self.rounds), "--threads", "1", "--out", str(folder))
-        if done.returncode == 4:
-            self.refused += 1
-            return f"| {name} | does not fit |  |  |"
-        if done.returncode != 0:
-            self.wrong.append(f"{name}: {done.stderr.strip()}")
-            return f"| {name} | error |  |  |"
-        self.plans += 1
-        plan = json.loads((folder / "plan.json").read_text())
-        text = done.stdout.split("\nwritten to ")[0]
+        words = ["--model", model, "--cluster", cluster, *layout.split(), *batch, "--target", target, "--max-rounds",
+                 str(self.rounds)]
+        printed, plan = self.plan(name, words, folder)
+        text = printed.split("\nwritten to ")[0]
         pages = {"terminal": list(terminal(text)), "report": list(report((folder / "report.html").read_text()))}
         wrong = unequal(plan, pages) + unworthy(plan) + unnamed_padding(plan, text)
         if target == "megatron":
-            rungs = Rungs(self.binary, model, self.construct)
-            wrong += rungs.wrong(plan, folder)
-            self.constructed += rungs.constructed
+            wrong += Rungs(self, name, model, self.construct).wrong(plan, folder)
         self.wrong += [f"{name}: {one}" for one in wrong]
         return line_of(name, plan, sum(map(len, pages.values())), wrong)
 
@@ -394,31 +378,19 @@ def line_of(name, plan, numbers, wrong):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("binary")
-    parser.add_argument("--plans", type=int, default=60)
-    parser.add_argument("--every", type=int, default=1, help="only each of so many draws")
-    parser.add_argument("--first", type=int, default=0, help="the first draw that is planned")
+    parser = drawn_runs.arguments(__doc__, plans=60)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--microbatches", type=int, help="of each replica (default: 8 or 12)")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--construct", action="store_true", help="by Megatron Core's classes; one plan at a time")
     parser.add_argument("--out", type=Path, help="folder of the plans, which are kept")
     asked = parser.parse_args()
-    checked = Checked(asked)
-    with tempfile.TemporaryDirectory() as temporary, \
-            concurrent.futures.ThreadPoolExecutor(1 if asked.construct else asked.jobs) as pool:
+    pages, numbers = Pages(asked), drawn_runs.numbers(asked)
+    all_drawn = list(draws(random.Random(asked.seed), numbers.stop, asked.microbatches))
+    with tempfile.TemporaryDirectory() as temporary:
         under = asked.out or Path(temporary)
-        all_drawn = draws(random.Random(asked.seed), asked.first + asked.plans * asked.every, asked.microbatches)
-        drawn = list(enumerate(all_drawn))[asked.first:: asked.every]
-        for line in pool.map(lambda one: checked.check(*one, under / str(one[0])), drawn):
-            print(line, flush=True)
-    print(f"\n{checked.plans} plans, {checked.refused} refused, {checked.constructed} rungs constructed, "
-          f"{len(checked.wrong)} wrong")
-    for one in checked.wrong:
-        print(f"  {one}")
-    return 1 if checked.wrong or checked.plans == 0 else 0
+        drawn = [(number, all_drawn[number], under / str(number)) for number in numbers]
+        return pages.check_all(pages.check, drawn, 1 if asked.construct else asked.jobs)
 
 
 if __name__ == "__main__":

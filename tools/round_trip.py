@@ -3,15 +3,11 @@
 
 Of every plan with launch files `check` reads each launch that they are for, with the plan's assignment: it must
 construct, fit, and hold the plan's memory on every pipeline rank to the byte. Of every other `emulate --schedule` must
-take its schedule and hold the plan's memory on every rank of every replica. Needs no package; prints what differs, a
-line each, and at last how many plans there were and how many launches were read.
+take its schedule and hold the plan's memory on every rank of every replica. Needs no package; prints at
+last how many plans there were, how many launches were read, and what differs.
 """
 
-import argparse
-import collections
-import concurrent.futures
 import json
-import os
 import random
 import shlex
 import subprocess
@@ -20,7 +16,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-PLANNED = ("--max-rounds", "1", "--threads", "1", "--quiet")
+import drawn_runs
+
 # Model and whether it takes images, with the layouts of 8 and 16 GPUs in which its users run it.
 DENSE = ("qwen2.5-7b", False, ["--tp 2 --pp 2", "--tp 1 --pp 4", "--tp 4 --pp 2", "--tp 2 --pp 2 --cp 2", "--pp 1"])
 SMALL = ("qwen2.5-0.5b", False, ["--tp 1 --pp 2", "--tp 2 --pp 1", "--tp 1 --pp 4", "--pp 2 --cp 2"])
@@ -102,30 +99,18 @@ def launches(job: Job, plan: Path, launch: dict[str, Any]) -> list[tuple[str, st
     return found
 
 
-class RoundTrip:
-    def __init__(self, binary: str) -> None:
-        self.binary = binary
-        self.counted: collections.Counter[str] = collections.Counter()
-
-    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([self.binary, *words], capture_output=True, text=True, stdin=subprocess.DEVNULL)
-
-    def differences(self, job: Job) -> list[str]:
+class RoundTrip(drawn_runs.Drawn):
+    def check(self, job: Job) -> None:
         plan = job.folder / "plan"
-        made = self.run("plan", *job.asked, *job.words, "--target", job.target, *PLANNED, "--out", str(plan))
-        if made.returncode == 4 or "replicas are more than the batch's" in made.stderr:
-            self.counted["refused"] += 1
-            return []
-        if made.returncode != 0:
-            return [f"{job.name}: exit {made.returncode}: {made.stderr.strip()}"]
-        self.counted[f"{job.target} plans"] += 1
-        if job.target in ("torch-actions", "torch-csv"):
-            return self.of_schedule(job, plan)
-        return self.of_launches(job, plan)
+        planned = self.plan(job.name, [*job.asked, *job.words, "--target", job.target, "--max-rounds", "1"], plan,
+                            refusal="replicas are more than the batch's")[1]
+        self.count(f"for {job.target}")
+        of_schedule = job.target in ("torch-actions", "torch-csv")
+        self.wrong += self.of_schedule(job, plan, planned) if of_schedule else self.of_launches(job, plan)
 
     def of_launches(self, job: Job, plan: Path) -> list[str]:
         if not (plan / "launch.json").exists():
-            self.counted[f"{job.target} without a launch"] += 1
+            self.count(f"for {job.target} without a launch")
             return []
         launch = json.loads((plan / "launch.json").read_text())
         if not (plan / job.target).exists():
@@ -138,7 +123,7 @@ class RoundTrip:
             script = job.folder / "launch.sh"
             script.write_text(text + "\n")
             done = self.run("check", "--json", *words, str(script))
-            self.counted[f"{name} read"] += 1
+            self.count(f"{name} read")
             why = self.why_not(done, launch)
             wrong += [f"{job.name}: {name}: {why}"] if why else []
         return wrong
@@ -159,14 +144,13 @@ class RoundTrip:
         held = [one["peak_bytes"] for one in answer["memory"]["ranks"]]
         return "" if held == launch["peak_bytes"] else f"holds {held}, planned {launch['peak_bytes']}"
 
-    def of_schedule(self, job: Job, plan: Path) -> list[str]:
-        planned = json.loads((plan / "plan.json").read_text())
+    def of_schedule(self, job: Job, plan: Path, planned: dict[str, Any]) -> list[str]:
         words = ["emulate", "--json", *job.asked, *(w for w in job.words if w not in ("--packing", "balanced"))]
         if "--now" in words:
             at = words.index("--now")
             del words[at:at + 2]
         done = self.run(*words, "--schedule", str(plan), "--assigned", str(plan / "assignment.json"))
-        self.counted["schedule read"] += 1
+        self.count("schedules read")
         if done.returncode != 0:
             return [f"{job.name}: {done.stderr.strip()}"]
         held = [[rank["memory"]["peak_bytes"] for rank in replica["ranks"]]
@@ -176,22 +160,13 @@ class RoundTrip:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("binary", help="pipeweaver")
-    parser.add_argument("--plans", type=int, default=200, help="how many are drawn (default: 200)")
-    parser.add_argument("--first", type=int, default=0, help="number of the first (default: 0)")
+    parser = drawn_runs.arguments(__doc__, plans=200)
     parser.add_argument("--targets", default="megatron,torchtitan,fsdp2,deepspeed,torch-actions,torch-csv")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count())
     asked = parser.parse_args()
     trip = RoundTrip(asked.binary)
-    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(asked.jobs) as pool:
-        drawn = [Job(k, Path(folder), asked.targets.split(",")) for k in range(asked.first, asked.first + asked.plans)]
-        wrong = [line for lines in pool.map(trip.differences, drawn) for line in lines]
-    for line in wrong:
-        print(line)
-    print(f"{asked.plans} drawn: " + ", ".join(f"{count} {what}" for what, count in sorted(trip.counted.items())))
-    print(f"{len(wrong)} differ")
-    return 1 if wrong else 0
+    with tempfile.TemporaryDirectory() as folder:
+        drawn = [Job(number, Path(folder), asked.targets.split(",")) for number in drawn_runs.numbers(asked)]
+        return trip.check_all(trip.check, drawn, asked.jobs)
 
 
 if __name__ == "__main__":
