@@ -204,10 +204,12 @@ bool holds_samples(const SaidLaunch& said, const workloads::Model& model) {
     });
 }
 
+bool says_samples(const CheckAsked& asked) { return !asked.dataset.empty() || !asked.batch.empty(); }
+
 // Microbatches are counted full of tokens.
 std::vector<Open> shorter_samples(const CheckAsked& asked, const workloads::Model& model, const Fit& fit) {
     if (!holds_samples(asked.said, model) || !asked.assigned.empty()) return {};
-    if (asked.dataset.empty() && asked.batch.empty())
+    if (!says_samples(asked))
         return {{"--dataset", "samples may be shorter than the longest, which are counted",
                  "name a data set, or --batch FILE", frameworks::Effect::less, false, true}};
     if (fit.fits()) return {};
@@ -259,10 +261,21 @@ HazardAsked hazard_asked(const CheckAsked& asked, const Checked& checked, const 
     return of;
 }
 
+LongestSamples longest_samples(const MegatronLaunch& l, std::int64_t gpus) {
+    return {*l.seq_length, emulated_microbatches(l, gpus) * l.dp(gpus) * l.sequences(),
+            written(l.dialect, "seq-length")};
+}
+
+LongestSamples longest_samples(const TitanLaunch& l, std::int64_t gpus) {
+    return {l.seq_len, l.local_batch * l.dp(gpus), "training.seq_len"};
+}
+
 template <class Launch>
 void add_fit(const CheckAsked& asked, const Launch& as_said, const Launch& as_run, const workloads::Model& model,
              Checked& checked, const Executor& execute) {
     const FitAsked of = fit_asked(asked, checked, model);
+    if (holds_samples(asked.said, model) && !says_samples(asked))
+        checked.assumed.push_back("samples are not said: " + counted_as(longest_samples(as_run, checked.gpus)));
     checked.fit = fit_of(run_of(as_run, of), of.seed, execute);
     checked.assumed.insert(checked.assumed.end(), checked.fit->assumed.begin(), checked.fit->assumed.end());
     decide_fit(asked, model, checked);
@@ -297,22 +310,13 @@ BrokenWith megatron_with(const CheckAsked& asked, const MegatronLaunch& launch, 
 
 // A launch that names its model and its data, which are not at hand: text alone would say less than it holds.
 bool lacks_samples(const CheckAsked& asked, const workloads::Model& model) {
-    return is_multimodal(model) && asked.dataset.empty() && asked.batch.empty() && !asked.said.named_model.empty();
+    return is_multimodal(model) && !says_samples(asked) && !asked.said.named_model.empty();
 }
 
 void decide_without_samples(Checked& checked) {
     decide(Verdict::undecided,
            {{"--dataset", "what samples hold beside text decides what fits", "name a data set, or --batch FILE"}},
            checked);
-}
-
-LongestSamples longest_samples(const MegatronLaunch& l, std::int64_t gpus) {
-    return {*l.seq_length, emulated_microbatches(l, gpus) * l.dp(gpus) * l.sequences(),
-            written(l.dialect, "seq-length")};
-}
-
-LongestSamples longest_samples(const TitanLaunch& l, std::int64_t gpus) {
-    return {l.seq_len, l.local_batch * l.dp(gpus), "training.seq_len"};
 }
 
 template <class Launch>

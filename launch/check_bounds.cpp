@@ -82,6 +82,10 @@ void decide_samples(const CheckAsked& asked, const MegatronLaunch& as_said, cons
         decide(Verdict::does_not_fit, {}, checked);
 }
 
+std::string counted_as(const LongestSamples& longest) {
+    return fmt::format("all are counted as the longest that {} allows, {} tokens", longest.says, longest.tokens);
+}
+
 namespace {
 
 // Whether no sample is longer than the launch says, items among its positions.
@@ -142,10 +146,8 @@ bool is_decided_by_longest(const CheckAsked& asked, const workloads::Model& mode
     if (verdict_of(most->fit, error, {}) == Verdict::does_not_fit) return false;
     const std::vector<Open> open = open_of_fit(most->fit);
     checked.error = error;
-    checked.assumed.push_back(
-        fmt::format("what samples hold is not known: all are counted as the longest that {} "
-                    "allows, {} tokens of {}, with which most is held",
-                    longest.says, longest.tokens, name_of(most->with)));
+    checked.assumed.push_back(fmt::format("what samples hold is not known: {} of {}, with which most is held",
+                                          counted_as(longest), name_of(most->with)));
     checked.assumed.insert(checked.assumed.end(), most->fit.assumed.begin(), most->fit.assumed.end());
     decide(verdict_of(most->fit, error, open), turning(most->fit, error, open), checked);
     checked.fit = std::move(most->fit);

@@ -54,6 +54,10 @@ struct LongestSamples {
     std::int64_t count = 0;  ///< of the step that is emulated, on all replicas
     std::string says{};      ///< the setting that says how long
 };
+
+/// "all are counted as the longest that --max_length allows, 4096 tokens".
+[[nodiscard]] std::string counted_as(const LongestSamples& longest);
+
 using RunWith = std::function<Run(const FitAsked&)>;
 using OpenOf = std::function<std::vector<Open>(const Fit&)>;
 

@@ -108,6 +108,8 @@ public:
         const bool knows = knows_samples(asked_, model_) && launch_.length;
         if (!knows) return run_without_samples();
         const FitAsked of = fit_asked(asked_, checked_, model_);
+        if (asked_.dataset.empty() && asked_.batch.empty() && !launch_.packs.value_or(false))
+            checked_.assumed.push_back("samples are not said: " + counted_as(longest()));
         put(fit_of(run_of(launch_, of), of.seed, execute_));
         std::vector<Open> open = open_of_fit(*checked_.fit);
         if (!is_filled(asked_, launch_) && !checked_.fit->fits() && least().fits)
@@ -198,11 +200,14 @@ private:
 
     bool is_settled_by_longest() {
         if (!launch_.length) return false;
-        const LongestSamples longest{*launch_.length, launch_.dp(checked_.gpus) * launch_.sequences(),
-                                     length_setting()};
         return is_decided_by_longest(
-            asked_, model_, longest, [&](const FitAsked& of) { return run_of(launch_, of); },
+            asked_, model_, longest(), [&](const FitAsked& of) { return run_of(launch_, of); },
             [&](const Fit& fit) { return open_of_fit(fit); }, checked_, execute_);
+    }
+
+    // Pre: a length is said, or is the trainer's own.
+    LongestSamples longest() const {
+        return {*launch_.length, launch_.dp(checked_.gpus) * launch_.sequences(), length_setting()};
     }
 
     std::string length_setting() const {

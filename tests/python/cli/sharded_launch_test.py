@@ -282,6 +282,19 @@ def test_automodel_shares_gradients_and_names_targets_by_patterns(pipeweaver, tm
     assert unknown["verdict"] == "undecided" and opened(unknown) == ["--peft.target_modules"]
 
 
+def test_samples_that_are_not_said_are_counted_as_the_longest_and_the_answer_says_so(pipeweaver, tmp_path):
+    said = "samples are not said: all are counted as the longest that --max_length allows, 4096 tokens"
+    pairs = SWIFT.replace("swift sft", "swift rlhf --rlhf_type kto") + "--tuner_type lora --max_length 4096 "
+    megatron = ("NPROC_PER_NODE=8 megatron sft --model Qwen/Qwen2.5-7B-Instruct --dataset d.jsonl --max_length 4096 "
+                "--tensor_model_parallel_size 2 --micro_batch_size 1 --global_batch_size 16 ")
+    for launch, says in (pairs, said), (megatron, said.replace("--max_length", "--seq-length")):
+        assert says in script(pipeweaver, tmp_path, launch, *ON)["assumed"]
+        assert f"\nassumed: {says}\n" in pipeweaver("check", *ON, tmp_path / "launch.sh")
+        for more, words in ("--packing true", []), ("", ["--dataset", "constant-512"]):
+            answer = script(pipeweaver, tmp_path, launch + more, *ON, *words)
+            assert not any("samples are not said" in one for one in answer["assumed"])
+
+
 def test_a_file_alone_does_not_say_who_shards(pipeweaver, tmp_path):
     text = FACTORY.replace("cutoff_len: 4096", "cutoff_len: 1024")
     answer = script(pipeweaver, tmp_path, text, *ON, name="train.yaml")
