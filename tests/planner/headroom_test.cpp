@@ -100,6 +100,8 @@ TEST_CASE("headroom is a percentage, or 0, and 3 % where nothing is said") {
     CHECK(headroom_of("\"0%\"") == Headroom{});
     CHECK(headroom_of("\"2.5%\"") == Headroom{25'000});
     CHECK(headroom_of("\"50%\"") == Headroom{500'000});
+    CHECK(fmt::format("{} {} {}", Headroom{200'000}.fraction(), Headroom{30'000}.fraction(),
+                      Headroom{25'000}.fraction()) == "0.2 0.03 0.025");
     for (const std::string bad :
          {"3", "\"3\"", "\"50.1%\"", "\"-1%\"", "\"%\"", "\"3 %\"", "\"nan%\"", "\"3%%\"", "\"\""}) {
         CAPTURE(bad);

@@ -24,7 +24,7 @@ struct StaticMemory {
 struct Headroom {
     std::int64_t parts_per_million = 0;
 
-    double fraction() const { return static_cast<double>(parts_per_million) * 1e-6; }
+    double fraction() const { return static_cast<double>(parts_per_million) / 1e6; }
     friend bool operator==(const Headroom&, const Headroom&) = default;
 };
 
