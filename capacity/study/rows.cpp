@@ -119,7 +119,8 @@ Planned planned_of(const planner::Plan& plan) {
     using costdb::Basis;
     Planned planned{.step = plan.step, .partition = plan.partition().name};
     for (const planner::ReplicaPlan& replica : plan.replicas)
-        for (const Bytes peak : replica.found.replay.peak) planned.memory = std::max(planned.memory, peak);
+        for (const Bytes peak : peaks_of(replica.cut.step, replica.found.replay.peak))
+            planned.memory = std::max(planned.memory, peak);
     planned.gap = static_cast<double>((plan.makespan - plan.lower_bound).count()) /
                   static_cast<double>(std::max<std::int64_t>(1, plan.lower_bound.count()));
     planned.exact = plan.shares.of(Basis::exact);

@@ -99,9 +99,10 @@ Writer memory_json(const ReplicaPlan& replica) {
     Writer ranks = Writer::array();
     const auto& step = replica.cut.step;
     const auto waiting = receive_buffers_needed(step, replica.found.replay);
+    const auto peaks = peaks_of(step, replica.found.replay.peak);
     for (std::size_t r = 0; r < step.memory.size(); ++r) {
         const StaticMemory& memory = step.memory[r];
-        const Bytes peak = replica.found.replay.peak[r];
+        const Bytes peak = peaks[r];
         Writer rank{{"rank", r}};
         rank.update(peak_json(*step.problem.ranks[r].capacity, peak, memory));
         rank["receive_buffers_needed_bytes"] = waiting[r].count;

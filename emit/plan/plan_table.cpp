@@ -172,10 +172,10 @@ std::string replicas_text(const Job& job, const Plan& plan) {
                               percent(schedule::relative_gap(plan.makespan, mean_makespan(plan))));
 }
 
-std::size_t fullest_replica(const Plan& plan, std::size_t rank) {
+std::size_t fullest_replica(const std::vector<std::vector<Bytes>>& peaks, std::size_t rank) {
     std::size_t fullest = 0;
-    for (std::size_t r = 1; r < plan.replicas.size(); ++r)
-        if (plan.replicas[r].found.replay.peak[rank] > plan.replicas[fullest].found.replay.peak[rank]) fullest = r;
+    for (std::size_t r = 1; r < peaks.size(); ++r)
+        if (peaks[r][rank] > peaks[fullest][rank]) fullest = r;
     return fullest;
 }
 
@@ -226,11 +226,13 @@ std::string memory(const Job& job, const Plan& plan) {
                      {"activations", false, 12},
                      {"fullest replica", false, 16}},
                     1);
-    for (std::size_t rank = 0; rank < plan.replicas.front().found.replay.peak.size(); ++rank) {
-        const std::size_t number = fullest_replica(plan, rank);
+    std::vector<std::vector<Bytes>> peaks;
+    for (const ReplicaPlan& one : plan.replicas) peaks.push_back(peaks_of(one.cut.step, one.found.replay.peak));
+    for (std::size_t rank = 0; rank < peaks.front().size(); ++rank) {
+        const std::size_t number = fullest_replica(peaks, rank);
         const ReplicaPlan& replica = plan.replicas[number];
         const StaticMemory& fixed = replica.cut.step.memory[rank];
-        const Bytes peak = replica.found.replay.peak[rank];
+        const Bytes peak = peaks[number][rank];
         table.add({std::to_string(rank), human(peak), human(*replica.cut.step.problem.ranks[rank].capacity),
                    human(fixed.total()), human(peak - fixed.total()), several ? std::to_string(replica.number) : ""});
     }

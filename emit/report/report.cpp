@@ -28,9 +28,9 @@ std::string gap_figure(Duration found, Duration bound, std::string_view of) {
                                  : fmt::format("makespan {} over bound {} of {}", human(found), human(bound), of));
 }
 
-std::string fullest_rank(const schedule::Problem& problem, const schedule::Replay& replay, std::string_view replica) {
-    const auto most = std::max_element(replay.peak.begin(), replay.peak.end());
-    const auto rank = most - replay.peak.begin();
+std::string fullest_rank(const schedule::Problem& problem, const std::vector<Bytes>& peaks, std::string_view replica) {
+    const auto most = std::max_element(peaks.begin(), peaks.end());
+    const auto rank = most - peaks.begin();
     const auto& limit = problem.ranks[static_cast<std::size_t>(rank)].capacity;
     return figure("fullest rank", human(*most),
                   fmt::format("{}rank {}{}", replica, rank, limit ? ", limit " + human(*limit) : ""));
@@ -64,12 +64,13 @@ std::string asked(const Job& job, const Batch& batch) {
 
 std::string fullest_of_plan(const Plan& plan) {
     const auto most = [](const ReplicaPlan& one) {
-        return *std::max_element(one.found.replay.peak.begin(), one.found.replay.peak.end());
+        const auto peaks = peaks_of(one.cut.step, one.found.replay.peak);
+        return *std::max_element(peaks.begin(), peaks.end());
     };
     const ReplicaPlan& fullest =
         *std::max_element(plan.replicas.begin(), plan.replicas.end(),
                           [&](const ReplicaPlan& a, const ReplicaPlan& b) { return most(a) < most(b); });
-    return fullest_rank(fullest.cut.step.problem, fullest.found.replay,
+    return fullest_rank(fullest.cut.step.problem, peaks_of(fullest.cut.step, fullest.found.replay.peak),
                         plan.replicas.size() == 1 ? "" : fmt::format("replica {}, ", fullest.number));
 }
 

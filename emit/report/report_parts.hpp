@@ -27,7 +27,7 @@ inline constexpr double last_narrow_label = 85;  ///< last_label where the page 
 [[nodiscard]] std::string gap_figure(Duration found, Duration bound, std::string_view of);
 
 /// The rank that holds most, behind the name of its `replica` where there are several ("replica 3, ").
-[[nodiscard]] std::string fullest_rank(const schedule::Problem& problem, const schedule::Replay& replay,
+[[nodiscard]] std::string fullest_rank(const schedule::Problem& problem, const std::vector<Bytes>& peaks,
                                        std::string_view replica = "");
 
 /// The HTML that stands above a schedule's picture.

@@ -71,7 +71,7 @@ std::string figures(const StageRequest& request, const StagePlan& plan) {
             figure("best known schedule over plan", times(ratio(known->result.replay.makespan, found.replay.makespan)),
                    fmt::format("{} in {}", known->policy, human(known->result.replay.makespan)));
     text += gap_figure(found.replay.makespan, found.bound, "these stages");
-    return text + waiting_figure(plan) + fullest_rank(plan.best.problem, found.replay);
+    return text + waiting_figure(plan) + fullest_rank(plan.best.problem, found.replay.peak);
 }
 
 // A rank's stages have a colour each, alike on all ranks.
@@ -188,7 +188,7 @@ std::string figures(const Problem& problem, const Found& found) {
            gap_figure(makespan, found.bound, "this problem") +
            figure("rounds", std::to_string(found.rounds),
                   fmt::format("{}, ended by {}", plural(found.evaluations, "evaluation"), name_of(found.stop_reason))) +
-           fullest_rank(problem, found.replay);
+           fullest_rank(problem, found.replay.peak);
 }
 
 std::string inputs(const Problem& problem, const SearchAsked& asked, const Found& found) {

@@ -161,6 +161,11 @@ Duration time_of(const StepInput& input, const Operator& op, RankId rank) {
     return factor == 1 ? alone : Duration{std::llround(static_cast<double>(alone.count()) * factor)};
 }
 
+std::vector<Bytes> peaks_of(const StepProblem& step, std::vector<Bytes> replayed) {
+    for (std::size_t r = 0; r < replayed.size(); ++r) replayed[r] = std::max(replayed[r], step.memory[r].at_update);
+    return replayed;
+}
+
 double model_flops(const StepInput& input) {
     const auto gradient = gradient_reaches(input.setup->model);
     const auto passes_of = [&](std::size_t m) {

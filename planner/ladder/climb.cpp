@@ -152,11 +152,12 @@ private:
         }
     }
 
-    void take_memory(Rung& rung, const std::vector<schedule::Rank>& ranks, const std::vector<Bytes>& peak) const {
+    void take_memory(Rung& rung, const StepProblem& step, const schedule::Replay& replay) const {
+        const auto peak = peaks_of(step, replay.peak);
         for (std::size_t r = 0; r < peak.size(); ++r)
-            if (is_over(rung, peak[r], *ranks[r].capacity)) {
+            if (const Bytes capacity = *step.problem.ranks[r].capacity; is_over(rung, peak[r], capacity)) {
                 rung.peak = peak[r];
-                rung.usable = *ranks[r].capacity;
+                rung.usable = capacity;
             }
     }
 
@@ -193,8 +194,7 @@ private:
         rung.way = fmt::format("{}{}, {}", plan_.partition().name, layouts_of_plan(),
                                plan_.is_opponents ? "a known order" : "searched");
         rung.step = plan_.step;
-        for (const ReplicaPlan& replica : plan_.replicas)
-            take_memory(rung, replica.cut.step.problem.ranks, replica.found.replay.peak);
+        for (const ReplicaPlan& replica : plan_.replicas) take_memory(rung, replica.cut.step, replica.found.replay);
         rung.needs = "pipeweaver.torch runs it" + left_to_chunks();
         rung.target = runs_plan(runs_) ? runs_.option : targets().front().option;
         rung.files = {"replica-*/actions.json"};
@@ -207,7 +207,7 @@ private:
         rung.target = by.option;
         rung.way = fmt::format("{}, searched", own.cut.partition.name);
         rung.step = own.found.replay.makespan + own.cut.step.optimizer;
-        take_memory(rung, own.cut.step.problem.ranks, own.found.replay.peak);
+        take_memory(rung, own.cut.step, own.found.replay);
         if (by.fixed_shapes) rung.padding = padding_of({own.padding});
         const bool first_alone = plan_.replicas.size() > 1 && !by.fixed_shapes;
         rung.needs = fmt::format("{} loads it{}", by.title, first_alone ? "; of replica 0 alone" : "");

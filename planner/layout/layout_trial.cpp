@@ -337,7 +337,8 @@ private:
             if (!run.applies()) return false;
             const auto& modes = run.result.schedule->mode;
             way.recompute = {.everywhere = modes.empty() ? Recompute::none : menu[modes.front()]};
-            take_slower(way, *one, {.makespan = run.makespan(), .peak = run.result.replay.peak}, on);
+            take_slower(way, *one,
+                        {.makespan = run.makespan(), .peak = peaks_of(one->cut.step, run.result.replay.peak)}, on);
         }
         return true;
     }
@@ -415,7 +416,8 @@ void search_layout(const LayoutRequest& request, const std::shared_ptr<const Set
         tried.chunks_per_rank = cut.chunks_per_rank;
         tried.policy = "search";
         tried.recompute.reset();
-        tried.memory = *std::max_element(replay.peak.begin(), replay.peak.end());
+        const auto peaks = peaks_of(searched.searched(), replay.peak);
+        tried.memory = *std::max_element(peaks.begin(), peaks.end());
     }
 }
 

@@ -431,12 +431,10 @@ std::optional<ReplicaRun> StepUnderPolicy::taken(search::PolicyResult result) {
     short_by_ = result.short_by;
     if (!result.schedule) return std::nullopt;
     PortReplay on_ports = replay_on_ports(step_, *result.schedule);
-    auto& peak = on_ports.replay.peak;
-    for (std::size_t r = 0; r < peak.size(); ++r) peak[r] = std::max(peak[r], step_.memory[r].at_update);
     return ReplicaRun{.schedule = std::move(*result.schedule),
                       .makespan = on_ports.replay.makespan,
                       .optimizer = step_.optimizer,
-                      .peak = std::move(peak),
+                      .peak = peaks_of(step_, std::move(on_ports.replay.peak)),
                       .by_rank = {}};
 }
 

@@ -256,6 +256,12 @@ TEST_CASE("an update that holds more than is usable is a shortage, what passes g
     const auto built = build_step(input);
     REQUIRE(built.shortage);
     CHECK(built.shortage->needed() == most);
+    // Beside it a rank may hold more when passes run.
+    std::vector<Bytes> replayed(step.memory.size(), Bytes{1});
+    replayed[0] = most + Bytes{1};
+    const auto peaks = peaks_of(step, replayed);
+    CHECK(peaks[0] == most + Bytes{1});
+    for (std::size_t r = 1; r < peaks.size(); ++r) CHECK(peaks[r] == step.memory[r].at_update);
 }
 
 TEST_CASE("a layout must use the cluster's GPUs and divide the model") {

@@ -110,6 +110,9 @@ struct StepProblem {
     }
 };
 
+/// The peaks of a replay, each rank's no less than what it holds when the optimizer updates.
+[[nodiscard]] std::vector<Bytes> peaks_of(const StepProblem& step, std::vector<Bytes> replayed);
+
 /// Model FLOPs of all units: three forwards for a trained module, two for a frozen one that gradients pass, else one.
 [[nodiscard]] double model_flops(const StepInput& input);
 
