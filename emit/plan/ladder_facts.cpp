@@ -161,8 +161,12 @@ std::string keep_text(const Ladder& ladder) {
     return fmt::format("{}, {}", ladder.now_is_said ? "keep what you run" : "stay with the best known today", why);
 }
 
+const emulator::Setup& setup_of(const Job& job, const Rung& rung) {
+    return rung.launched ? *rung.launched->setup : *job.setup;
+}
+
 std::optional<Room> room_of(const Job& job, const Batch& batch, const Rung& rung) {
-    const emulator::Setup& setup = rung.launched ? *rung.launched->setup : *job.setup;
+    const emulator::Setup& setup = setup_of(job, rung);
     const planner::Target& runs = planner::target(job.target);
     if (rung.padding || (runs.fixed_shapes && setup.layout.pp > 1)) return std::nullopt;
     Room room{.shapes = shapes_of(setup.model, batch.microbatches)};

@@ -52,6 +52,9 @@ struct Room {
     bool by_auto = true;      ///< `--headroom auto` keeps it: the job's own layout does not pad
 };
 
+/// What the rung is launched in, else the plan's own.
+[[nodiscard]] const emulator::Setup& setup_of(const planner::Job& job, const planner::Rung& rung);
+
 /// Of a rung whose microbatches have several shapes; none: they have one, or are padded to one.
 [[nodiscard]] std::optional<Room> room_of(const planner::Job& job, const planner::Batch& batch,
                                           const planner::Rung& rung);

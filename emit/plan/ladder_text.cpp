@@ -120,7 +120,8 @@ std::string ladder_text(const Job& job, const Batch& batch, const Plan& plan) {
     text += to_do(job, ladder);
     for (const std::string& line : not_worth_lines(ladder)) text += wrapped("", line);
     for (const std::string& line : workloads::resized(batch.samples, job.setup->model)) text += wrapped("sizes", line);
-    if (const auto built = workloads::how_built(job.setup->model); !built.empty()) text += wrapped("encoders", built);
+    const auto built = workloads::how_built(setup_of(job, best).model);
+    if (!built.empty()) text += wrapped("encoders", built);
     if (const auto room = room_text(room_of(job, batch, best)); !room.empty()) text += wrapped("memory", room);
     text += training_of(job, ladder);
     text += wrapped("trust", trust_text(job, plan));

@@ -2,13 +2,18 @@
 #include "emit/plan/ladder_facts.hpp"
 #include "emit/plan/parts.hpp"
 #include "pipeweaver/base/figures.hpp"
+#include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/planner/launched_way.hpp"
+#include "pipeweaver/workloads/built_model.hpp"
 #include "pipeweaver/workloads/cluster.hpp"
 #include "tests/support/small_request.hpp"
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <chrono>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -157,4 +162,48 @@ TEST_CASE("where shapes vary the room on the fullest GPU is said, at risk below 
 TEST_CASE("a rung's pace is its tokens over its step, and a gain what the longer step is over the shorter") {
     CHECK(emit::tokens_per_second(rung("now", std::chrono::milliseconds(2000))) == doctest::Approx(500'000));
     CHECK(ratio(std::chrono::seconds(3), std::chrono::seconds(2)) == doctest::Approx(1.5));
+}
+
+TEST_CASE("how encoders lie is said of the advised rung, which may deal images where the plan does not") {
+    const Request request = testing::small_request();
+    Plan plan = testing::planned(request);
+    auto dealt = std::make_shared<emulator::Setup>(*request.job.setup);
+    workloads::Built built{.framework = "a framework", .source = "a file", .deals = "deal=true"};
+    built.lies.context = workloads::OnContextRanks::dealt;
+    workloads::build_as(dealt->model, built);
+    auto launched = std::make_shared<LaunchedWay>();
+    launched->setup = dealt;
+    plan.ladder.rungs = {rung("now", std::chrono::milliseconds(2000))};
+    const auto says = [&](const char* words) {
+        return emit::plan_text(request.job, request.batch, plan, false).find(words) != std::string::npos;
+    };
+    CHECK(!says("\nencoders "));
+    plan.ladder.rungs.front().launched = launched;
+    CHECK(says("\nencoders "));
+    CHECK(says("deal=true"));
+    CHECK(!says("--deal-images"));  // it is on already
+}
+
+TEST_CASE("peaks of a plan are those at the optimizer's update where passes hold less") {
+    Request request = testing::small_request();
+    const auto first = testing::planned(request);
+    // As many bytes a parameter as every rank has room for.
+    std::int64_t update = std::numeric_limits<std::int64_t>::max();
+    const std::int64_t each = request.job.setup->recipe.state.optimizer;
+    for (const emulator::StaticMemory& rank : first.replicas.front().cut.step.memory) {
+        const Bytes left = capacity_of(*request.job.setup) - rank.weights - rank.gradients - rank.optimizer;
+        update = std::min(update, left.count / (rank.optimizer.count / each) - 1);
+    }
+    testing::change_setup(request, [&](emulator::Setup& setup) { setup.recipe.state.update = update; });
+    const Plan plan = testing::planned(request);
+    const ReplicaPlan& replica = plan.replicas.front();
+    const auto said = nlohmann::json::parse(emit::plan_json(request.job, request.batch, plan).dump());
+    bool any = false;
+    for (std::size_t r = 0; r < replica.cut.step.memory.size(); ++r) {
+        const Bytes at_update = replica.cut.step.memory[r].at_update;
+        any = any || at_update > replica.found.replay.peak[r];
+        const auto peak = said.at("replicas").at(0).at("memory").at(r).at("peak_bytes").get<std::int64_t>();
+        CHECK(Bytes{peak} == std::max(at_update, replica.found.replay.peak[r]));
+    }
+    CHECK(any);
 }
