@@ -88,13 +88,8 @@ private:
 
     // Whether there was time for every schedule that the target's flags say in the plan's layout.
     bool all_flags_tried() const {
-        const auto has = [](const std::vector<std::string>& all, const std::string& one) {
-            return std::find(all.begin(), all.end(), one) != all.end();
-        };
         std::vector<NotApplicable> of_flags = plan_.baselines.not_applicable;
-        std::erase_if(of_flags, [&](const NotApplicable& one) {
-            return !has(runs_.launch.partitions, one.partition) || !has(runs_.launch.policies, one.policy);
-        });
+        std::erase_if(of_flags, [](const NotApplicable& one) { return !one.launched || !one.in_own_layout; });
         return !lacks_time(of_flags) && !lacks(start_.left_out, doing::tuned_cuts);
     }
 

@@ -118,9 +118,4 @@ std::vector<OpponentWay> launched_with_images_dealt(const Job& job, const Batch&
     return std::move(all.ways);
 }
 
-bool is_in_layout_of(const Way& way, const Job& job) {
-    const Setup &own = *way.setup, &of = *job.setup;
-    return are_equal({own.layout, own.recipe.zero}, {of.layout, of.recipe.zero});
-}
-
 }  // namespace pipeweaver::planner

@@ -43,7 +43,4 @@ inline constexpr std::string_view images_dealt = ", images dealt";
                                                                   const Executor& execute, const Time& time,
                                                                   bool& is_whole);
 
-/// Whether the way is in the job's layout, whatever switches are on.
-[[nodiscard]] bool is_in_layout_of(const Way& way, const Job& job);
-
 }  // namespace pipeweaver::planner

@@ -1,4 +1,5 @@
 // What a target launches of what is known, and the command that prints its step.
+#include "pipeweaver/planner/layout_choice.hpp"
 #include "pipeweaver/planner/opponents.hpp"
 #include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/planner/way.hpp"
@@ -41,6 +42,11 @@ bool has_first_layers(const Way& way) {
 std::string name_without_pipeline(const Setup& setup) {
     const int zero = setup.recipe.zero;
     return fmt::format("{} tp {}{}", no_pipeline, setup.layout.tp, zero == 1 ? "" : fmt::format(" zero {}", zero));
+}
+
+bool is_in_layout_of(const Way& way, const Job& job) {
+    const Setup &own = *way.setup, &of = *job.setup;
+    return are_equal({own.layout, own.recipe.zero}, {of.layout, of.recipe.zero});
 }
 
 Opponents launched_here(const Opponents& all, const Job& job) {

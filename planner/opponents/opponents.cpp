@@ -48,8 +48,13 @@ std::size_t replicas_for_one(const Way& way, const Setup& plan) {
 }
 
 NotApplicable not_applicable(const OpponentWay& way, const WayResult& ran, const Job& job) {
-    return {way.name,     way.partition.chunks_per_rank,    way.policy, ran.why_not,
-            ran.short_by, launches(target(job.target), way)};
+    return {way.name,
+            way.partition.chunks_per_rank,
+            way.policy,
+            ran.why_not,
+            ran.short_by,
+            launches(target(job.target), way),
+            is_in_layout_of(way, job)};
 }
 
 class OpponentTrial {

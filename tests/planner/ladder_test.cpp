@@ -13,6 +13,7 @@
 #include "pipeweaver/planner/plan.hpp"
 #include "pipeweaver/planner/plan_options.hpp"
 #include "pipeweaver/workloads/batch.hpp"
+#include "planner/ladder/rungs.hpp"
 #include "tests/support/effort.hpp"
 #include "tests/support/small_request.hpp"
 #include "tests/support/temporary.hpp"
@@ -242,6 +243,35 @@ TEST_CASE("a launched plan leaves known schedules out in time for what every rep
     const auto in_time = left_out(std::chrono::milliseconds(7)), late = left_out(std::chrono::milliseconds(5));
     CHECK(in_time.first == 0);             // 95 % of 7 ms are more than the 5.76 ms
     CHECK(late.first == late.second - 1);  // the first is tried however short the time
+}
+
+TEST_CASE("a tuned cut that there was no time to run is one of those that flags say") {
+    auto start = begin_ladder({packings(1, "megatron").front()}, {}, {}, in_order, {});
+    REQUIRE(start.left_out.empty());
+    OpponentWay tuned = start.opponents.ways.front();
+    for (const OpponentWay& way : start.opponents.ways)
+        if (way.setup == start.request.job.setup && launches(target("megatron"), way)) tuned = way;
+    tuned.name += " tuned";
+    tuned.layers = "said so";
+    start.opponents.ways.push_back(tuned);
+    start.now->step = start.data->step = Duration(1);  // faster than any
+    Wanted wanted;
+    wanted.robustness = wanted.targets = false;
+    wanted.known_opponents = &start.opponents;
+    const auto said = [&](std::uint64_t questions) {
+        const Plan plan =
+            make_plan(start.request.job, start.request.batch, in_order, testing::after_questions(questions), wanted);
+        const auto& refused = plan.baselines.not_applicable;
+        const bool lacks_tuned = std::any_of(refused.begin(), refused.end(), [&](const NotApplicable& one) {
+            return one.partition == tuned.name && one.why == no_time_left;
+        });
+        return std::pair(lacks_tuned, ladder_of(start, plan, in_order).rungs[2].why_nothing);
+    };
+    // Asked of each but the fastest and the fastest that is launched, the tuned one last.
+    const bool are_one = first_launched(start.opponents, start.request.job) == &start.opponents.ways.front();
+    const std::uint64_t all = start.opponents.ways.size() - (are_one ? 1 : 2);
+    CHECK(said(all) == std::pair<bool, std::string>(false, no_better_flags));
+    CHECK(said(all - 1) == std::pair<bool, std::string>(true, none_in_time));
 }
 
 TEST_CASE("where a target launches nothing of the job the reason is the job's own layout's") {

@@ -45,6 +45,9 @@ struct Opponents {
 /// "no-pipeline tp 4 zero 3": what a way without a pipeline is called; ZeRO-1 goes without saying.
 [[nodiscard]] std::string name_without_pipeline(const emulator::Setup& setup);
 
+/// Whether the way is in the job's layout and ZeRO stage, whatever switches are on.
+[[nodiscard]] bool is_in_layout_of(const Way& way, const Job& job);
+
 /// Those that the job's target launches in the job's own layout.
 [[nodiscard]] Opponents launched_here(const Opponents& all, const Job& job);
 

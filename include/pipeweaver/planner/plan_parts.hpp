@@ -65,8 +65,9 @@ struct NotApplicable {
     std::int64_t chunks_per_rank = 1;
     std::string policy;
     std::string why;
-    Bytes short_by{};       ///< where it does not fit: what it is short of, at least; 0: not known
-    bool launched = false;  ///< of an opponent: the job's target launches it
+    Bytes short_by{};            ///< where it does not fit: what it is short of, at least; 0: not known
+    bool launched = false;       ///< of an opponent: the job's target launches it
+    bool in_own_layout = false;  ///< of an opponent: in the plan's layout and ZeRO stage
 };
 
 /// A baseline as it runs on the plan's slowest replica; its `replay` may be shorter than the `baseline`'s makespan,
