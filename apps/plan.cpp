@@ -167,10 +167,7 @@ struct Plan {
         now.cp = asked.workload.kept_cp();
         if (asked.workload.packing.empty() && !now.packing)
             now.remark = launch::packing_remark(packings.front().batch, script);
-        const planner::Request& first = packings.front();
-        const auto for_opponents =
-            planner::time_for_opponents(first.job, first.batch, static_cast<std::size_t>(limits.thread_count()), time);
-        return planner::begin_ladder(std::move(packings), own, now, limits.executor(), for_opponents, wanted.on_doing);
+        return planner::begin_ladder(std::move(packings), own, now, limits.executor(), time, wanted.on_doing);
     }
 
     // What a record says, again.

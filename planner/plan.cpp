@@ -23,6 +23,13 @@ using partition::Partition;
 
 namespace {
 
+// How many were left out for lack of time.
+std::size_t untried(const Baselines& baselines) {
+    const auto& refused = baselines.not_applicable;
+    return static_cast<std::size_t>(std::count_if(refused.begin(), refused.end(),
+                                                  [](const NotApplicable& one) { return one.why == no_time_left; }));
+}
+
 // What the plan is held against, known before it is made: the opponents on the replicas that are examined.
 struct Beside {
     Baselines baselines;
@@ -46,6 +53,15 @@ Beside beside(const Job& job, const Batch& batch, const Wanted& wanted, const As
     for (const std::size_t r : assignment.examined) examined.push_back(assignment.microbatches[r]);
     all.run = pipelined_opponent(job, *all.ways, all.baselines, examined);
     return all;
+}
+
+// What is left of the time then is for what must be done of every replica.
+Beside held_against(const Job& job, const Batch& batch, const Wanted& wanted, const Assignment& assignment,
+                    const Executor& execute, const Time& time) {
+    const Opponents* const chosen = wanted.known_opponents;
+    const Way* const like = chosen == nullptr ? nullptr : first_launched(*chosen, job);
+    return beside(job, batch, wanted, assignment, execute,
+                  time_for_opponents(job, batch, execute, time, runs_to_launch, like));
 }
 
 // What a target may run: the plan's own partition where the target runs it or it was asked for by name, else what its
@@ -113,11 +129,10 @@ std::optional<BaselinePlan> picture(const Job& job, const Beside& beside, const 
     return run ? std::optional(pictured(*run, 0)) : std::nullopt;
 }
 
-// The row's way with what all replicas fit with: one with less to do may hold a larger microbatch than those that it
-// was judged on. None: nothing does, or it is no faster than `step` so.
-std::optional<OpponentWay> faster_on_all(const Beside& beside, const Baseline& row, std::optional<Duration> step,
-                                         const Job& job, const Batch& batch, const Executor& execute) {
-    OpponentWay way = way_of(row, *beside.ways);
+// The way with what all replicas fit with: one with less to do may hold a larger microbatch than those that it was
+// judged on. None: nothing does, or it is no faster than `step` so.
+std::optional<OpponentWay> faster_on_all(OpponentWay way, std::optional<Duration> step, const Job& job,
+                                         const Batch& batch, const Executor& execute) {
     const OpponentResult ran = run_on_all(way, job, batch, execute);
     if (!ran.runs() || (step && ran.step >= *step)) return std::nullopt;
     way.recompute = ran.recompute;
@@ -184,21 +199,34 @@ std::optional<OpponentWay> faster_way(const Beside& beside, Duration step, const
     const auto row = std::find_if(rows.begin(), rows.end(), [&](const Baseline& one) {
         return one.is_opponent && one.on_own_ranks && (one.launched || !runs.action_lists);
     });
-    return row == rows.end() || row->step >= step ? std::nullopt
-                                                  : faster_on_all(beside, *row, step, job, batch, execute);
+    return row == rows.end() || row->step >= step
+               ? std::nullopt
+               : faster_on_all(way_of(*row, *beside.ways), step, job, batch, execute);
+}
+
+// Of those that there was no time to run on the batch the first that fits all replicas.
+std::optional<OpponentWay> untried_way(const Beside& beside, const Job& job, const Batch& batch,
+                                       const Executor& execute) {
+    if (untried(beside.baselines) == 0) return std::nullopt;
+    for (const OpponentWay& way : launched_here(*beside.ways, job).ways)
+        if (auto found = faster_on_all(way, {}, job, batch, execute)) return found;
+    return std::nullopt;
 }
 
 // The fastest that the job's target launches on the plan's ranks, with a recomputation that fits every replica. False:
 // it launches nothing there.
 bool plan_launched(std::optional<OpponentPlan>& plan, const Job& job, const Batch& batch, const Wanted& wanted,
                    const Beside& beside, const Assignment& assignment, const Executor& execute) {
+    const auto take = [&](const std::optional<OpponentWay>& way) {
+        if (way) plan.emplace(job, wanted, *way, assignment, execute);
+    };
     for (const Baseline& row : beside.baselines.all) {
         if (!row.is_opponent || !row.launched || !row.on_own_ranks) continue;
         const auto best = plan ? std::optional(plan->replicas.step()) : std::nullopt;
         if (best && row.step >= *best) continue;
-        if (const auto way = faster_on_all(beside, row, best, job, batch, execute))
-            plan.emplace(job, wanted, *way, assignment, execute);
+        take(faster_on_all(way_of(row, *beside.ways), best, job, batch, execute));
     }
+    if (!plan) take(untried_way(beside, job, batch, execute));
     return plan.has_value();
 }
 
@@ -267,13 +295,11 @@ double part_of(std::string_view what) {
 }
 
 void add_known_schedules(std::vector<LeftOut>& all, const Baselines& baselines) {
-    const auto& refused = baselines.not_applicable;
-    const auto untried = static_cast<std::size_t>(std::count_if(
-        refused.begin(), refused.end(), [](const NotApplicable& one) { return one.why == no_time_left; }));
-    if (untried == 0) return;
-    const std::size_t known = baselines.all.size() + untried;
-    all.push_back({fmt::format("{} of {} known schedules", untried, known),
-                   part_of(doing::known_schedules) * static_cast<double>(untried) / static_cast<double>(known)});
+    const std::size_t left = untried(baselines);
+    if (left == 0) return;
+    const std::size_t known = baselines.all.size() + left;
+    all.push_back({fmt::format("{} of {} known schedules", left, known),
+                   part_of(doing::known_schedules) * static_cast<double>(left) / static_cast<double>(known)});
 }
 
 void add_rounds(std::vector<LeftOut>& all, const std::vector<ReplicaPlan>& replicas) {
@@ -300,24 +326,19 @@ const TargetPlan& Plan::target(std::string_view name) const {
 
 MadePlan try_plan(const Job& job, const Batch& batch, const Executor& execute, const Time& time, const Wanted& wanted) {
     const Assignment by_load = assign(job, batch, execute);
-    const std::size_t threads = threads_of(execute);
-    // What is left of the time then is for what must be done of every replica.
-    const auto held_against = [&] {
-        return beside(job, batch, wanted, by_load, execute, time_for_opponents(job, batch, threads, time));
-    };
     std::optional<Beside> known;
     if (takes_launched(job, wanted)) {
-        known = held_against();
+        known = held_against(job, batch, wanted, by_load, execute, time);
         std::optional<OpponentPlan> theirs;
         if (plan_launched(theirs, job, batch, wanted, *known, by_load, execute))
             return {launched_plan(job, *known, by_load, theirs->replicas), {}};
     }
     const auto numbers = wanted.only_examined ? by_load.examined : replicas_of(job, wanted);
     PartitionChoice choice = partition_for(job, batch, wanted, numbers.size(), execute, time);
-    Beside opponents = known ? std::move(*known) : held_against();
+    Beside opponents = known ? std::move(*known) : held_against(job, batch, wanted, by_load, execute, time);
     const Assignment assignment = exchange(job, batch, choice.partition, by_load, execute);
 
-    const double for_targets = part_for_targets(job, wanted, threads, numbers.size());
+    const double for_targets = part_for_targets(job, wanted, threads_of(execute), numbers.size());
     const AllReplicas all{job, wanted, choice.partition, assignment};
     PlannedReplicas searched(all, numbers);
     searched.plan(execute, time, 1 - for_targets - (wanted.robustness ? fractions.robustness : 0));

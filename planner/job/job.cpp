@@ -28,12 +28,6 @@ std::string not_taken(const Batch& batch) {
 
 bool searches_order(const Job& job) { return target(job.target).searches || !job.also.empty(); }
 
-Time time_for_opponents(const Job& job, const Batch& batch, std::size_t threads, const Time& time) {
-    if (searches_order(job)) return time.fraction(beside_replicas(fractions.opponents, job, threads));
-    const auto on_ranks = static_cast<std::int64_t>(batch.microbatches.size()) * job.setup->layout.pp;
-    return time.fraction(fractions.launched, on_ranks * launching_a_microbatch);
-}
-
 double beside_replicas(double part, const Job& job, std::size_t threads) {
     const double turns =
         static_cast<double>(job.setup->layout.dp) / static_cast<double>(std::max<std::size_t>(1, threads));

@@ -3,6 +3,7 @@
 #include "pipeweaver/emulator/memory.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/opponents.hpp"
+#include "pipeweaver/planner/tuning.hpp"
 #include "pipeweaver/workloads/built_model.hpp"
 #include "planner/job/sample.hpp"
 #include "planner/ladder/elsewhere.hpp"
@@ -269,6 +270,19 @@ void require_recompute(const NowWanted& said, const Way& way) {
              name_of(*said.recompute), name_of(*way.recompute));
 }
 
+Time time_to_choose(const Request& given, const Executor& execute, const Time& whole, double runs,
+                    const Way* like = nullptr) {
+    const Time own = time_for_opponents(given.job, given.batch, execute, whole, runs, like);
+    return searches_order(given.job) ? own : own.fraction(fractions.choosing);
+}
+
+// Where no order is searched what is left is known better once it is known what runs now.
+Time time_after_now(const Time& before, const Request& given, const Way& now, const Executor& execute,
+                    const Time& whole) {
+    if (searches_order(given.job)) return before;
+    return time_to_choose(given, execute, whole, runs_to_launch, &now);
+}
+
 Rung as_now(Rung rung, const Job& job, std::string remark) {
     rung.needs = "nothing: what is run today";
     if (job.packing != workloads::Packing::given)
@@ -280,13 +294,14 @@ Rung as_now(Rung rung, const Job& job, std::string remark) {
 }  // namespace
 
 LadderStart begin_ladder(std::vector<Request> packings, const std::vector<Request>& own, const NowWanted& wanted,
-                         const Executor& on_threads, const Time& time, const OnDoing& on) {
+                         const Executor& on_threads, const Time& whole, const OnDoing& on) {
     const Executor execute = told(on_threads, on, doing::known_schedules);
     LadderStart start;
     const std::vector<Request>& from = own.empty() ? packings : own;
     const std::size_t packed_now = place_of_now(from, wanted);
     const Request given = in_turn(from[packed_now]);
     require_sensible(given.job, given.batch);
+    Time time = time_to_choose(given, on_threads, whole, runs_of_ladder + runs_to_launch);
     NowWanted said = wanted;
     said.recompute = as_launched(given.job, wanted.recompute);
     const Opponents chosen =
@@ -314,14 +329,13 @@ LadderStart begin_ladder(std::vector<Request> packings, const std::vector<Reques
     const auto better = data.run();
     start.data = better ? data.take() : nothing("data", *start.now, why_no_data(wanted));
     const std::size_t taken = better.value_or(packed_now);
+    time = time_after_now(time, given, now->way, on_threads, whole);
     if (!own.empty()) start.flags = flags_rung(own[taken], *start.data, start.left_out, execute, time);
     take(taken);
     // What is chosen on samples that are packed otherwise, or in another layout, is not the job's.
     const bool same = taken == packed_now && own.empty();
-    if (!is_said(wanted) && same)
-        start.opponents = chosen;
-    else
-        start.opponents = choose_opponents(start.request.job, start.request.batch, execute, time);
+    start.opponents =
+        !is_said(wanted) && same ? chosen : choose_opponents(start.request.job, start.request.batch, execute, time);
     if (own.empty()) add_now(start.opponents, now->way, given.job.packing, is_said(wanted));
     // Another layout gains more than another cut: it comes first where time is short.
     add_elsewhere(start, wanted.cp, told(on_threads, on, doing::other_layouts), time);

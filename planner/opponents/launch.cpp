@@ -37,6 +37,10 @@ bool has_first_layers(const Way& way) {
     return layers >= workloads::first_layers(model);
 }
 
+bool is_launched_here(const Way& way, const Job& job) {
+    return way.setup == job.setup && launches(target(job.target), way);
+}
+
 }  // namespace
 
 std::string name_without_pipeline(const Setup& setup) {
@@ -49,10 +53,15 @@ bool is_in_layout_of(const Way& way, const Job& job) {
     return are_equal({own.layout, own.recipe.zero}, {of.layout, of.recipe.zero});
 }
 
+const OpponentWay* first_launched(const Opponents& all, const Job& job) {
+    const auto first = std::find_if(all.ways.begin(), all.ways.end(),
+                                    [&](const OpponentWay& way) { return is_launched_here(way, job); });
+    return first == all.ways.end() ? nullptr : &*first;
+}
+
 Opponents launched_here(const Opponents& all, const Job& job) {
     Opponents some = all;
-    std::erase_if(some.ways,
-                  [&](const OpponentWay& way) { return way.setup != job.setup || !launches(target(job.target), way); });
+    std::erase_if(some.ways, [&](const OpponentWay& way) { return !is_launched_here(way, job); });
     const std::string own = job.setup->layout.pp == 1 ? name_without_pipeline(*job.setup) : std::string();
     std::erase_if(some.not_applicable, [&](const NotApplicable& one) {
         return one.partition.starts_with(no_pipeline) && one.partition != own;

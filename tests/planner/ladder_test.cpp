@@ -223,28 +223,6 @@ TEST_CASE("that no flag is faster is said of all of them, or of those that there
     CHECK(said_of_flags(testing::after_questions(0)) == "of those that there was time for none is faster");
 }
 
-// Of 8 microbatches on 4 ranks all that is left after the known schedules takes 32 * 180 us.
-TEST_CASE("a launched plan leaves known schedules out in time for what every replica needs") {
-    const auto left_out = [](Duration left) {
-        Request request = testing::small_request();
-        request.job.target = "megatron";
-        const Opponents all = launched_here(choose_opponents(request.job, request.batch, in_order), request.job);
-        REQUIRE(all.ways.size() > 2);
-        Wanted wanted;
-        wanted.robustness = wanted.targets = false;
-        wanted.known_opponents = &all;
-        const Plan plan = make_plan(request.job, request.batch, in_order, Time::until([left] { return left; }), wanted);
-        CHECK(!plan.is_searched);
-        const auto& refused = plan.baselines.not_applicable;
-        const auto untried = std::count_if(refused.begin(), refused.end(),
-                                           [](const NotApplicable& one) { return one.why == no_time_left; });
-        return std::pair(static_cast<std::size_t>(untried), all.ways.size());
-    };
-    const auto in_time = left_out(std::chrono::milliseconds(7)), late = left_out(std::chrono::milliseconds(5));
-    CHECK(in_time.first == 0);             // 95 % of 7 ms are more than the 5.76 ms
-    CHECK(late.first == late.second - 1);  // the first is tried however short the time
-}
-
 TEST_CASE("a tuned cut that there was no time to run is one of those that flags say") {
     auto start = begin_ladder({packings(1, "megatron").front()}, {}, {}, in_order, {});
     REQUIRE(start.left_out.empty());

@@ -1,6 +1,8 @@
 #include "pipeweaver/planner/time.hpp"
 
 #include "pipeweaver/base/deadline.hpp"
+#include "pipeweaver/planner/opponents.hpp"
+#include "pipeweaver/planner/plan.hpp"
 #include "pipeweaver/planner/search_limits.hpp"
 #include "pipeweaver/planner/session.hpp"
 #include "pipeweaver/planner/tuning.hpp"
@@ -11,8 +13,10 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -66,6 +70,25 @@ std::string effort_table() {
             table += " refused | | | | | | | |\n";
     }
     return table;
+}
+
+Request launched(std::size_t microbatches = 8) {
+    Request request = testing::small_request(1, std::vector<int>(microbatches, 2));
+    request.job.target = "megatron";
+    return request;
+}
+
+Plan planned_with(const Opponents& known, const Request& request, Duration left) {
+    Wanted wanted;
+    wanted.robustness = wanted.targets = false;
+    wanted.known_opponents = &known;
+    return make_plan(request.job, request.batch, in_order, Time::until([left] { return left; }), wanted);
+}
+
+std::size_t untried(const Plan& plan) {
+    const auto& refused = plan.baselines.not_applicable;
+    return static_cast<std::size_t>(std::count_if(refused.begin(), refused.end(),
+                                                  [](const NotApplicable& one) { return one.why == no_time_left; }));
 }
 
 }  // namespace
@@ -186,4 +209,52 @@ TEST_CASE("a search that was given neither rounds nor a time ends by its own cou
         CHECK(replica.found.stop_reason != schedule::StopReason::budget);
         CHECK(replica.found.stop_reason != schedule::StopReason::stopped);
     }
+}
+
+TEST_CASE("known schedules have what is left when what follows is taken from it, as long as that takes here") {
+    const Request request = launched();
+    const Time hour = Time::until([] { return Duration(std::chrono::hours(1)); });
+    const auto left = [&](double runs) {
+        return time_for_opponents(request.job, request.batch, in_order, hour, runs).left().value();
+    };
+    const Duration all{static_cast<std::int64_t>(fractions.launched * 3600e9)};
+    CHECK(left(0) == all);
+    // A run of so small a step takes more than a microsecond and less than a second on any machine.
+    CHECK(left(1000) < all - std::chrono::milliseconds(1));
+    CHECK(left(1000) > all - std::chrono::seconds(1000));
+    // Where an order is searched its replicas take what they are given.
+    Request searched = request;
+    searched.job.target = "free";
+    CHECK(time_for_opponents(searched.job, searched.batch, in_order, hour, 1000).left() == hour.left().value() / 2);
+}
+
+TEST_CASE("a launched plan leaves known schedules out for which there is no time") {
+    const Request request = launched();
+    const Opponents all = launched_here(choose_opponents(request.job, request.batch, in_order), request.job);
+    REQUIRE(all.ways.size() > 2);
+    CHECK(untried(planned_with(all, request, std::chrono::hours(1))) == 0);
+    const Plan late = planned_with(all, request, {});
+    CHECK(!late.is_searched);
+    CHECK(untried(late) == all.ways.size() - 1);  // the first is tried however short the time
+}
+
+TEST_CASE("however short the time, no order is searched where none was asked for") {
+    const Request request = launched(6);
+    Opponents all = choose_opponents(request.job, request.batch, in_order);
+    const auto other = std::find_if(all.ways.begin(), all.ways.end(), [&](const OpponentWay& way) {
+        return way.setup == request.job.setup && !launches(target(request.job.target), way);
+    });
+    REQUIRE(other != all.ways.end());
+    std::rotate(all.ways.begin(), other, other + 1);  // the fastest on the sample is none that is launched
+    const Plan late = planned_with(all, request, {});
+    CHECK(!late.is_searched);
+    CHECK(late.baselines.all.size() == 2);  // the fastest, and the fastest that is launched
+    // Where that one does not run on the batch, others do, for which there was no time.
+    OpponentWay whole_groups = *first_launched(all, request.job);
+    whole_groups.policy = "interleaved";
+    all.ways.insert(all.ways.begin() + 1, whole_groups);
+    const Plan untold = planned_with(all, request, {});
+    CHECK(!untold.is_searched);
+    CHECK(untold.baselines.all.size() == 1);
+    CHECK(untold.step == late.step);
 }

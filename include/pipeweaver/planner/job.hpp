@@ -111,9 +111,6 @@ struct Job {
 /// however little there is.
 [[nodiscard]] double beside_replicas(double part, const Job& job, std::size_t threads);
 
-/// The time, at most, for what a plan's users could launch by themselves.
-[[nodiscard]] Time time_for_opponents(const Job& job, const Batch& batch, std::size_t threads, const Time& time);
-
 /// Whether a plan of the job has a schedule for a target that has one of its own: where an order is searched for the
 /// job's target, for all of them.
 [[nodiscard]] bool has_schedule_for(const Job& job, const std::string& target);

@@ -60,9 +60,9 @@ struct LadderStart {
 
 /// Finds what is run now and how its samples are packed best. `packings`: the same samples, as they come and in the
 /// other ways that are allowed; `own`: the same in the user's own layout, which now, data and flags are of, or none
-/// where it is the same. What is said to be run is among the opponents. Throws Error{input} where what is said does
-/// not apply, Error{limit} where it does not fit, or where no order is searched for the job's target and nothing that
-/// it launches fits in any layout.
+/// where it is the same. `time`: of the whole plan. What is said to be run is among the opponents. Throws Error{input}
+/// where what is said does not apply, Error{limit} where it does not fit, or where no order is searched for the job's
+/// target and nothing that it launches fits in any layout.
 [[nodiscard]] LadderStart begin_ladder(std::vector<Request> packings, const std::vector<Request>& own,
                                        const NowWanted& wanted, const Executor& execute, const Time& time,
                                        const OnDoing& on = {});

@@ -48,8 +48,17 @@ struct Opponents {
 /// Whether the way is in the job's layout and ZeRO stage, whatever switches are on.
 [[nodiscard]] bool is_in_layout_of(const Way& way, const Job& job);
 
+/// The first that the job's target launches in the job's own layout; null: none.
+[[nodiscard]] const OpponentWay* first_launched(const Opponents& all, const Job& job);
+
 /// Those that the job's target launches in the job's own layout.
 [[nodiscard]] Opponents launched_here(const Opponents& all, const Job& job);
+
+/// The time, at most, for what a plan's users could launch by themselves. Where no order is searched that is all but
+/// what follows, `runs` runs of a known schedule on all replicas: as long as one takes now on `execute`, which is
+/// measured on few replicas if the time has a clock. `like`: that schedule, in the job's layout; null: a plain one.
+[[nodiscard]] Time time_for_opponents(const Job& job, const Batch& batch, const Executor& execute, const Time& time,
+                                      double runs, const Way* like = nullptr);
 
 /// Tries all of them on the job's sample, as the job's target runs those that it launches: every one on its first
 /// batch, the fastest on all. `time` is asked before each but the first `sizes.opponents_anyhow`; those that it leaves
@@ -60,7 +69,8 @@ struct Opponents {
 /// Runs each on the batch; the fastest comes first. Of more than `sizes.replicas_examined` replicas the most
 /// loaded are judged: never slower than all of them. A recomputation that was chosen on the sample and does not fit the
 /// batch gives way to the fastest that does, and is named. `not_applicable`: those that do not fit the batch at all.
-/// Those that `time`, asked before each but the fastest on the sample, leaves out are among them.
+/// Those that `time` leaves out are among them; it is asked before each but the fastest on the sample and the fastest
+/// of those that the target launches in the job's layout.
 [[nodiscard]] Baselines run_opponents(const Opponents& opponents, const Job& job, const Batch& batch,
                                       const Executor& execute, const Time& time = {});
 

@@ -1,0 +1,57 @@
+// How much of a plan's time known schedules may take, by what one of them takes on this machine now.
+#include "pipeweaver/base/deadline.hpp"
+#include "pipeweaver/partition/partitioner_names.hpp"
+#include "pipeweaver/partition/partitioners.hpp"
+#include "pipeweaver/planner/opponents.hpp"
+#include "pipeweaver/planner/tuning.hpp"
+#include "pipeweaver/search/policy_names.hpp"
+#include "planner/job/sample.hpp"
+#include "planner/way/run.hpp"
+
+#include <algorithm>
+
+namespace pipeweaver::planner {
+
+using namespace emulator;
+
+namespace {
+
+// A known schedule that needs no choice; none: its cut does not apply.
+std::optional<Way> plain_way(const Job& job, const Batch& batch) {
+    const partition::Cutting cutting{&partition::partitioner(partition::megatron_partition), 1};
+    if (cutting.why_not(*job.setup)) return std::nullopt;
+    return Way{.name = cutting.by->name,
+               .setup = job.setup,
+               .partition = cutting.make(*job.setup, cut_on(job, batch)),
+               .policy = search::one_f_one_b_policy,
+               .recompute = StepRecompute{.everywhere = Recompute::full}};
+}
+
+// The way on all replicas, by as many of them as run at once: whatever else runs on the machine counts.
+Duration time_on_all(const Way& way, const Job& job, const Batch& batch, const Executor& execute) {
+    const auto all = static_cast<std::size_t>(way.setup->layout.dp);
+    const std::size_t each = batch.microbatches.size() / all, count = std::min(all, threads_of(execute));
+    std::vector<Microbatches> some;
+    for (auto at = batch.microbatches.begin(); some.size() < count; at += static_cast<std::ptrdiff_t>(each))
+        some.emplace_back(at, at + static_cast<std::ptrdiff_t>(each));
+    const auto run = [&] { static_cast<void>(run_way(way, some, target(job.target), true, execute)); };
+    run();  // prices what later runs find priced
+    const Stopwatch taken;
+    run();
+    return taken.elapsed() * static_cast<std::int64_t>(all) / static_cast<std::int64_t>(count);
+}
+
+}  // namespace
+
+Time time_for_opponents(const Job& job, const Batch& batch, const Executor& execute, const Time& time, double runs,
+                        const Way* like) {
+    if (searches_order(job)) return time.fraction(beside_replicas(fractions.opponents, job, threads_of(execute)));
+    const auto on_ranks = static_cast<std::int64_t>(batch.microbatches.size()) * job.setup->layout.pp;
+    if (!time.left() || time.is_over()) return time.fraction(fractions.launched, on_ranks * launching_a_microbatch);
+    const auto way = like != nullptr ? std::optional(*like) : plain_way(job, batch);
+    if (!way) return time.fraction(fractions.launched, on_ranks * launching_a_microbatch);
+    const double reserve = runs * static_cast<double>(time_on_all(*way, job, batch, execute).count());
+    return time.fraction(fractions.launched, Duration{static_cast<std::int64_t>(reserve)});
+}
+
+}  // namespace pipeweaver::planner
