@@ -285,6 +285,7 @@ private:
         std::vector<double> flops(replicas);
         std::vector<TimeShares> shares(replicas);
         std::vector<std::string> refused(replicas);
+        std::vector<std::vector<Duration>> begins(replicas);
         const auto like = first_of_same_step();
         run_jobs(execute_, replicas, [&](std::size_t r) {
             if (like[r] != r) return;
@@ -292,6 +293,7 @@ private:
             refused[r] = scheduled.why_not;
             if (!refused[r].empty()) return;
             sum.replicas[r] = emulate_step(scheduled, false);
+            if (asked_.loader) begins[r] = begins_of(scheduled, shared_.microbatches[r].size());
             if (by_rank())
                 sum.by_rank[r] = recompute_of_ranks(scheduled.step.problem, scheduled.schedule, menus_.front());
             flops[r] = scheduled.step.model_flops;
@@ -304,9 +306,8 @@ private:
             }
             sum.replicas[r] = sum.replicas[like[r]];
             if (by_rank()) sum.by_rank[r] = sum.by_rank[like[r]];
-            const ReplicaEmulation& one = sum.replicas[r];
-            if (one.step > sum.replicas[sum.slowest].step) sum.slowest = r;
-            sum.kernels += one.kernels;
+            if (sum.replicas[r].step > sum.replicas[sum.slowest].step) sum.slowest = r;
+            sum.kernels += sum.replicas[r].kernels;
             sum.model_flops += flops[like[r]];
             sum.shares += shares[like[r]];
             for (const auto& microbatch : shared_.microbatches[r]) sum.tokens += microbatch.tokens;
@@ -314,8 +315,32 @@ private:
         sum.replicas[sum.slowest] = emulate_step(scheduled_replica(sum.slowest), true);
         normalise(sum.shares);
         set_rates(sum);
+        if (asked_.loader) sum.input = input(begins, like, sum);
         if (setup_.store) sum.reuse = setup_.store->statistics();
         return sum;
+    }
+
+    // When the first pass of each microbatch begins.
+    static std::vector<Duration> begins_of(const ReplicaSchedule& scheduled, std::size_t microbatches) {
+        const auto replay = schedule::replay(scheduled.step.problem, scheduled.schedule);
+        std::vector<std::optional<Duration>> first(microbatches);
+        for (std::size_t t = 0; t < replay.start.size(); ++t)
+            if (const auto& m = scheduled.step.problem.tasks[t].microbatch) {
+                auto& begin = first[static_cast<std::size_t>(*m)];
+                begin = std::min(begin.value_or(replay.start[t]), replay.start[t]);
+            }
+        std::vector<Duration> begins;
+        for (const auto& begin : first) begins.push_back(begin.value_or(Duration{}));
+        return begins;
+    }
+
+    // `like`: of each replica the one whose microbatches begin when its own do.
+    Input input(const std::vector<std::vector<Duration>>& begins, const std::vector<std::size_t>& like,
+                const Emulation& sum) const {
+        std::vector<InputReplica> replicas;
+        for (std::size_t r = 0; r < begins.size(); ++r)
+            replicas.push_back({&shared_.microbatches[r], begins[like[r]], sum.replicas[r].step});
+        return input_of(*asked_.loader, setup_.model, asked_.batch.samples, replicas);
     }
 
     ReplicaEmulation emulate_step(const ReplicaSchedule& scheduled, bool critical_path) const {
@@ -397,6 +422,7 @@ std::optional<HostBound> host_bound(const EmulationRequest& request, const Emula
     EmulationRequest changed = request;
     changed.job.setup = std::make_shared<const emulator::Setup>(std::move(setup));
     changed.any_memory = true;
+    changed.loader.reset();
     changed.recompute = emulation.recompute;
     const auto made = try_emulate(changed, execute);
     if (!made.emulation) return std::nullopt;

@@ -1,6 +1,7 @@
 // What may stand where: the words of each kind of value, and the commands with their options as lists.
 #include "apps/completion/scripts.hpp"
 #include "pipeweaver/emit/targets.hpp"
+#include "pipeweaver/loader/loader.hpp"
 #include "pipeweaver/search/policies.hpp"
 #include "pipeweaver/search/search.hpp"
 #include "pipeweaver/workloads/batch.hpp"
@@ -63,6 +64,7 @@ Words words_of(const std::string& kind) {
     }
     if (kind == "DATASET") return names_of(workloads::datasets());
     if (kind == "DEVICE") return names_of(workloads::devices());
+    if (kind == "LOADER") return names_of(loader::loaders());
     if (kind == "NETWORK,...") return and_all(names_of(workloads::networks()), {"all"});
     if (kind == "POLICY") return names_of(search::policies());
     if (kind == "STRATEGY") return names_of(search::strategies());
@@ -70,7 +72,9 @@ Words words_of(const std::string& kind) {
     return {};
 }
 
-bool takes_files(std::string_view kind) { return kind == "FILE" || kind == "MODEL" || kind == "CLUSTER"; }
+bool takes_files(std::string_view kind) {
+    return kind == "FILE" || kind == "MODEL" || kind == "CLUSTER" || kind == "LOADER";
+}
 
 std::string case_function(std::string_view name, std::string_view of, const std::string& cases) {
     return fmt::format("\n_pipeweaver_{}() {{\n    case {} in\n{}    esac\n}}\n", name, of, cases);

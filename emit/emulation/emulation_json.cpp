@@ -132,6 +132,42 @@ Writer host_json(const planner::HostBound& host) {
             {"waits_ns", host.waits.count()}};
 }
 
+template <class T>
+Writer or_null(const std::optional<T>& value) {
+    return value ? Writer(*value) : Writer(nullptr);
+}
+
+Writer queue_json(const loader::Queue& queue) {
+    return {{"workers", queue.workers},
+            {"prefetch", queue.prefetch},
+            {"cores", or_null(queue.cores)},
+            {"window", or_null(queue.window)}};
+}
+
+Writer input_json(const planner::Input& input) {
+    Writer json{{"loader", input.loader.name}};
+    json.update(queue_json(input.loader.queue));
+    json["takes"] = input.loader.taking.whole_step ? "step" : "microbatch";
+    json["together"] = input.loader.taking.microbatches_together ? "microbatch" : "step";
+    json["steps"] = input.steps;
+    json["step_ns"] = input.step.count();
+    json["longest_step_ns"] = input.longest.count();
+    json["first_step_ns"] = input.first.count();
+    json["waits_ns"] = input.waits.count();
+    json["decides"] = input.decides ? Writer(input.stages[*input.decides].name) : Writer(nullptr);
+    json["stages"] = Writer::array();
+    for (std::size_t s = 0; s < input.stages.size(); ++s)
+        json["stages"].push_back({{"name", input.stages[s].name},
+                                  {"on", loader::name_of(input.loader.stages[s].on)},
+                                  {"work_ns", input.stages[s].work.count()},
+                                  {"step_without_ns", input.stages[s].step_without.count()},
+                                  {"cores", or_null(input.stages[s].cores)},
+                                  {"source", input.loader.stages[s].source}});
+    json["enough"] = input.enough ? queue_json(*input.enough) : Writer(nullptr);
+    json["left_out"] = input.left_out;
+    return json;
+}
+
 Writer replica_json(const Emulation& emulation, std::size_t number, Bytes capacity) {
     const ReplicaEmulation& replica = emulation.replicas[number];
     const bool with_timeline = number == emulation.slowest;
@@ -170,6 +206,7 @@ Writer emulation_json(const EmulationRequest& request, const Emulation& emulatio
     json["assumed"] = emulator::approximations(*request.job.setup);
     add_modelled(json, *request.job.setup);
     if (emulation.host) json["host"] = host_json(*emulation.host);
+    if (emulation.input) json["input"] = input_json(*emulation.input);
     json["slowest_replica"] = emulation.slowest;
     const Bytes capacity = capacity_of(*request.job.setup);
     Writer replicas = Writer::array();

@@ -6,6 +6,7 @@
 #include "pipeweaver/base/text_table.hpp"
 #include "pipeweaver/emit/emulation_files.hpp"
 #include "pipeweaver/emulator/reserve.hpp"
+#include "pipeweaver/loader/advice.hpp"
 #include "pipeweaver/planner/training_cost.hpp"
 
 #include <fmt/format.h>
@@ -69,11 +70,44 @@ std::string host_line(const Emulation& emulation) {
         share(host.waits, host.step));
 }
 
+// "4 workers with 2 packs ahead on 3 cores"
+std::string queue_text(const loader::Queue& queue) {
+    if (queue.workers == 0) return "no workers";
+    std::string text = fmt::format("{} with {} ahead", plural(queue.workers, "worker"), plural(queue.prefetch, "pack"));
+    if (queue.cores) text += fmt::format(" on {}", plural(*queue.cores, "core"));
+    return text;
+}
+
+std::string enough_text(const planner::Input& input) {
+    return input.enough ? fmt::format("enough: {}", queue_text(*input.enough))
+                        : fmt::format("not enough: {} workers", loader::most_workers_advised);
+}
+
+std::string input_lines(const Emulation& emulation) {
+    if (!emulation.input) return {};
+    const planner::Input& input = *emulation.input;
+    std::string text =
+        fmt::format("input: loader {}, {} a replica: ", input.loader.name, queue_text(input.loader.queue));
+    if (input.decides) {
+        const planner::InputStage& stage = input.stages[*input.decides];
+        text +=
+            fmt::format("step {} (the longest {}), of which GPUs wait {} for samples; {} decides, without it {}; {}\n",
+                        human(input.step), human(input.longest), human(input.waits), stage.name,
+                        human(stage.step_without), enough_text(input));
+    } else {
+        text += fmt::format("GPUs wait for no samples once packs are ahead (the first step {}); {}\n",
+                            human(input.first), enough_text(input));
+    }
+    for (const std::string& sentence : input.left_out) text += fmt::format("input: {}\n", sentence);
+    return text;
+}
+
 // What the step rests on where that is no table and no run, is corrected, or leaves its host out.
 std::string footing_lines(const planner::Job& job, const Emulation& emulation) {
     const std::string modelled = modelled_text(*job.setup), anchored = anchored_text(*job.setup);
     return (modelled.empty() ? "" : fmt::format("modelled: {}\n", modelled)) +
-           (anchored.empty() ? "" : fmt::format("anchored: {}\n", anchored)) + host_line(emulation);
+           (anchored.empty() ? "" : fmt::format("anchored: {}\n", anchored)) + host_line(emulation) +
+           input_lines(emulation);
 }
 
 std::string figures(const EmulationRequest& request, const Emulation& emulation) {

@@ -212,6 +212,9 @@ void EmulateOptions::add_to(OptionTable& options) {
         [this](const std::string& given) { recompute = read_recompute(given); },
         [this] { return recompute ? std::optional(name_of(*recompute)) : std::nullopt; });
     options.text("what-if", what_if, "FILE", "factors on devices, links, operators, modules (JSON or YAML)");
+    options.text(
+        "loader", loader, "LOADER",
+        "what feeds the GPUs, a file (docs/input.md) or of disk, nfs, object-store: how long they wait for it");
     options.flag("any-memory", any_memory, "emulate even what does not fit the memory");
     options.flag("no-reuse", no_reuse, "replay every kernel on its own: slower, the same result");
 }
@@ -290,6 +293,7 @@ EmulationRequest EmulateOptions::request(std::uint64_t seed, const Executor& exe
         request.chunks_per_rank = cut.chunks_per_rank;
         asked.fixed = partition::PartitionFile{std::move(cut), {}};
     }
+    if (!loader.empty()) request.loader = loader::find_loader(loader);
     request.schedule = schedule;
     if (!schedule.empty()) {
         request.schedules = read_schedules(schedule, static_cast<std::size_t>(asked.setup->layout.dp));

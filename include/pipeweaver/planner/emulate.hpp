@@ -8,6 +8,8 @@
 #include "pipeweaver/base/parallel.hpp"
 #include "pipeweaver/emulator/emulation.hpp"
 #include "pipeweaver/emulator/time_shares.hpp"
+#include "pipeweaver/loader/loader.hpp"
+#include "pipeweaver/planner/input.hpp"
 #include "pipeweaver/planner/job.hpp"
 #include "pipeweaver/planner/step_recompute.hpp"
 #include "pipeweaver/planner/targets.hpp"
@@ -38,7 +40,8 @@ struct EmulationRequest {
     bool any_memory = false;                          ///< what does not fit is emulated all the same
     std::string assigned;                             ///< the file of the batch's shares, for the report; empty: none
     std::string schedule;                             ///< the folder or file of `schedules`, for the report
-    std::vector<GivenSchedule> schedules;  ///< for every replica, in place of a policy, on the fixed partition
+    std::vector<GivenSchedule> schedules;    ///< for every replica, in place of a policy, on the fixed partition
+    std::optional<loader::Loader> loader{};  ///< that feeds the step; none: samples are there when they are needed
 };
 
 /// A step whose layers wait for their host, where the recipe's never do.
@@ -56,18 +59,19 @@ struct Emulation {
     std::optional<StepRecompute> recompute;                 ///< none: the given schedule says it of each pass
     std::vector<std::vector<emulator::Recompute>> by_rank;  ///< of replicas and their ranks, where that was asked for
     std::vector<emulator::ReplicaEmulation> replicas;
-    partition::Shares assigned;       ///< which microbatches of the batch each replica has
-    std::size_t slowest = 0;          ///< the replica with the makespan
-    Duration makespan{};              ///< of that replica
-    Duration step{};                  ///< and the optimizer
-    double model_flops = 0;           ///< of all replicas, forward and backward, without recomputation
-    double mfu = 0;                   ///< model FLOPs / (GPUs * dense bf16 peak * step)
-    std::int64_t tokens = 0;          ///< of the backbone, in all replicas
-    double tokens_per_second = 0;     ///< of the whole cluster
-    emulator::TimeShares shares;      ///< of the time of kernels, all replicas
-    std::uint64_t kernels = 0;        ///< of all replicas
-    emulator::StoreStatistics reuse;  ///< measured
-    std::optional<HostBound> host{};  ///< as host_bound() has it; none: not asked, too
+    partition::Shares assigned;         ///< which microbatches of the batch each replica has
+    std::size_t slowest = 0;            ///< the replica with the makespan
+    Duration makespan{};                ///< of that replica
+    Duration step{};                    ///< and the optimizer
+    double model_flops = 0;             ///< of all replicas, forward and backward, without recomputation
+    double mfu = 0;                     ///< model FLOPs / (GPUs * dense bf16 peak * step)
+    std::int64_t tokens = 0;            ///< of the backbone, in all replicas
+    double tokens_per_second = 0;       ///< of the whole cluster
+    emulator::TimeShares shares;        ///< of the time of kernels, all replicas
+    std::uint64_t kernels = 0;          ///< of all replicas
+    emulator::StoreStatistics reuse;    ///< measured
+    std::optional<HostBound> host{};    ///< as host_bound() has it; none: not asked, too
+    std::optional<Input> input{};       ///< where a loader was given
 };
 
 /// An emulation; or why there is none.

@@ -1,0 +1,90 @@
+// What stages take for samples, and packs made of that.
+#include "pipeweaver/loader/loader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace pipeweaver::loader {
+
+namespace {
+
+using workloads::Item;
+using workloads::Modality;
+
+// Of an image at its own size, where that is known: by the model's patches, or its tokens where it has none.
+std::int64_t pixels_of(const Item& item, const workloads::Model& model) {
+    const std::int64_t side = item.patches > 0 ? model.image.patch : model.image.patch * model.image.merge;
+    const std::int64_t resized = item.patches > 0 ? item.patches : item.tokens;
+    return (item.own > 0 ? item.own : resized) * side * side;
+}
+
+Duration scaled(Duration rate, double by) { return Duration{std::llround(static_cast<double>(rate.count()) * by)}; }
+
+Duration time_of_item(const Rates& rates, const Item& item, const workloads::Model& model) {
+    switch (item.modality) {
+        case Modality::image:
+            return rates.image + scaled(rates.megapixel, static_cast<double>(pixels_of(item, model)) * 1e-6);
+        case Modality::video:
+            return rates.clip + scaled(rates.clip_second, item.seconds);
+        case Modality::audio:
+            return rates.audio + scaled(rates.audio_second, item.seconds);
+        case Modality::text:
+            break;
+    }
+    return {};
+}
+
+// Whether any stage has a rate for items of this kind.
+bool counts(const Loader& loader, Modality modality) {
+    return std::any_of(loader.stages.begin(), loader.stages.end(), [&](const Stage& stage) {
+        const Rates& rates = stage.rates;
+        const Duration most = modality == Modality::image   ? std::max(rates.image, rates.megapixel)
+                              : modality == Modality::video ? std::max(rates.clip, rates.clip_second)
+                                                            : std::max(rates.audio, rates.audio_second);
+        return most > Duration{};
+    });
+}
+
+}  // namespace
+
+Duration time_of(const Stage& stage, const workloads::Sample& sample, const workloads::Model& model) {
+    Duration time = stage.rates.sample + sample.text_tokens * stage.rates.token;
+    for (const Item& item : sample.items) time += time_of_item(stage.rates, item, model);
+    return time;
+}
+
+Pack pack_of(const Loader& loader, const workloads::Microbatch& microbatch,
+             const std::vector<workloads::Sample>& samples, const workloads::Model& model) {
+    Pack pack;
+    pack.samples = static_cast<std::int64_t>(microbatch.samples.size());
+    const auto add = [&](const Stage& stage, Duration time) {
+        if (stage.on == On::copy)
+            pack.copy += time;
+        else if (time > Duration{})
+            pack.pieces.push_back({time, stage.on == On::core});
+    };
+    for (const std::size_t sample : microbatch.samples)
+        for (const Stage& stage : loader.stages) add(stage, time_of(stage, samples[sample], model));
+    for (const Stage& stage : loader.stages) add(stage, stage.rates.pack);
+    return pack;
+}
+
+std::vector<std::string> not_counted(const Loader& loader, const std::vector<workloads::Sample>& samples) {
+    std::vector<std::string> said;
+    for (const Modality modality : {Modality::image, Modality::video, Modality::audio}) {
+        std::size_t items = 0;
+        for (const workloads::Sample& sample : samples)
+            items += static_cast<std::size_t>(std::count_if(
+                sample.items.begin(), sample.items.end(), [&](const Item& item) { return item.modality == modality; }));
+        if (items > 0 && !counts(loader, modality))
+            said.push_back(
+                fmt::format("loader '{}' has no rate for {}, of which there are {}: they are taken for nothing",
+                            loader.name, name_of(modality), items));
+    }
+    return said;
+}
+
+}  // namespace pipeweaver::loader

@@ -1,0 +1,54 @@
+"""emulate --loader and --shapes: what is printed, the answer as JSON, and bad input in one line."""
+
+import json
+
+import pytest
+from cli_shared import BATCH, PLAN
+
+STEP = ["emulate", *PLAN[1:], *BATCH]
+LOADER = {"format": "pipeweaver-loader/1", "workers": 1, "stages": [{"name": "decode", "on": "core", "image_ns": 1}]}
+
+
+def written(path, loader):
+    path.write_text(json.dumps(loader))
+    return path
+
+
+def test_a_slow_loader_decides_the_step_and_a_queue_is_named_that_is_enough(pipeweaver, tmp_path):
+    alone = json.loads(pipeweaver(*STEP, "--json"))
+    stages = [{"name": "decode", "on": "core", "pack_ns": 2 * alone["step_ns"]}]
+    slow = written(tmp_path / "slow.json", {**LOADER, "stages": stages})
+    got = json.loads(pipeweaver(*STEP, "--loader", slow, "--json"))
+    assert got["step_ns"] == alone["step_ns"] and "input" not in alone
+    microbatches = alone["asked"]["microbatches"] // alone["asked"]["dp"]
+    assert got["input"]["step_ns"] == 2 * microbatches * alone["step_ns"]
+    assert got["input"]["decides"] == "decode" and got["input"]["enough"]["workers"] == 2 * microbatches
+    text = pipeweaver(*STEP, "--loader", slow)
+    line = next(line for line in text.splitlines() if line.startswith("input: "))
+    assert "decode decides" in line and f"enough: {2 * microbatches} workers" in line
+    assert line not in pipeweaver(*STEP)
+
+
+def test_the_answer_is_the_same_on_any_number_of_threads(pipeweaver):
+    one, two = (pipeweaver(*STEP, "--loader", "object-store", "--shapes", "2", "--threads", threads)
+                for threads in ("1", "2"))
+    assert one == two and "\ninput: loader object-store" in one and "\nshapes: " in one
+
+
+@pytest.mark.parametrize("loader, words", [
+    ("nsf", "--loader: unknown loader 'nsf'; known are disk, nfs, object-store"),
+    ({**LOADER, "workers": -1}, "workers: is -1, must be a whole number from 0 to 1024"),
+    ({**LOADER, "format": "pipeweaver-loader/2"}, "pipeweaver-loader/2"),
+    ({**LOADER, "stages": [{"name": "decode", "on": "gpu"}]}, "stages[0].on: is 'gpu'"),
+    ({**LOADER, "stages": [{"name": "decode", "on": "core", "image_ms": 1}]}, "stages[0]"),
+])
+def test_a_loader_that_cannot_be_is_one_line(pipeweaver, tmp_path, loader, words):
+    given = loader if isinstance(loader, str) else written(tmp_path / "bad.json", loader)
+    status, line = pipeweaver.fails(*STEP, "--loader", given)
+    assert status == 2 and words in line
+
+
+def test_what_shapes_exclude_is_one_line(pipeweaver, tmp_path):
+    assert pipeweaver.fails(*STEP, "--shapes", "0")[0] == 2
+    status, line = pipeweaver.fails(*STEP, "--shapes", "2", "--schedule", tmp_path)
+    assert status == 2 and "--shapes: goes without --schedule" in line
