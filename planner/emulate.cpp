@@ -5,6 +5,7 @@
 #include "pipeweaver/emulator/split.hpp"
 #include "pipeweaver/partition/partitioner_names.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
+#include "pipeweaver/partition/shapes.hpp"
 #include "pipeweaver/search/policies.hpp"
 #include "planner/job/sample.hpp"
 #include "planner/replicas/assignment.hpp"
@@ -154,6 +155,8 @@ public:
             else
                 for (const Recompute mode : usual_modes()) menus_.push_back({mode});
         }
+        run_ = shared_.microbatches;
+        if (request.shapes) pad_to(*request.shapes);
     }
 
     MadeEmulation run() {
@@ -183,6 +186,17 @@ public:
     }
 
 private:
+    // The microbatches of all replicas together.
+    void pad_to(std::size_t most) {
+        Microbatches all;
+        for (const Microbatches& one : run_) all.insert(all.end(), one.begin(), one.end());
+        auto shaped = partition::in_shapes(all, most);
+        auto next = shaped.microbatches.begin();
+        for (Microbatches& one : run_)
+            for (auto& microbatch : one) microbatch = std::move(*next++);
+        shapes_ = {shaped.shapes_before, shaped.shapes, shaped.positions_before, shaped.positions};
+    }
+
     partition::Partition cut(const EmulationRequest& request) const {
         if (request.job.fixed) return request.job.fixed->partition;
         const std::string& name = request.job.partition;
@@ -204,7 +218,7 @@ private:
         if (needs_split_) require_serial();
         const auto step = wanted(replica, menu);
         const std::vector<std::string> policies(is_given() ? 0 : 1, policy_);
-        const Microbatches& own = shared_.microbatches[replica];
+        const Microbatches& own = run_[replica];
         auto known = evaluate(setup_, partition_, as_run_by(runs_, setup_.layout, own), step,
                               {.split = needs_split_ && !is_given(),
                                .bound = std::nullopt,
@@ -264,7 +278,7 @@ private:
     }
 
     std::vector<std::size_t> first_of_same_step() const {
-        auto like = first_alike(shared_.microbatches);
+        auto like = first_alike(run_);
         if (is_given() || !setup_.what_if.devices.empty()) std::iota(like.begin(), like.end(), std::size_t{0});
         return like;
     }
@@ -316,6 +330,7 @@ private:
         normalise(sum.shares);
         set_rates(sum);
         if (asked_.loader) sum.input = input(begins, like, sum);
+        sum.shapes = shapes_;
         if (setup_.store) sum.reuse = setup_.store->statistics();
         return sum;
     }
@@ -365,6 +380,8 @@ private:
     const Executor& execute_;
     Target runs_;  // its shapes and buffers; of several modes one is taken, which it need not carry
     Assignment shared_;
+    std::vector<Microbatches> run_;  // of each replica, padded to shapes
+    std::optional<FewShapes> shapes_;
     partition::Partition partition_;
     std::string policy_;
     bool needs_split_ = false;

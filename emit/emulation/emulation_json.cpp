@@ -168,6 +168,13 @@ Writer input_json(const planner::Input& input) {
     return json;
 }
 
+Writer shapes_json(const planner::FewShapes& shapes) {
+    return {{"before", shapes.before},
+            {"after", shapes.after},
+            {"positions_before", shapes.positions_before},
+            {"positions", shapes.positions}};
+}
+
 Writer replica_json(const Emulation& emulation, std::size_t number, Bytes capacity) {
     const ReplicaEmulation& replica = emulation.replicas[number];
     const bool with_timeline = number == emulation.slowest;
@@ -206,6 +213,7 @@ Writer emulation_json(const EmulationRequest& request, const Emulation& emulatio
     json["assumed"] = emulator::approximations(*request.job.setup);
     add_modelled(json, *request.job.setup);
     if (emulation.host) json["host"] = host_json(*emulation.host);
+    if (emulation.shapes) json["shapes"] = shapes_json(*emulation.shapes);
     if (emulation.input) json["input"] = input_json(*emulation.input);
     json["slowest_replica"] = emulation.slowest;
     const Bytes capacity = capacity_of(*request.job.setup);

@@ -102,12 +102,20 @@ std::string input_lines(const Emulation& emulation) {
     return text;
 }
 
+std::string shapes_line(const Emulation& emulation) {
+    if (!emulation.shapes) return {};
+    const planner::FewShapes& shapes = *emulation.shapes;
+    const auto added = static_cast<double>(shapes.positions - shapes.positions_before);
+    return fmt::format("shapes: {} of microbatches in place of {}; padding adds {} to tokens and patches\n",
+                       shapes.after, shapes.before, percent(added / static_cast<double>(shapes.positions_before)));
+}
+
 // What the step rests on where that is no table and no run, is corrected, or leaves its host out.
 std::string footing_lines(const planner::Job& job, const Emulation& emulation) {
     const std::string modelled = modelled_text(*job.setup), anchored = anchored_text(*job.setup);
     return (modelled.empty() ? "" : fmt::format("modelled: {}\n", modelled)) +
            (anchored.empty() ? "" : fmt::format("anchored: {}\n", anchored)) + host_line(emulation) +
-           input_lines(emulation);
+           shapes_line(emulation) + input_lines(emulation);
 }
 
 std::string figures(const EmulationRequest& request, const Emulation& emulation) {

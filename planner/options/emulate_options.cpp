@@ -212,6 +212,8 @@ void EmulateOptions::add_to(OptionTable& options) {
         [this](const std::string& given) { recompute = read_recompute(given); },
         [this] { return recompute ? std::optional(name_of(*recompute)) : std::nullopt; });
     options.text("what-if", what_if, "FILE", "factors on devices, links, operators, modules (JSON or YAML)");
+    options.integer("shapes", shapes, 1, 4096,
+                    "pad microbatches so that they have so many shapes at most, for stacks that compile each anew");
     options.text(
         "loader", loader, "LOADER",
         "what feeds the GPUs, a file (docs/input.md) or of disk, nfs, object-store: how long they wait for it");
@@ -230,6 +232,8 @@ void EmulateOptions::check() const {
         fail(ErrorKind::input,
              "--schedule: has its own partition, order and recomputation; --partition, --module-tp, --chunks, --policy "
              "and --recompute go without it");
+    if (!schedule.empty() && shapes)
+        fail(ErrorKind::input, "--shapes: goes without --schedule, whose microbatches are those of its plan");
     if (std::error_code ignored; !schedule.empty() && !std::filesystem::exists(schedule, ignored))
         fail(ErrorKind::io, "--schedule: there is no file or folder '{}'", schedule);
     if (!assigned.empty() && !(workload.packing.empty() && batch.assignment.empty() && !batch.defer))
@@ -293,6 +297,7 @@ EmulationRequest EmulateOptions::request(std::uint64_t seed, const Executor& exe
         request.chunks_per_rank = cut.chunks_per_rank;
         asked.fixed = partition::PartitionFile{std::move(cut), {}};
     }
+    if (shapes) request.shapes = static_cast<std::size_t>(*shapes);
     if (!loader.empty()) request.loader = loader::find_loader(loader);
     request.schedule = schedule;
     if (!schedule.empty()) {

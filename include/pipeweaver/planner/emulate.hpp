@@ -42,6 +42,7 @@ struct EmulationRequest {
     std::string schedule;                             ///< the folder or file of `schedules`, for the report
     std::vector<GivenSchedule> schedules;    ///< for every replica, in place of a policy, on the fixed partition
     std::optional<loader::Loader> loader{};  ///< that feeds the step; none: samples are there when they are needed
+    std::optional<std::size_t> shapes{};     ///< that microbatches are padded to, at most; none: each has its own
 };
 
 /// A step whose layers wait for their host, where the recipe's never do.
@@ -51,6 +52,12 @@ struct HostBound {
     Duration step{};
     std::size_t rank = 0;  ///< of the slowest replica, the one that waits longest
     Duration waits{};      ///< of that rank
+};
+
+/// What it takes to have few shapes.
+struct FewShapes {
+    std::size_t before = 0, after = 0;                 ///< of all microbatches
+    std::int64_t positions_before = 0, positions = 0;  ///< tokens and patches of all
 };
 
 struct Emulation {
@@ -72,6 +79,7 @@ struct Emulation {
     emulator::StoreStatistics reuse;    ///< measured
     std::optional<HostBound> host{};    ///< as host_bound() has it; none: not asked, too
     std::optional<Input> input{};       ///< where a loader was given
+    std::optional<FewShapes> shapes{};  ///< where a number of them was; MFU counts what is padded
 };
 
 /// An emulation; or why there is none.

@@ -71,3 +71,26 @@ TEST_CASE("a step is emulated as without a loader") {
     CHECK(with.step == slow.step);
     CHECK(with.mfu == slow.mfu);
 }
+
+TEST_CASE("few shapes are padded to, and cost what they pad") {
+    const auto shaped = [](std::optional<std::int64_t> shapes) {
+        EmulateOptions all;
+        OptionTable table;
+        all.add_to(table);
+        const JsonDocument document("asked", R"({"model":"dip-vlm-s","cluster":"h100-sxm:16","tp":4,"pp":2,"dp":2,)"
+                                             R"("dataset":"vlm-mix","microbatches":6,"any-memory":true})");
+        table.configure(document.root());
+        all.shapes = shapes;
+        return emulate(all.request(1, in_order), in_order);
+    };
+    const Emulation own = shaped(std::nullopt), many = shaped(100), few = shaped(2);
+    CHECK(!own.shapes);
+    REQUIRE(many.shapes);
+    CHECK(many.shapes->before > 2);
+    CHECK(many.shapes->after == many.shapes->before);
+    REQUIRE(few.shapes);
+    CHECK(few.shapes->after == 2);
+    CHECK(few.shapes->positions > few.shapes->positions_before);
+    CHECK(few.step > own.step);
+    CHECK(few.tokens == own.tokens);
+}
