@@ -30,8 +30,10 @@ FeedForward feed_forward_of(const Architecture& network, std::int64_t layer) {
     const double column = (network.gated ? 3. : 2.) * as_double(network.hidden);
     if (parts.experts) {
         const auto& moe = *network.moe;
-        return {column * as_double(moe.top_k * moe.expert_ffn + moe.shared_ffn),
-                column * as_double(moe.experts * moe.expert_ffn + moe.shared_ffn)};
+        const double of_expert =
+            (network.gated ? 3. : 2.) * as_double(workloads::expert_width(network) * moe.expert_ffn);
+        const double shared = column * as_double(moe.shared_ffn);
+        return {as_double(moe.top_k) * of_expert + shared, as_double(moe.experts) * of_expert + shared};
     }
     if (!parts.dense) return {};
     return {column * as_double(network.ffn), column * as_double(network.ffn)};
@@ -78,7 +80,8 @@ void add_layer(TokenWork& work, const Architecture& network, std::int64_t layer,
     if (parts.linear) {
         work.cache_bytes += state_bytes(*network.linear);
         work.attention_flops += workloads::linear_rule_flops(*network.linear, 1);
-    } else if (parts.attention) {
+    }
+    if (parts.attention) {
         const Cache cache = cache_of(network);
         const auto tokens = as_double(seen(network, layer, context));
         work.cache_bytes += cache.bytes * tokens;

@@ -33,8 +33,9 @@ std::optional<std::vector<std::string>> hybrid_letters(const Architecture& archi
     all.reserve(static_cast<std::size_t>(architecture.layers));
     for (std::int64_t layer = 0; layer < architecture.layers; ++layer) {
         const bool is_factored = architecture.attention.kind == AttentionKind::factored;
-        if (is_factored || is_cross_layer(architecture, layer) || has_cross_beside_self(architecture) ||
-            architecture.mmdit)
+        const BlockParts parts = block_parts(architecture, layer);
+        if ((parts.linear && parts.attention) || is_factored || is_cross_layer(architecture, layer) ||
+            has_cross_beside_self(architecture) || architecture.mmdit)
             return std::nullopt;
         all.push_back(letters_of(architecture, layer));
     }

@@ -23,9 +23,7 @@ std::int64_t linear_width(const LinearAttention& linear) {
            2 * (linear.chunk + 6) * linear.value_heads;
 }
 
-Widths attention_widths(const Architecture& a, const BlockParts& parts) {
-    if (parts.linear) return {linear_width(*a.linear)};
-    if (!parts.attention) return {};
+Widths full_attention_widths(const Architecture& a) {
     const std::int64_t queries = a.heads * a.head_dim, keys = a.kv_heads * a.head_dim;
     const Attention& t = a.attention;
     if (t.kind == AttentionKind::latent) {
@@ -36,12 +34,19 @@ Widths attention_widths(const Architecture& a, const BlockParts& parts) {
     return {2 * (queries + 2 * keys) + (t.output_gate ? 6 : 2) * queries + (t.qk_norm ? 2 * (queries + keys) : 0)};
 }
 
+Widths attention_widths(const Architecture& a, const BlockParts& parts) {
+    Widths widths = parts.attention ? full_attention_widths(a) : Widths{};
+    if (parts.linear) widths.split += linear_width(*a.linear);
+    return widths;
+}
+
 std::int64_t feed_forward_width(const Architecture& a, std::int64_t layer) {
     const std::int64_t of_column = a.gated ? 6 : 4;
     const BlockParts parts = block_parts(a, layer);
     if (!parts.experts) return parts.dense ? of_column * a.ffn : 0;
     const auto& moe = *a.moe;
-    return of_column * moe.shared_ffn + 2 * moe.top_k * (a.hidden + of_column / 2 * moe.expert_ffn) + 8 * moe.experts;
+    return of_column * moe.shared_ffn + 2 * moe.top_k * (expert_width(a) + of_column / 2 * moe.expert_ffn) +
+           8 * moe.experts + 4 * moe.latent;
 }
 
 // Norms whose outputs are scaled and shifted by what the sample is conditioned on.
@@ -61,6 +66,7 @@ Bytes layer_activations(const Architecture& network, std::int64_t layer, std::in
     const BlockParts parts = block_parts(network, layer);
     auto [widths, whole] = attention_widths(network, parts);
     widths += 4 * parts.norms() * network.hidden + modulated + feed_forward_width(network, layer);
+    if (network.layer_embedding > 0) widths += 6 * network.layer_embedding + 4 * network.hidden;
     if (network.kind == ModuleKind::diffusion_transformer) widths += 4 * network.hidden;
     if (block_kind(network, layer) == BlockKind::single_stream) widths -= 6 * network.hidden;
     const bool qk_norm = network.attention.qk_norm;
@@ -89,12 +95,12 @@ Bytes adapter_activations(const Architecture& network, std::int64_t layer, const
 
 Bytes attention_outputs(const Architecture& network, std::int64_t layer, std::int64_t positions, std::int64_t tp) {
     const BlockParts parts = block_parts(network, layer);
-    if (parts.linear) return {2 * positions * network.linear->values() / tp};
-    if (!parts.attention) return {};
+    const std::int64_t linear = parts.linear ? 2 * positions * network.linear->values() / tp : 0;
+    if (!parts.attention) return {linear};
     const std::int64_t attentions = has_cross_beside_self(network) ? 2 : 1;
     const bool latent = network.attention.kind == AttentionKind::latent;
     const std::int64_t columns = network.heads * (latent ? network.attention.v_head_dim : network.head_dim);
-    return {attentions * 2 * positions * columns / tp};
+    return {linear + attentions * 2 * positions * columns / tp};
 }
 
 namespace {
@@ -105,10 +111,8 @@ struct Needs {
     std::int64_t inputs = 0, gradients = 0, gathered = 0;
 };
 
-Needs attention_needs(const Architecture& a, const BlockParts& parts) {
+Needs full_attention_needs(const Architecture& a) {
     const std::int64_t queries = a.heads * a.head_dim, keys = a.kv_heads * a.head_dim, hidden = 2 * a.hidden;
-    if (parts.linear) return {hidden + 2 * a.linear->values(), 2 * a.linear->columns(), hidden};
-    if (!parts.attention) return {};
     const Attention& t = a.attention;
     if (t.kind == AttentionKind::latent) {
         const std::int64_t rank = t.q_lora_rank.value_or(0);
@@ -122,14 +126,26 @@ Needs attention_needs(const Architecture& a, const BlockParts& parts) {
     return {hidden + 2 * queries, 2 * ((t.output_gate ? 2 : 1) * queries + 2 * keys), hidden};
 }
 
+// Side by side they read one input.
+Needs attention_needs(const Architecture& a, const BlockParts& parts) {
+    Needs needs = parts.attention ? full_attention_needs(a) : Needs{};
+    if (!parts.linear) return needs;
+    needs.inputs += (parts.attention ? 0 : 2 * a.hidden) + 2 * a.linear->values();
+    needs.gradients += 2 * a.linear->columns();
+    needs.gathered = 2 * a.hidden;
+    return needs;
+}
+
 Needs feed_forward_needs(const Architecture& a, std::int64_t layer) {
     const std::int64_t hidden = 2 * a.hidden, up = a.gated ? 4 : 2;
     const BlockParts parts = block_parts(a, layer);
     if (!parts.dense && !parts.experts) return {};
     if (!parts.experts) return {hidden + 2 * a.ffn, up * a.ffn, hidden};
     const auto& moe = *a.moe;
-    return {hidden + 2 * moe.shared_ffn + moe.top_k * (hidden + 2 * moe.expert_ffn),
-            up * moe.shared_ffn + moe.top_k * (hidden + up * moe.expert_ffn) + 4 * moe.experts,
+    const std::int64_t width = 2 * expert_width(a), latent = 2 * moe.latent;
+    return {hidden + latent + 2 * moe.shared_ffn + moe.top_k * (width + 2 * moe.expert_ffn),
+            (latent > 0 ? latent + hidden : 0) + up * moe.shared_ffn + moe.top_k * (width + up * moe.expert_ffn) +
+                4 * moe.experts,
             moe.shared_ffn > 0 ? hidden : 0};
 }
 

@@ -115,19 +115,19 @@ LinearAttention parse_linear(const Json& json) {
 void check_pattern(const Json& json, const Architecture& a) {
     const Json member = json.at("layer_pattern");
     const auto& pattern = a.layer_pattern;
-    if (const auto other = pattern.find_first_not_of("LFM*-E"); other != std::string::npos)
-        member.fail(fmt::format("has a '{}': allowed are L, F, M, *, - and E", pattern[other]));
+    if (const auto other = pattern.find_first_not_of("LFPM*-E"); other != std::string::npos)
+        member.fail(fmt::format("has a '{}': allowed are L, F, P, M, *, - and E", pattern[other]));
     const auto size = static_cast<std::int64_t>(pattern.size());
     if (size == 0 || a.layers % size != 0)
         member.fail(fmt::format("has {} letters: {} layers are no multiple of them", size, a.layers));
     const auto has = [&](std::string_view letters) { return pattern.find_first_of(letters) != std::string::npos; };
-    if (has("LM") != a.linear.has_value())
-        member.fail(a.linear ? "has no L and no M, which 'linear' is for" : "has an L or M, which needs 'linear'");
+    if (has("LPM") != a.linear.has_value())
+        member.fail(a.linear ? "has no L, P or M, which 'linear' is for" : "has an L, P or M, which needs 'linear'");
     const std::int64_t alone = std::count(pattern.begin(), pattern.end(), 'E') * (a.layers / size);
     if (alone > 0 && !a.moe) member.fail("has an E, which needs 'moe'");
-    if (a.moe && !has("LF") && a.moe->moe_layers != alone)
+    if (a.moe && !has("LFP") && a.moe->moe_layers != alone)
         member.fail(fmt::format("has {} layers of experts, 'moe' has {}", alone, a.moe->moe_layers));
-    if (alone > 0 && has("LF")) member.fail("has an E beside L or F, whose experts 'moe' says");
+    if (alone > 0 && has("LFP")) member.fail("has an E beside L, F or P, whose experts 'moe' says");
     if (json.find("cross_attention_layers")) json.at("cross_attention_layers").fail("goes with no layer_pattern");
 }
 
@@ -139,7 +139,7 @@ void parse_hybrid(const Json& json, Architecture& a) {
 }
 
 MixtureOfExperts parse_experts(const Json& json, std::int64_t layers) {
-    json.only_keys({"moe_layers", "first_layer", "every", "experts", "top_k", "expert_ffn", "shared_ffn"});
+    json.only_keys({"moe_layers", "first_layer", "every", "experts", "top_k", "expert_ffn", "shared_ffn", "latent"});
     MixtureOfExperts moe;
     moe.moe_layers = json.at("moe_layers").integer(1, layers);
     moe.every = integer_or(json, "every", 1, 1, layers);
@@ -148,6 +148,7 @@ MixtureOfExperts parse_experts(const Json& json, std::int64_t layers) {
     moe.top_k = json.at("top_k").integer(1, moe.experts);
     moe.expert_ffn = json.at("expert_ffn").integer(1, most_width);
     moe.shared_ffn = integer_or(json, "shared_ffn", 0, 0, most_width);
+    moe.latent = integer_or(json, "latent", 0, 1, most_width);
     if (moe.first_layer + (moe.moe_layers - 1) * moe.every >= layers)
         json.fail(fmt::format("{} MoE layers from layer {} on, every {}, do not fit into {} layers", moe.moe_layers,
                               moe.first_layer, moe.every, layers));
@@ -187,7 +188,8 @@ void parse_sizes(const Json& json, Architecture& a) {
     if (a.kind == ModuleKind::language_model || a.kind == ModuleKind::text_encoder)
         a.vocab = json.at("vocab").integer(1, most_vocab);
     else
-        refuse(json, {"vocab", "tied_embeddings"}, a);
+        refuse(json, {"vocab", "tied_embeddings", "layer_embedding"}, a);
+    a.layer_embedding = integer_or(json, "layer_embedding", 0, 1, most_width);
     a.gated = boolean_or(json, "gated", false);
     a.qkv_bias = boolean_or(json, "qkv_bias", false);
     a.tied_embeddings = boolean_or(json, "tied_embeddings", false);
@@ -198,6 +200,8 @@ void parse_sizes(const Json& json, Architecture& a) {
         parse_hybrid(json, a);
     else
         refuse(json, {"linear", "layer_pattern", "predicted_layers"}, a);
+    if (a.layer_embedding > 0 && (a.moe || !a.layer_pattern.empty()))
+        json.at("layer_embedding").fail("goes with neither moe nor layer_pattern");
     if (json.find("predicted_layers")) a.predicted_layers = json.at("predicted_layers").integer(0, a.layers - 1);
 }
 
@@ -220,7 +224,6 @@ void parse_conditioning(const Json& json, Architecture& a) {
     a.condition_dim = integer_or(json, "condition_dim", 0, 1, most_width);
     a.repeats = integer_or(json, "repeats", 1, 1, 1'000);
     if (a.kind != ModuleKind::diffusion_transformer) refuse(json, {"modulation", "embedders"}, a);
-    if (!a.mmdit) refuse(json, {"modulation"}, a);
     a.modulation = integer_or(json, "modulation", 0, 1, most_parameters);
     a.embedders = integer_or(json, "embedders", 0, 1, most_parameters);
 }
@@ -278,10 +281,12 @@ nlohmann::ordered_json linear_json(const LinearAttention& linear) {
 }
 
 nlohmann::ordered_json experts_json(const MixtureOfExperts& moe) {
-    return {{"moe_layers", moe.moe_layers}, {"first_layer", moe.first_layer},
-            {"every", moe.every},           {"experts", moe.experts},
-            {"top_k", moe.top_k},           {"expert_ffn", moe.expert_ffn},
-            {"shared_ffn", moe.shared_ffn}};
+    nlohmann::ordered_json json{{"moe_layers", moe.moe_layers}, {"first_layer", moe.first_layer},
+                                {"every", moe.every},           {"experts", moe.experts},
+                                {"top_k", moe.top_k},           {"expert_ffn", moe.expert_ffn},
+                                {"shared_ffn", moe.shared_ffn}};
+    put(json, "latent", moe.latent, std::int64_t{0});
+    return json;
 }
 
 void put_origin(nlohmann::ordered_json& json, const Architecture& a) {
@@ -328,6 +333,7 @@ Architecture parse_architecture(const Json& json) {
                     "kv_heads",
                     "head_dim",
                     "vocab",
+                    "layer_embedding",
                     "gated",
                     "qkv_bias",
                     "tied_embeddings",
@@ -375,6 +381,7 @@ nlohmann::ordered_json architecture_json(const Architecture& a) {
     put(json, "kv_heads", a.kv_heads, none);
     put(json, "head_dim", a.head_dim, none);
     put(json, "vocab", a.vocab, none);
+    put(json, "layer_embedding", a.layer_embedding, none);
     json["gated"] = a.gated;
     put(json, "qkv_bias", a.qkv_bias, false);
     put(json, "tied_embeddings", a.tied_embeddings, false);

@@ -6,9 +6,11 @@
 #include "workloads/items.hpp"
 #include "workloads/other_forms.hpp"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <numeric>
 #include <system_error>

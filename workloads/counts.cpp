@@ -2,6 +2,8 @@
 
 #include "pipeweaver/base/assert.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 #include <vector>
@@ -61,8 +63,13 @@ std::int64_t cross_keys(const Architecture& a) { return 2 * a.cross_attention_di
 
 std::int64_t feed_forward(const Architecture& a, std::int64_t width) { return (a.gated ? 3 : 2) * a.hidden * width; }
 
+std::int64_t one_expert(const Architecture& a) { return (a.gated ? 3 : 2) * expert_width(a) * a.moe->expert_ffn; }
+
+// Router, and projections into and out of the width of experts.
+std::int64_t in_front_of_experts(const Architecture& a) { return a.hidden * (a.moe->experts + 2 * a.moe->latent); }
+
 std::int64_t experts(const Architecture& a, std::int64_t count) {
-    return a.hidden * a.moe->experts + count * feed_forward(a, a.moe->expert_ffn) + feed_forward(a, a.moe->shared_ffn);
+    return in_front_of_experts(a) + count * one_expert(a) + feed_forward(a, a.moe->shared_ffn);
 }
 
 std::int64_t attention_biases(const Architecture& a, std::int64_t layer) {
@@ -125,16 +132,18 @@ bool is_windowed_layer(const Architecture& a, std::int64_t layer) {
 
 std::int64_t modulation_parameters(const Architecture& a, std::int64_t layer) {
     if (a.kind == ModuleKind::head) return 3 * a.hidden * a.hidden;
-    if (!a.mmdit) return 0;
     if (a.modulation > 0) return a.modulation;
+    if (!a.mmdit) return 0;
     return (is_single_stream(a, layer) ? 3 : 12) * a.hidden * a.hidden;
 }
+
+std::int64_t expert_width(const Architecture& a) { return a.moe->latent > 0 ? a.moe->latent : a.hidden; }
 
 bool has_cross_beside_self(const Architecture& a) { return a.cross_attention_dim > 0 && a.cross_attention_layers == 0; }
 
 bool is_moe_layer(const Architecture& a, std::int64_t layer) {
     const char part = letter(a, layer);
-    if (a.moe && part != 'F' && part != 'L') return part == 'E';
+    if (a.moe && part != 'F' && part != 'L' && part != 'P') return part == 'E';
     if (!a.moe || layer < a.moe->first_layer) return false;
     const std::int64_t past = layer - a.moe->first_layer;
     return past % a.moe->every == 0 && past / a.moe->every < a.moe->moe_layers;
@@ -148,14 +157,17 @@ bool is_cross_layer(const Architecture& a, std::int64_t layer) {
 
 BlockParts block_parts(const Architecture& a, std::int64_t layer) {
     const char part = letter(a, layer);
-    const bool experts = is_moe_layer(a, layer), both = part == 'F' || part == 'L';
-    return {part == 'F' || part == '*', part == 'L' || part == 'M', (both && !experts) || part == '-', experts};
+    const bool experts = is_moe_layer(a, layer), beside = part == 'P', both = part == 'F' || part == 'L' || beside;
+    return {part == 'F' || part == '*' || beside, part == 'L' || part == 'M' || beside,
+            (both && !experts) || part == '-', experts};
 }
 
 BlockKind block_kind(const Architecture& a, std::int64_t layer) {
     switch (letter(a, layer)) {
         case 'L':
             return is_moe_layer(a, layer) ? BlockKind::linear_experts : BlockKind::linear;
+        case 'P':
+            return BlockKind::parallel;
         case 'M':
             return BlockKind::linear_alone;
         case '*':
@@ -186,15 +198,17 @@ std::int64_t layer_parameters(const Architecture& a, std::int64_t layer) {
     if (parts.linear) sum += linear_matrices(*a.linear, a.hidden);
     if (has_cross_beside_self(a)) sum += cross_query(a) + cross_keys(a);
     if (parts.experts) sum += experts(a, a.moe->experts);
-    return sum + (parts.dense ? feed_forward(a, a.ffn) : 0);
+    return sum + (parts.dense ? feed_forward(a, a.ffn) : 0) + modulation_parameters(a, layer) +
+           2 * a.hidden * a.layer_embedding;
 }
 
 LayerParameterParts layer_parameter_parts(const Architecture& a, std::int64_t layer) {
     LayerParameterParts parts;
     if (block_parts(a, layer).attention && !is_cross_layer(a, layer)) parts.copied = copied_attention(a);
+    parts.copied += 2 * a.hidden * a.layer_embedding;
     if (is_moe_layer(a, layer)) {
-        parts.copied += a.hidden * a.moe->experts;
-        parts.experts = a.moe->experts * feed_forward(a, a.moe->expert_ffn);
+        parts.copied += in_front_of_experts(a);
+        parts.experts = a.moe->experts * one_expert(a);
     }
     parts.split = layer_parameters(a, layer) - parts.copied - parts.experts;
     return parts;
@@ -218,15 +232,18 @@ std::vector<Adapted> adapted(const Architecture& a, std::int64_t layer, const Ad
     const BlockParts parts = block_parts(a, layer);
     const std::int64_t queries = a.heads * a.head_dim, keys = is_cross_layer(a, layer) ? 0 : a.kv_heads * a.head_dim;
     const std::int64_t gates = a.attention.output_gate ? queries : 0;
-    const std::int64_t attention_out = parts.linear ? a.linear->values() : queries;
     const std::int64_t ffn = parts.experts ? a.moe->shared_ffn : parts.dense ? a.ffn : 0;
     std::vector<Adapted> all;
-    if (parts.attention || parts.linear) {
+    if (parts.attention) {
         std::vector<std::int64_t> columns{queries + gates};
         if (keys > 0) columns.insert(columns.end(), 2, keys);
-        if (parts.linear) columns = {a.linear->convolved(), a.linear->columns() - a.linear->convolved()};
         if (adapters.qkv) add_columns(columns, a.hidden, adapters.apart, all);
-        if (adapters.output) all.push_back({attention_out, a.hidden, false});
+        if (adapters.output) all.push_back({queries, a.hidden, false});
+    }
+    if (parts.linear) {
+        const std::vector<std::int64_t> columns{a.linear->convolved(), a.linear->columns() - a.linear->convolved()};
+        if (adapters.qkv) add_columns(columns, a.hidden, adapters.apart, all);
+        if (adapters.output) all.push_back({a.linear->values(), a.hidden, false});
     }
     if (has_cross_beside_self(a)) {
         if (adapters.qkv) all.push_back({a.hidden, queries, true});
@@ -252,8 +269,8 @@ LayerParameterParts adapter_parameters(const Architecture& a, std::int64_t layer
 std::int64_t expert_adapter_parameters(const Architecture& a, std::int64_t layer, const Adapters& adapters) {
     if (adapters.experts == ExpertAdapters::none || !is_moe_layer(a, layer)) return 0;
     const std::int64_t ffn = a.moe->expert_ffn, wide = (a.gated ? 2 : 1) * ffn;
-    const std::int64_t rows = (a.gated && adapters.apart ? 2 : 1) * a.hidden;
-    return adapters.rank * ((adapters.up ? rows + wide : 0) + (adapters.down ? ffn + a.hidden : 0));
+    const std::int64_t width = expert_width(a), rows = (a.gated && adapters.apart ? 2 : 1) * width;
+    return adapters.rank * ((adapters.up ? rows + wide : 0) + (adapters.down ? ffn + width : 0));
 }
 
 std::int64_t adapted_matrices(const Architecture& a, std::int64_t layer, const Adapters& adapters) {
@@ -267,8 +284,9 @@ LayerParameterParts weight_shapes(const Architecture& a, bool dense, bool expert
     if (a.linear) parts.split += linear_matrices(*a.linear, a.hidden);
     if (dense) parts.split += feed_forward(a, a.ffn);
     if (!experts) return parts;
+    parts.copied += 2 * a.hidden * a.moe->latent;
     parts.split += feed_forward(a, a.moe->shared_ffn);
-    parts.experts = feed_forward(a, a.moe->expert_ffn);
+    parts.experts = one_expert(a);
     return parts;
 }
 
@@ -276,13 +294,17 @@ std::int64_t active_layer_parameters(const Architecture& a, std::int64_t layer) 
     const std::int64_t all = layer_parameters(a, layer);
     if (a.kind == ModuleKind::head) return all;
     if (a.mmdit) return (all - modulation_parameters(a, layer)) / (is_single_stream(a, layer) ? 1 : 2);
-    std::int64_t active = all;
+    std::int64_t active = all - modulation_parameters(a, layer);
     if (is_cross_layer(a, layer) || has_cross_beside_self(a)) active -= cross_keys(a);
-    if (is_moe_layer(a, layer)) active -= (a.moe->experts - a.moe->top_k) * feed_forward(a, a.moe->expert_ffn);
+    if (is_moe_layer(a, layer)) active -= (a.moe->experts - a.moe->top_k) * one_expert(a);
     return active;
 }
 
-std::int64_t embedding_parameters(const Architecture& a) { return a.vocab * a.hidden; }
+std::int64_t token_embedding_parameters(const Architecture& a) { return a.vocab * a.hidden; }
+
+std::int64_t embedding_parameters(const Architecture& a) {
+    return token_embedding_parameters(a) + a.layers * a.layer_embedding * (a.vocab + a.hidden);
+}
 
 std::int64_t head_parameters(const Architecture& a) {
     return a.kind == ModuleKind::language_model && !a.tied_embeddings ? a.vocab * a.hidden : 0;

@@ -8,6 +8,7 @@
 #include "pipeweaver/emulator/reserve.hpp"
 #include "pipeweaver/loader/advice.hpp"
 #include "pipeweaver/planner/training_cost.hpp"
+#include "pipeweaver/workloads/counts.hpp"
 
 #include <fmt/format.h>
 

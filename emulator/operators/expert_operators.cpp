@@ -1,5 +1,7 @@
 #include "emulator/operators/expert_operators.hpp"
 
+#include "pipeweaver/workloads/counts.hpp"
+
 #include <algorithm>
 #include <cmath>
 
@@ -22,8 +24,9 @@ void adapt_experts(OperatorBuilder& layer, const workloads::Architecture& networ
     if (!adapters || adapters->experts == workloads::ExpertAdapters::none) return;
     const std::int64_t ffn = network.moe->expert_ffn / layer.execution().experts.tensor_parallel;
     layer.over(copies);
-    if (adapters->up) layer.adapter((network.gated ? 2 : 1) * ffn, network.hidden);
-    if (adapters->down) layer.adapter(network.hidden, ffn);
+    const std::int64_t width = workloads::expert_width(network);
+    if (adapters->up) layer.adapter((network.gated ? 2 : 1) * ffn, width);
+    if (adapters->down) layer.adapter(width, ffn);
 }
 
 void shared_experts(OperatorBuilder& layer, const workloads::Architecture& network, const Layout& layout,
@@ -67,19 +70,21 @@ void expert_feed_forward(OperatorBuilder& layer, const workloads::Architecture& 
     const ExpertParallel& how = layer.execution().experts;
     const double imbalance = layout.ep > 1 ? how.imbalance : 1;
     const auto fullest = [imbalance](double count) { return std::llround(imbalance * count); };
-    const double values = static_cast<double>(own * network.hidden) * copies_sent(moe, layout, how);
+    const std::int64_t width = workloads::expert_width(network);
+    const double values = static_cast<double>(own * width) * copies_sent(moe, layout, how);
     const Bytes message{layer.value_bytes() * fullest(values)};
     layer.over(own);
     layer.gemm("router", moe.experts, network.hidden);
-    move_copies(layer, "permute", copies, network.hidden);
+    if (moe.latent > 0) layer.gemm("latent down", moe.latent, network.hidden);
+    move_copies(layer, "permute", copies, width);
     // Every copy that reached one of an expert's GPUs is needed on all of them.
     const std::int64_t split = how.tensor_parallel;
-    const Bytes gathered{layer.value_bytes() * split * fullest(static_cast<double>(copies * network.hidden))};
+    const Bytes gathered{layer.value_bytes() * split * fullest(static_cast<double>(copies * width))};
     layer.exchange_tokens(dispatch, message);
     layer.share_tokens(gather_tokens, costdb::CollectiveKind::all_gather, gathered);
     if (!layer.is_of_adapters_alone())
         layer.add("experts", Experts{.layer = {.tokens = fullest(static_cast<double>(own * layout.ep * split)),
-                                               .hidden = network.hidden,
+                                               .hidden = width,
                                                .ffn = moe.expert_ffn / split,
                                                .top_k = moe.top_k,
                                                .experts = moe.experts},
@@ -89,7 +94,11 @@ void expert_feed_forward(OperatorBuilder& layer, const workloads::Architecture& 
     adapt_experts(layer, network, fullest(static_cast<double>(copies * split)));
     layer.share_tokens(scatter_tokens, costdb::CollectiveKind::reduce_scatter, gathered);
     layer.exchange_tokens(combine, message);
-    move_copies(layer, "unpermute", copies, network.hidden);
+    move_copies(layer, "unpermute", copies, width);
+    if (moe.latent > 0) {
+        layer.over(own);
+        layer.gemm("latent up", network.hidden, moe.latent);
+    }
     shared_experts(layer, network, layout, m);
 }
 

@@ -187,6 +187,10 @@ void block(OperatorBuilder& layer, const Architecture& network, const Layout& la
         layer.over(m);
         layer.column_parallel("up", w.up, w.hidden);
         layer.row_parallel("down", w.hidden, w.down);
+        if (network.layer_embedding == 0) continue;
+        layer.over(own_positions(m, layout));
+        layer.gemm("layer embedding in", network.layer_embedding, w.hidden);
+        layer.gemm("layer embedding out", w.hidden, network.layer_embedding);
     }
 }
 
@@ -284,6 +288,7 @@ std::vector<Operator> layer_operators(const Architecture& network, const PassSha
             block(operators, network, layout, shape, {m}, attends_to(shape, lengths_of), BlockKind::experts);
             break;
         case BlockKind::linear:
+        case BlockKind::parallel:
         case BlockKind::linear_experts:
         case BlockKind::linear_alone:
         case BlockKind::attention_alone:

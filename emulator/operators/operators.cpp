@@ -101,8 +101,9 @@ std::vector<Operator> embedding_operators(const Architecture& network, const Pas
     if (pass == PassKind::input_gradient) return {};  // token ids have none
     const std::int64_t m = positions_of_group(shape, layout);
     OperatorBuilder embedding(m, layout, pass == PassKind::weight_gradient ? PassKind::backward : pass, execution);
-    embedding.elementwise("embedding", costdb::ElementwiseKind::embedding, 4 * m * network.hidden, 2.0,
-                          {.rows = m, .columns = network.hidden, .vocab = network.vocab});
+    const std::int64_t columns = network.hidden + network.layers * network.layer_embedding;
+    embedding.elementwise("embedding", costdb::ElementwiseKind::embedding, 4 * m * columns, 2.0,
+                          {.rows = m, .columns = columns, .vocab = network.vocab});
     if (pass == PassKind::forward)
         embedding.reduce("embedding sum", network.hidden);
     else if (execution.sequence_parallel)

@@ -67,7 +67,7 @@ Bytes kept_for_exchange(const Layout& layout, const Architecture& network, std::
 Bytes kept_of_others(const Layout& layout, const ExpertParallel& experts, const Architecture& network,
                      std::int64_t layer, std::int64_t m) {
     if (experts.tensor_parallel == 1 || !block_parts(network, layer).experts) return {};
-    return {(experts.tensor_parallel - 1) * 2 * m * network.moe->top_k * network.hidden / layout.tp};
+    return {(experts.tensor_parallel - 1) * 2 * m * network.moe->top_k * expert_width(network) / layout.tp};
 }
 
 // Most that I adds to what the forward left, as it goes from the last block to the first.
@@ -299,7 +299,8 @@ WeightGroup& group_of(RankParameters& rank, const PlacedModule& module) {
 // Of the output head, and of multi-token prediction, whose blocks read the embedding. What is elsewhere is copied.
 std::int64_t last_parameters(const Architecture& network, bool has_embedding) {
     const bool copies = !has_embedding && (network.tied_embeddings || network.predicted_layers > 0);
-    return head_parameters(network) + prediction_parameters(network) + (copies ? embedding_parameters(network) : 0);
+    return head_parameters(network) + prediction_parameters(network) +
+           (copies ? token_embedding_parameters(network) : 0);
 }
 
 void add_trained(const Model& model, const PlacedModule& placed, std::int64_t own, std::int64_t& trained,
@@ -334,7 +335,7 @@ void add_part(const StepInput& input, const LayerRange& part, const PlacedModule
     if (last && head) own += last_parameters(network, first) / tp;
     if (head && (network.tied_embeddings || network.predicted_layers > 0) && first != last) {
         rank.shares_embedding = true;
-        rank.tied = embedding_parameters(network) / tp;
+        rank.tied = token_embedding_parameters(network) / tp;
     }
     if (last)
         for (const auto& edge : model.edges)
@@ -343,6 +344,8 @@ void add_part(const StepInput& input, const LayerRange& part, const PlacedModule
     if (!module.trainable) {
         group.frozen += own;
         rank.groups[1].frozen += experts;
+    }
+    if (!module.trainable) {
         group.trained += adapters;
         return;
     }

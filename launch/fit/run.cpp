@@ -11,6 +11,7 @@
 #include "pipeweaver/planner/emulate.hpp"
 #include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/workloads/built_model.hpp"
+#include "pipeweaver/workloads/counts.hpp"
 
 #include <fmt/ranges.h>
 
@@ -161,7 +162,6 @@ std::string layers_text(BuiltLayers built, workloads::Model& model, Run& run) {
     }
     return partition::text_of({{"", built.layers}});
 }
-
 // Megatron-LM and LoongForge pad the heads of encoders to what tensor parallelism divides.
 void pad_heads(std::int64_t tp, workloads::Model& model, Run& run) {
     for (std::size_t m = 0; m < model.backbone(); ++m) {
@@ -175,6 +175,7 @@ void pad_heads(std::int64_t tp, workloads::Model& model, Run& run) {
         a.heads = padded;
     }
 }
+
 
 // Why the framework whose row counts does not build the launch; a program of one's own may. Empty: it does.
 std::string beyond_row(const MegatronLaunch& l, const workloads::Built& row) {

@@ -7,11 +7,14 @@
 //              latent (MLA, DeepSeek-V2 section 2.1): q h x r, r x a(n+e) (or h x a(n+e)); key and value h x (c+e),
 //              c x a(n+v); output av x h, with r q_lora_rank, c kv_lora_rank, n nope, e rope, v value head size.
 //              factored (MFA, Step-3 section 2): q h x s, s x ad; one key and value head; output ad x h.
-//              feed-forward: 2 hF, gated 3 hF; MoE: router h x experts, each expert and the shared ones likewise.
+//              feed-forward: 2 hF, gated 3 hF; MoE: router h x experts, each expert and the shared ones likewise;
+//              experts of a latent width l: 2 hl for all of them, each with l for h.
 //              cross attention of a diffusion transformer: q and output h x h, k and v c x h, c its source's width.
 //              MMDiT: a double block has attention, feed-forward and a modulation of h x 6h for each of two streams;
 //              a single block fuses attention and feed-forward and has a modulation of h x 3h (Flux, SD3); where the
 //              network says its modulation, all blocks have that.
+//              embeddings of layers of width e (Gemma 3n): a table of V x e a layer and h x e, in front of the first;
+//              in each h x e and e x h.
 //              head (SimpleMLPAdaLN of MAR and NextStep-1): blocks of 2 hF and a modulation of h x 3h.
 //              output gate of an attention: h x ad. linear attention, with k key heads and g value heads of n and v:
 //              input h x (2 kn + 2 gv + 2g), of Mamba-2 one g; output gv x h.
@@ -32,6 +35,7 @@
 #include "pipeweaver/workloads/model.hpp"
 
 #include <span>
+#include <string>
 
 namespace pipeweaver::workloads {
 
@@ -58,6 +62,7 @@ enum class BlockKind : std::uint8_t {
     double_stream,   ///< MMDiT: context and positions have weights of their own and attend jointly
     single_stream,   ///< MMDiT: context and positions as one sequence; attention and feed-forward side by side
     linear,          ///< linear attention, then a feed-forward
+    parallel,        ///< linear attention and attention side by side, then a feed-forward or experts
     linear_experts,  ///< linear attention, then a mixture of experts
     linear_alone,    ///< the rest: one part of a block, with one norm
     attention_alone,
@@ -77,6 +82,9 @@ struct BlockParts {
 };
 [[nodiscard]] BlockParts block_parts(const Architecture& architecture, std::int64_t layer);
 
+/// Width of what routed experts read and write. Pre: architecture.moe.
+[[nodiscard]] std::int64_t expert_width(const Architecture& architecture);
+
 /// Whether every block has a cross attention beside its self attention (diffusion transformers).
 [[nodiscard]] bool has_cross_beside_self(const Architecture& architecture);
 
@@ -86,8 +94,9 @@ struct BlockParts {
 /// Matrix parameters by what tensor and expert parallelism do with them.
 struct LayerParameterParts {
     std::int64_t split = 0;    ///< divided by heads or columns
-    std::int64_t copied = 0;   ///< whole on every tensor parallel GPU: routers, and the down projections of latent and
-                               ///< factored attention (with the latter's one key and value head)
+    std::int64_t copied = 0;   ///< whole on every tensor parallel GPU: routers, projections of latent experts and of
+                               ///< layers' embeddings, and the down projections of latent and factored attention (with
+                               ///< the latter's one key and value head)
     std::int64_t experts = 0;  ///< routed experts, all of them: whole ones are shared out
 
     std::int64_t common(std::int64_t tp) const { return split / tp + copied; }  ///< on one GPU, of what is no expert's
@@ -117,8 +126,10 @@ struct LayerParameterParts {
 /// MMDiT's two streams one, of a diffusion transformer no modulation, of cross attention the query and output.
 [[nodiscard]] std::int64_t active_layer_parameters(const Architecture& architecture, std::int64_t layer);
 
-/// Parameters of the token embedding, and of the output head (0 where tied or absent).
+/// Parameters in front of the first block: of the token embedding and of those that layers have of their own; of the
+/// token embedding alone; and of the output head (0 where tied or absent).
 [[nodiscard]] std::int64_t embedding_parameters(const Architecture& architecture);
+[[nodiscard]] std::int64_t token_embedding_parameters(const Architecture& architecture);
 [[nodiscard]] std::int64_t head_parameters(const Architecture& architecture);
 
 /// Pairs of positions that attend to each other over packed pieces of these lengths, block-diagonal: sum s_i^2, causal

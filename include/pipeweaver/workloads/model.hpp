@@ -63,6 +63,8 @@ struct MixtureOfExperts {
     std::int64_t top_k = 0;
     std::int64_t expert_ffn = 0;
     std::int64_t shared_ffn = 0;  ///< of all shared experts together; 0: none
+    std::int64_t latent = 0;      ///< width that routed experts read and write, between two projections (LatentMoE of
+                                  ///< Nemotron 3); 0: hidden
 
     friend bool operator==(const MixtureOfExperts&, const MixtureOfExperts&) = default;
 };
@@ -107,16 +109,19 @@ struct Architecture {
     std::int64_t heads = 0;
     std::int64_t kv_heads = 0;
     std::int64_t head_dim = 0;
-    std::int64_t vocab = 0;  ///< 0: no token embedding
-    bool gated = false;      ///< feed-forward with a gate (SwiGLU): 3 matrices, else 2
+    std::int64_t vocab = 0;            ///< 0: no token embedding
+    std::int64_t layer_embedding = 0;  ///< width of a further embedding that each layer has of its own (Gemma 3n, small
+                                       ///< Gemma 4); 0: none
+    bool gated = false;                ///< feed-forward with a gate (SwiGLU): 3 matrices, else 2
     bool qkv_bias = false;
     bool tied_embeddings = false;  ///< output head shares the embedding's matrix
     Attention attention;
     std::optional<MixtureOfExperts> moe;
     std::optional<LinearAttention> linear;
     /// What the layers are, a letter each, from the first on; repeated to all layers; empty: all F. L and F: linear or
-    /// full attention, then a feed-forward (a mixture where `moe` has one). Alone, in Megatron-LM's letters: M linear
-    /// attention, * full attention, - feed-forward, E mixture of experts.
+    /// full attention, P both side by side behind one norm (Falcon-H1), then a feed-forward (a mixture where `moe` has
+    /// one). Alone, in Megatron-LM's letters: M linear attention, * full attention, - feed-forward, E mixture of
+    /// experts.
     std::string layer_pattern;
     /// Of `layers`, the last ones that predict a token further ahead each (multi-token prediction, arXiv 2412.19437
     /// section 2.2): behind a projection of the last block's output beside an embedding, and with logits of their own.
@@ -131,7 +136,7 @@ struct Architecture {
                                               ///< that a sample's added cross attention reads
     std::int64_t in_channels = 0;             ///< values a generator's or head's input position has
     std::int64_t condition_dim = 0;           ///< width of what a generator or head is conditioned on; 0: not said
-    std::int64_t modulation = 0;              ///< parameters of an MMDiT block's modulation; 0: as counts.hpp says
+    std::int64_t modulation = 0;              ///< parameters of a generator block's modulation; 0: as counts.hpp says
     std::int64_t embedders = 0;               ///< parameters of a generator before its first and after its last block
     std::int64_t repeats = 1;                 ///< times a head passes each position (NextStep-1's batch_mul)
     std::optional<std::int64_t> params_published;
