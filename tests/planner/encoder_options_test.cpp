@@ -4,6 +4,7 @@
 #include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/planner/workload_options.hpp"
 #include "pipeweaver/workloads/built_model.hpp"
+#include "pipeweaver/workloads/counts.hpp"
 #include "tests/support/shared.hpp"
 
 #include <doctest/doctest.h>

@@ -53,6 +53,35 @@ TEST_CASE("a pattern says what each layer is") {
     CHECK(parse_model(JsonDocument("again", to_json(model))) == model);
 }
 
+TEST_CASE("experts in a latent space: what a token passes, and what its GPU holds") {
+    const auto& network = model("nemotron-3-super-120b-a12b").modules.front().architecture;
+    std::int64_t active = embedding_parameters(network) + head_parameters(network);
+    for (std::int64_t layer = 0; layer < network.layers; ++layer) active += active_layer_parameters(network, layer);
+    // The published weights without inactive experts and without the layer that predicts ahead: 12,770,216,960.
+    CHECK(static_cast<double>(active) == doctest::Approx(12.7702e9).epsilon(0.001));
+    const auto parts = layer_parameter_parts(network, 1);
+    CHECK(parts.copied == 4096 * (512 + 2 * 1024));
+    CHECK(parts.experts == 512LL * 2 * 1024 * 2688);
+    CHECK(parts.split == 2 * 4096 * 5376);
+}
+
+TEST_CASE("attention beside linear attention keeps what both keep, and reads one norm") {
+    const auto beside = parsed(linear + R"(, "layer_pattern": "P")").modules.front().architecture;
+    const auto only_linear = parsed(linear + R"(, "layer_pattern": "L")").modules.front().architecture;
+    auto only_full = beside;
+    only_full.linear.reset();
+    only_full.layer_pattern.clear();
+    const std::int64_t m = 128, queries = 4 * 64, values = 4 * 64;
+    CHECK(block_parts(beside, 0).norms() == 2);
+    CHECK(attention_outputs(beside, 0, m, 2) == Bytes{2 * m * (queries + values) / 2});
+    // Norms and feed-forward, of 4 x 2 x hidden and 6 x ffn bytes, are there once.
+    const Bytes once{m * (8 * 256 + 6 * 512)};
+    CHECK(layer_activations(beside, 0, m, 0, 1) ==
+          layer_activations(only_linear, 0, m, 0, 1) + layer_activations(only_full, 0, m, 0, 1) - once);
+    CHECK(layer_flops(beside, 0, 128, 8192) ==
+          layer_flops(only_linear, 0, 128, 8192) + layer_flops(only_full, 0, 128, 8192) - 2. * 128 * 3 * 256 * 512);
+}
+
 TEST_CASE("a pattern that says something else than the network is refused") {
     CHECK_THROWS_WITH_AS(parsed(R"(, "layer_pattern": "LLLF")"), doctest::Contains("needs 'linear'"), Error);
     CHECK_THROWS_WITH_AS(parsed(linear), doctest::Contains("layer_pattern"), Error);

@@ -12,16 +12,19 @@ namespace {
 
 std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-void read_heads(const Part& part, const DecoderRow& row, Architecture& a) {
+void read_heads(const Part& part, const DecoderRow& row, bool latent, Architecture& a) {
     a.heads = needed(part, key::heads);
     if (const auto kv_heads = size(part, key::kv_heads)) {
         a.kv_heads = *kv_heads;
     } else {
         a.kv_heads = a.heads;
-        if (!row.latent)
+        if (!latent)
             assume(*part.reading, "as many key and value heads as attention heads: there is no num_key_value_heads");
     }
-    if (const auto head_dim = size(part, key::head_dim)) {
+    const auto head_dim = latent ? std::nullopt : size(part, key::head_dim);
+    if (latent) {
+        a.head_dim = 1;  // said by what follows
+    } else if (head_dim) {
         a.head_dim = *head_dim;
     } else if (row.head_dim > 0) {
         a.head_dim = row.head_dim;
@@ -43,6 +46,22 @@ void read_latent(const Part& part, Architecture& a) {
     t.v_head_dim = needed(part, key::v_head);
     a.kv_heads = a.heads;
     a.head_dim = t.v_head_dim;
+}
+
+// Small models of DeepSeek's second generation have plain heads.
+bool has_latent_heads(const Part& part, const DecoderRow& row) {
+    if (!row.latent) return false;
+    if (given(part, key::kv_rank) || (!given(part, key::use_latent) && given(part, key::nope))) return true;
+    if (flag(part, key::use_latent, false)) return true;
+    assume(*part.reading, "plain heads, no latent attention: there is no kv_lora_rank");
+    return false;
+}
+
+void say_indexed(const Part& part) {
+    if (const auto most_read = size(part, key::indexed))
+        assume(*part.reading, fmt::format("attention is taken to be to all positions, as it is up to index_topk ({}); "
+                                          "the indexer that chooses among more is not counted",
+                                          *most_read));
 }
 
 // A number that may be 0, but must be said.
@@ -129,6 +148,8 @@ bool has_mixture(const Part& part, const DecoderRow& row) {
     return flag(part, key::moe_used, row.shared != Shared::feed_forward);
 }
 
+}  // namespace
+
 void read_feed_forward(const Part& part, const DecoderRow& row, Architecture& a) {
     if (!has_mixture(part, row)) {
         a.ffn = needed(part, key::ffn);
@@ -136,7 +157,7 @@ void read_feed_forward(const Part& part, const DecoderRow& row, Architecture& a)
     }
     MixtureOfExperts moe;
     moe.experts = needed(part, key::experts);
-    moe.top_k = needed(part, key::top_k);
+    moe.top_k = needed(part, row.per_token ? key::top_k_token : key::top_k);
     moe.expert_ffn = needed(part, row.experts_by_ffn ? key::ffn : key::expert_ffn);
     place_experts(part, expert_layers(part, row, a), moe);
     const bool everywhere = moe.moe_layers == a.layers && row.shared != Shared::feed_forward;
@@ -148,7 +169,6 @@ void read_feed_forward(const Part& part, const DecoderRow& row, Architecture& a)
     a.moe = moe;
 }
 
-// The shortest text that repeated gives this one.
 std::string period_of(const std::string& pattern) {
     for (std::size_t length = 1; length <= pattern.size() / 2; ++length) {
         if (pattern.size() % length != 0) continue;
@@ -158,6 +178,8 @@ std::string period_of(const std::string& pattern) {
     }
     return pattern;
 }
+
+namespace {
 
 // Whether each layer is of the kind that layer_types calls `name`, which else all but each n-th are.
 std::vector<bool> layers_of(const Part& part, const Architecture& a, std::string_view name, std::int64_t period) {
@@ -223,23 +245,31 @@ void read_windows(const Part& part, const DecoderRow& row, Architecture& a) {
                                       *window, 2 * *window));
 }
 
-// Embeddings for each layer, and layers that share keys and values: the small Gemma 4.
-void refuse_shared_layers(const Part& part) {
-    const auto refuse_above_0 = [&](std::string_view key, std::int64_t value) {
-        if (value > 0)
-            refuse(part, fmt::format("{} is {}: embeddings for each layer, and layers that share keys and values, are "
-                                     "not read",
-                                     key, value));
-    };
-    const auto per_layer = given(part, key::per_layer_hidden);
-    refuse_above_0("hidden_size_per_layer_input",
-                   per_layer ? per_layer->integer(0, most) : needed(part, key::per_layer_hidden));
-    refuse_above_0("num_kv_shared_layers", count(part, key::shared_kv_layers));
+// Embeddings for each layer, layers that share keys and values, and feed-forwards of two widths: the small Gemma 4.
+void read_layer_embeddings(const Part& part, Architecture& a) {
+    const auto width = given(part, key::per_layer_hidden);
+    a.layer_embedding = width ? width->integer(0, most) : needed(part, key::per_layer_hidden);
+    if (a.layer_embedding > 0 && a.moe)
+        refuse(part, "hidden_size_per_layer_input is not 0: embeddings for each layer beside experts are not read");
+    const std::int64_t sharing = count(part, key::shared_kv_layers);
+    if (sharing == 0) return;
+    assume(*part.reading,
+           fmt::format("the last {} layers read keys and values of others, and are taken to make their "
+                       "own: {:.2f} billion parameters too many",
+                       sharing, static_cast<double>(sharing * 2 * a.hidden * a.kv_heads * a.head_dim) / 1e9));
+    if (!flag(part, key::double_wide, false) || sharing >= a.layers) return;
+    constexpr std::int64_t step = 64;  // still divided by tensor parallel GPUs
+    const std::int64_t wide = 2 * a.ffn, all = (a.layers - sharing) * a.ffn + sharing * wide;
+    assume(*part.reading,
+           fmt::format("feed-forwards are {} and in the last {} layers {} wide, and are taken as wide as "
+                       "they are on average",
+                       a.ffn, sharing, wide));
+    a.ffn = (all / a.layers + step / 2) / step * step;
 }
 
 // Heads of their own size in full layers: what taking them as the others leaves out.
 void read_global_heads(const Part& part, const DecoderRow& row, Architecture& a) {
-    refuse_shared_layers(part);
+    read_layer_embeddings(part, a);
     const std::int64_t width = needed(part, key::global_head_dim);
     const bool shared = flag(part, key::keys_are_values, false);
     const std::int64_t kv_heads = shared ? size(part, key::global_kv_heads).value_or(a.kv_heads) : a.kv_heads;
@@ -276,10 +306,15 @@ Architecture language_model(const Part& part, const Part& whole, const DecoderRo
     a.layers = needed(part, key::layers);
     a.hidden = needed(part, key::hidden);
     a.vocab = needed(part, key::vocab);
-    a.gated = true;
-    read_heads(part, row, a);
-    if (row.latent) read_latent(part, a);
-    read_feed_forward(part, row, a);
+    a.gated = !row.plain;
+    const bool latent = has_latent_heads(part, row);
+    read_heads(part, row, latent, a);
+    if (latent) read_latent(part, a);
+    if (row.indexed) say_indexed(part);
+    if (row.blocks)
+        row.blocks(part, row, a);
+    else
+        read_feed_forward(part, row, a);
     a.tied_embeddings = flag(part, key::tied, flag(whole, key::tied, row.tied));
     if (!given(part, key::tied) && !given(whole, key::tied))
         assume(*part.reading, fmt::format("embedding and output head are {}: there is no tie_word_embeddings",

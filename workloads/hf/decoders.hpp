@@ -37,17 +37,28 @@ struct DecoderRow {
     Mixture mixture = Mixture::none;
     Shared shared = Shared::none;
     bool experts_by_ffn = false;  ///< intermediate_size is an expert's width
+    bool per_token = false;       ///< the chosen experts are num_experts_per_token
     bool latent = false;
-    bool linear = false;  ///< gated delta nets but in each n-th layer; those have an output gate
-    bool cross = false;   ///< added cross-attention layers
+    bool indexed = false;  ///< an indexer chooses the positions that are attended to
+    bool linear = false;   ///< gated delta nets but in each n-th layer; those have an output gate
+    bool cross = false;    ///< added cross-attention layers
     Windows windows = Windows::none;
     std::int64_t period = 0;
     bool global_heads = false;  ///< full layers have heads of their own size
+    bool plain = false;         ///< feed-forwards without a gate
+    /// Of hybrids: what the blocks are, behind their heads.
+    void (*blocks)(const Part&, const DecoderRow&, Architecture&) = nullptr;
 };
 
 /// The row of a type, or nothing.
 [[nodiscard]] const DecoderRow* find_decoder(std::string_view type);
 [[nodiscard]] std::vector<std::string> decoder_types();
+
+/// Feed-forwards and experts of a row that says where they lie by counts. Throws Error{input}.
+void read_feed_forward(const Part& part, const DecoderRow& row, Architecture& a);
+
+/// The shortest text that repeated gives this one.
+[[nodiscard]] std::string period_of(const std::string& pattern);
 
 /// The network of such a configuration, its name left empty. `whole` is the file, which may say what the part does not
 /// (tie_word_embeddings). Throws Error{input}.

@@ -1,5 +1,6 @@
 #include "workloads/hf/diffusers.hpp"
 
+#include "workloads/hf/diffusion_blocks.hpp"
 #include "workloads/hf/keys.hpp"
 
 #include <fmt/format.h>
@@ -15,6 +16,8 @@ namespace {
 constexpr std::int64_t time_features = 256;
 constexpr std::int64_t channels_of_16 = 48;
 
+}  // namespace
+
 void flux_blocks(const Part& part, Architecture& a) {
     a.mmdit = true;
     a.single_layers = needed(part, key::single_layers);
@@ -23,6 +26,8 @@ void flux_blocks(const Part& part, Architecture& a) {
     a.condition_dim = needed(part, key::text_dim);
     a.attention.qk_norm = true;
 }
+
+namespace {
 
 std::int64_t flux_embedders(const Part& part, const Architecture& a) {
     const std::int64_t h = a.hidden, times = flag(part, key::guidance, false) ? 2 : 1;
@@ -94,6 +99,8 @@ std::int64_t hunyuan_embedders(const Part& part, const Architecture& a) {
     return refiner + times * h * (time_features + h) + h * (needed(part, key::pooled_dim) + 3 * h);
 }
 
+}  // namespace
+
 // Cross attention to the text, in image-to-video models (added_kv_proj_dim) to the image as well, with keys and values
 // of their own.
 void wan_blocks(const Part& part, Architecture& a) {
@@ -111,6 +118,8 @@ std::int64_t wan_embedders(const Part& part, const Architecture& a) {
     const std::int64_t h = a.hidden, image = count(part, key::image_dim);
     return h * (a.condition_dim + h + time_features + h + 6 * h + 2 * a.in_channels) + image * (image + h);
 }
+
+namespace {
 
 // Wan-Video/Wan2.1 wan/modules/model.py and Wan2.2's: of models of images the one has keys and values of the image, the
 // other has not, and their files do not say which they are.
@@ -184,6 +193,7 @@ constexpr std::array diffusers_rows{
                  .blocks = hunyuan_blocks,
                  .embedders = hunyuan_embedders,
                  .video = true,
+                 .fps = 24,
                  .text_tokens = 256},
     DiffusersRow{.name = "HunyuanVideo15Transformer3DModel",
                  .start_from = "hunyuanvideo-13b-dit",
@@ -191,12 +201,107 @@ constexpr std::array diffusers_rows{
                  .embedders = hunyuan15_embedders,
                  .video = true,
                  .pixels = 16,
-                 .text_tokens = 256},
+                 .fps = 24,
+                 .text_tokens = 1000 + 256 + 729},  // of Qwen2.5-VL, of glyphs by ByT5, of an image by SigLIP
     DiffusersRow{.name = "CogVideoXTransformer3DModel",
                  .start_from = "hunyuanvideo-13b-dit",
                  .blocks = cogvideox_blocks,
                  .embedders = cogvideox_embedders,
                  .video = true},
+    DiffusersRow{.name = "SkyReelsV2Transformer3DModel",
+                 .start_from = "wan2.1-t2v-14b",
+                 .blocks = wan_blocks,
+                 .embedders = wan_embedders,
+                 .video = true,
+                 .fps = 24,
+                 .text_tokens = 512},
+    DiffusersRow{.name = "WanVACETransformer3DModel",
+                 .start_from = "wan2.1-t2v-14b",
+                 .blocks = wan_control_blocks,
+                 .embedders = wan_control_embedders,
+                 .video = true,
+                 .text_tokens = 512},
+    DiffusersRow{.name = "WanAnimateTransformer3DModel",
+                 .start_from = "wan2.1-i2v-14b",
+                 .blocks = wan_animate_blocks,
+                 .embedders = wan_animate_embedders,
+                 .video = true,
+                 .text_tokens = 512},
+    DiffusersRow{.name = "LTXVideoTransformer3DModel",
+                 .start_from = "wan2.1-t2v-14b",
+                 .blocks = ltx_blocks,
+                 .embedders = ltx_embedders,
+                 .video = true,
+                 .pixels = 32,
+                 .frames = 8,
+                 .fps = 25,
+                 .text_tokens = 128},
+    DiffusersRow{.name = "LTX2VideoTransformer3DModel",
+                 .start_from = "wan2.1-t2v-14b",
+                 .blocks = ltx2_blocks,
+                 .embedders = ltx_embedders,
+                 .video = true,
+                 .pixels = 32,
+                 .frames = 8,
+                 .fps = 24,
+                 .text_tokens = 1024},
+    DiffusersRow{.name = "MochiTransformer3DModel",
+                 .start_from = "hunyuanvideo-13b-dit",
+                 .blocks = mochi_blocks,
+                 .embedders = mochi_embedders,
+                 .video = true,
+                 .frames = 6,
+                 .fps = 30,
+                 .text_tokens = 256},
+    DiffusersRow{.name = "CosmosTransformer3DModel",
+                 .start_from = "wan2.1-t2v-14b",
+                 .blocks = cosmos_blocks,
+                 .embedders = cosmos_embedders,
+                 .video = true,
+                 .frames = 8,
+                 .text_tokens = 512},
+    DiffusersRow{.name = "Kandinsky5Transformer3DModel",
+                 .start_from = "wan2.1-t2v-14b",
+                 .blocks = kandinsky_blocks,
+                 .embedders = kandinsky_embedders,
+                 .video = true,
+                 .fps = 24,
+                 .text_tokens = 256,
+                 .by_width = true},
+    DiffusersRow{.name = "PixArtTransformer2DModel",
+                 .start_from = "sd3.5-large",
+                 .blocks = pixart_blocks,
+                 .embedders = ltx_embedders,
+                 .text_tokens = 300},
+    DiffusersRow{.name = "SanaTransformer2DModel",
+                 .start_from = "sd3.5-large",
+                 .blocks = sana_blocks,
+                 .embedders = ltx_embedders,
+                 .pixels = 32,
+                 .text_tokens = 300},
+    DiffusersRow{.name = "Lumina2Transformer2DModel",
+                 .start_from = "sd3.5-large",
+                 .blocks = lumina_blocks,
+                 .embedders = refined_embedders,
+                 .text_tokens = 256,
+                 .by_width = true},
+    DiffusersRow{.name = "ZImageTransformer2DModel",
+                 .start_from = "sd3.5-large",
+                 .blocks = z_image_blocks,
+                 .embedders = refined_embedders,
+                 .text_tokens = 512,
+                 .by_width = true},
+    DiffusersRow{.name = "ChromaTransformer2DModel",
+                 .start_from = "flux.1-dev",
+                 .blocks = chroma_blocks,
+                 .embedders = chroma_embedders,
+                 .packed = true,
+                 .text_tokens = 512},
+    DiffusersRow{.name = "CogView4Transformer2DModel",
+                 .start_from = "sd3.5-large",
+                 .blocks = cogvideox_blocks,
+                 .embedders = cogvideox_embedders,
+                 .text_tokens = 1024},
 };
 
 struct Patch {
@@ -205,6 +310,8 @@ struct Patch {
 
 // "patch_size": 2, or [1, 2, 2]: frames, height, width.
 Patch patch_of(const Part& part, const DiffusersRow& row) {
+    if (const auto several = given(part, key::patches); several && several->size() > 0)
+        return {(*several)[0].integer(1, most), 1};
     const auto member = given(part, key::patch);
     if (!member || !member->is_array()) {
         const std::int64_t side = needed(part, key::patch);
@@ -220,14 +327,16 @@ void read_positions(const Part& part, const DiffusersRow& row, const Patch& patc
     const std::int64_t of_autoencoder = channels == channels_of_16 ? 16 : row.pixels;
     model.microbatch_tokens_of_file = 0;  // the file that is made of it does not say it
     assume(*part.reading, "latent patches of a microbatch: no source says how many (--microbatch-tokens)");
+    const std::string of_frames = row.video ? fmt::format(" and {} frames, of the first alone", row.frames) : "";
     assume(*part.reading, fmt::format("the autoencoder makes one latent position of {} x {} pixels{}", of_autoencoder,
-                                      of_autoencoder, row.video ? " and 4 frames, of the first alone" : ""));
+                                      of_autoencoder, of_frames));
     if (!row.video) {
         model.image.patch = of_autoencoder * patch.side;
         return;
     }
     model.video.spatial = of_autoencoder * patch.side;
-    model.video.frames_in = 4 * patch.frames;
+    model.video.frames_in = row.frames * patch.frames;
+    if (row.fps > 0) model.video.fps = row.fps;
     model.video.frames_out = 1;
     model.video.first_frame_alone = true;
     model.video.width = model.video.height = 0;
@@ -235,7 +344,7 @@ void read_positions(const Part& part, const DiffusersRow& row, const Patch& patc
 }
 
 std::int64_t head_dim_of(const Part& part, const DiffusersRow& row, std::int64_t heads) {
-    if (row.released.empty()) return needed(part, key::dit_head_dim);
+    if (row.released.empty() && !row.by_width) return needed(part, key::dit_head_dim);
     const std::int64_t width = needed(part, key::dit_width);
     if (width % heads != 0)
         refuse(part, fmt::format("{}: is {}, no multiple of the {} heads", key::dit_width.usual, width, heads));
@@ -266,7 +375,7 @@ Model diffusion_model(const Part& file, const DiffusersRow& row) {
     }
     Architecture a;
     a.kind = ModuleKind::diffusion_transformer;
-    a.heads = a.kv_heads = needed(part, key::dit_heads);
+    a.heads = a.kv_heads = row.by_width ? heads_of_width(part) : needed(part, key::dit_heads);
     a.head_dim = head_dim_of(part, row, a.heads);
     a.hidden = a.heads * a.head_dim;
     a.attention.causal = false;

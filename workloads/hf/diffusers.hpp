@@ -15,10 +15,13 @@ struct DiffusersRow {
     std::int64_t (*embedders)(const Part&, const Architecture&) = nullptr;
     bool video = false;
     std::int64_t pixels = 8;       ///< of a side that its autoencoder makes one latent position
+    std::int64_t frames = 4;       ///< that it makes one latent frame of
+    double fps = 0;                ///< of the clips it is trained on; 0: no source says it
     bool packed = false;           ///< in_channels are those of a patch of 2 x 2
     std::int64_t text_tokens = 0;  ///< of the pipeline; 0: the file says max_text_seq_length
     /// Of a release of the model's own: the file says the width in place of a head's, and leaves out these.
     std::span<const Default> released{};
+    bool by_width = false;  ///< the file says the width in place of a head's
 };
 
 [[nodiscard]] const DiffusersRow* find_diffusers(std::string_view name);

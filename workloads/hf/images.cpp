@@ -109,6 +109,18 @@ void images_square(const Towers& towers, Model& model) {
     say(towers, "every image is one tile: the tiling of large images is not represented");
 }
 
+void images_slices(const Towers& towers, Model& model) {
+    model.image.fixed_pixels = needed(towers.root, key::image);
+    say(towers, "every image is one slice: the slicing of large images is not represented");
+}
+
+void images_crops(const Towers& towers, Model& model) {
+    const std::int64_t side = towers.vit.patch_size * towers.merge;
+    model.image.fixed_pixels = (towers.vit.image_size + side - 1) / side * side;
+    say(towers,
+        "every image is one crop, its last patches filled up to whole tokens: further crops are not represented");
+}
+
 void images_tiled(const Towers& towers, Model& model) {
     const std::int64_t tiles = size(towers.vision, key::tiles).value_or(4);
     if (tiles != 4) refuse(towers.vision, fmt::format("max_num_tiles is {}, only 4 are read", tiles));

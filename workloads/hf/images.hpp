@@ -13,6 +13,8 @@ void images_up_to_side(const Towers& towers, Model& model);  ///< keep it up to 
 void images_few(const Towers& towers, Model& model);         ///< keep it up to 280 tokens (Gemma 4)
 /// Are one tile of image_size; up to it with an encoder of native ones.
 void images_square(const Towers& towers, Model& model);
-void images_tiled(const Towers& towers, Model& model);  ///< are max_num_tiles tiles (Llama 3.2 vision)
+void images_slices(const Towers& towers, Model& model);  ///< the file's image_size (MiniCPM-V)
+void images_crops(const Towers& towers, Model& model);   ///< the encoder's, rounded up to whole tokens (Molmo 2)
+void images_tiled(const Towers& towers, Model& model);   ///< are max_num_tiles tiles (Llama 3.2 vision)
 
 }  // namespace pipeweaver::workloads::hf

@@ -17,8 +17,8 @@ namespace pipeweaver::workloads::hf {
 namespace {
 
 constexpr Key text_part{"text_config", "llm_config", "language_config"};
-constexpr Key vision_part{"vision_config"};
-constexpr Key audio_part{"audio_config"};
+constexpr Key vision_part{"vision_config", "vit_config"};
+constexpr Key audio_part{"audio_config", "sound_config"};
 constexpr Key part_type{"model_type"};
 
 constexpr std::array joined_rows{
@@ -145,6 +145,13 @@ constexpr std::array joined_rows{
               .merge = merge_one,
               .projector = project_twice,
               .images = images_square},
+    JoinedRow{.type = "llava_next_video",
+              .start_from = "dip-vlm-s",
+              .text_type = "llama",
+              .vision_type = "clip_vision_model",
+              .merge = merge_one,
+              .projector = project_twice,
+              .images = images_square},
     JoinedRow{.type = "llava_onevision",
               .start_from = "dip-vlm-s",
               .text_type = "qwen2",
@@ -177,6 +184,8 @@ constexpr std::array joined_rows{
               .start_from = "qwen3.6-35b-a3b",
               .text_type = "gemma4_text",
               .vision_type = "gemma4",
+              .audio_type = "gemma4_audio",
+              .audio_optional = true,
               .merge = merge_pooling,
               .projector = project_once,
               .images = images_few},
@@ -222,6 +231,86 @@ constexpr std::array joined_rows{
               .merge = merge_kernel,
               .projector = project_merged,
               .images = images_limited},
+    JoinedRow{.type = "kimi_k25",
+              .start_from = "kimi-k2",
+              .text_type = "kimi_k2",
+              .vision_type = "moonvit3d",
+              .merge = merge_kernel,
+              .projector = project_merged,
+              .images = images_limited},
+    JoinedRow{.type = "paligemma",
+              .start_from = "dip-vlm-s",
+              .text_type = "gemma2",
+              .vision_type = "siglip_vision_model",
+              .merge = merge_one,
+              .projector = project_once,
+              .images = images_square},
+    JoinedRow{.type = "cohere2_vision",
+              .start_from = "internvl3-38b",
+              .text_type = "cohere2",
+              .vision_type = "siglip_vision_model",
+              .merge = merge_downsampled,
+              .projector = project_aligned,
+              .images = images_square},
+    JoinedRow{.type = "ovis2_5",
+              .start_from = "qwen2.5-vl-7b",
+              .text_type = "qwen3",
+              .vision_type = "siglip2_navit",
+              .merge = merge_spatial,
+              .projector = project_visual_words,
+              .images = images_native},
+    JoinedRow{.type = "molmo2",
+              .start_from = "qwen2.5-vl-7b",
+              .text_type = "molmo2_text",
+              .vision_type = "molmo2",
+              .merge = merge_pairs,
+              .projector = project_pooled,
+              .images = images_crops,
+              .change = kept_layers},
+    JoinedRow{.type = "minicpmv",
+              .start_from = "internvl3-38b",
+              .vision_type = "siglip_vision_model",
+              .merge = merge_queries,
+              .projector = project_resampled,
+              .images = images_slices,
+              .text_type_by = minicpm_text},
+    JoinedRow{.type = "Keye",
+              .start_from = "qwen2.5-vl-7b",
+              .text_type = "qwen3",
+              .vision_type = "keye",
+              .merge = merge_spatial,
+              .projector = project_merged,
+              .images = images_native},
+    JoinedRow{.type = "KeyeVL1_5",
+              .start_from = "qwen2.5-vl-7b",
+              .text_type = "qwen3",
+              .vision_type = "keye",
+              .merge = merge_spatial,
+              .projector = project_merged,
+              .images = images_native},
+    JoinedRow{.type = "deepseek_vl_v2",
+              .start_from = "deepseek-vl2",
+              .text_type = "deepseek_v2",
+              .vision_type = "vision",
+              .merge = merge_shuffle,
+              .projector = project_shuffled,
+              .images = images_square},
+    JoinedRow{.type = "NemotronH_Nano_VL_V2",
+              .start_from = "nemotron-nano-9b-v2",
+              .text_type = "nemotron_h",
+              .vision_type = "radio",
+              .merge = merge_shuffle,
+              .projector = project_expanded,
+              .images = images_square},
+    JoinedRow{.type = "NemotronH_Nano_Omni_Reasoning_V3",
+              .start_from = "nemotron-3-nano-30b-a3b",
+              .text_type = "nemotron_h",
+              .vision_type = "radio",
+              .audio_type = "parakeet",
+              .audio_optional = true,
+              .merge = merge_shuffle,
+              .projector = project_expanded,
+              .images = images_square},
     JoinedRow{.type = "idefics3",
               .start_from = "dip-vlm-s",
               .text_type = "llama",
@@ -245,7 +334,7 @@ Module module_of(std::string name, Architecture architecture, PassUnit unit, Mod
 // What the part says it is, else what the row says.
 std::string type_of(const Part& part, std::string_view otherwise) {
     const auto type = given(part, part_type);
-    return type ? type->text() : std::string(otherwise);
+    return type && !type->text().empty() ? type->text() : std::string(otherwise);
 }
 
 Part nested(const Part& in, const Key& key) {
@@ -256,7 +345,8 @@ Part nested(const Part& in, const Key& key) {
 Architecture read_language_model(const Part& in, const Part& root, const JoinedRow& row) {
     Part part = nested(in, text_part);
     const bool flat = !given(in, text_part);
-    const std::string type = flat ? std::string(row.text_type) : type_of(part, row.text_type);
+    const std::string_view usual = row.text_type_by ? row.text_type_by(root) : row.text_type;
+    const std::string type = flat ? std::string(usual) : type_of(part, usual);
     const DecoderRow* decoder = find_decoder(type);
     if (!decoder)
         refuse(part, type.empty() ? "the key 'llm_config' is missing" : unknown("model type", type, decoder_types()));
@@ -292,7 +382,10 @@ void read_vision(const Part& in, const JoinedRow& row, const JsonDocument& empty
     }
     towers.vision.type = vision->type;
     towers.vision.defaults = vision->defaults;
+    if (const auto width = given(towers.vision, key::hidden); width && width->is_object())
+        refuse(*width, *in.reading, "has several encoders, one behind the other (DeepSeek-OCR), which are not read");
     towers.vit = vision_encoder(towers.vision, *vision);
+    if (row.change) row.change(towers);
 }
 
 // The encoder's module, its edge to the language model, and how images become tokens.
@@ -321,7 +414,10 @@ void join_vision(Towers& towers, const JoinedRow& row, Model& model) {
 }
 
 void join_audio(const Part& in, const JoinedRow& row, const Architecture& llm, Model& model) {
-    if (!given(in, audio_part)) refuse(in, "the key 'audio_config' is missing");
+    if (!given(in, audio_part)) {
+        if (row.audio_optional) return;
+        refuse(in, "the key 'audio_config' is missing");
+    }
     Part part = nested(in, audio_part);
     const std::string type = type_of(part, row.audio_type);
     const AudioRow* audio = find_audio(type);
@@ -329,7 +425,9 @@ void join_audio(const Part& in, const JoinedRow& row, const Architecture& llm, M
         audio = find_audio(row.audio_type);
         assume(*in.reading, fmt::format("its audio tower of type '{}' is read as '{}'", type, row.audio_type));
     }
-    auto encoder = audio_encoder(part);
+    part.type = audio->type;
+    part.defaults = audio->defaults;
+    auto encoder = audio_encoder(part, *audio);
     model.audio.frames_per_second = audio->frames_per_second;
     model.audio.tokens_per_second = audio->frames_per_second / static_cast<double>(audio->token_reduction);
     ModelEdge edge;

@@ -12,11 +12,14 @@ struct JoinedRow {
     std::string_view text_type{};  ///< where the language model's part does not say it
     std::string_view vision_type{};
     std::string_view audio_type{};
-    std::string_view inside{};  ///< the object that holds the parts; empty: the file
+    bool audio_optional = false;  ///< read where the file has it
+    std::string_view inside{};    ///< the object that holds the parts; empty: the file
     std::int64_t (*merge)(const Towers&) = nullptr;
-    ModelEdge (*projector)(const Towers&) = nullptr;  ///< its widths
-    void (*images)(const Towers&, Model&) = nullptr;  ///< how images become tokens
-    void (*videos)(const Towers&, Model&) = nullptr;  ///< and videos; none: they are not read
+    ModelEdge (*projector)(const Towers&) = nullptr;          ///< its widths
+    void (*images)(const Towers&, Model&) = nullptr;          ///< how images become tokens
+    void (*videos)(const Towers&, Model&) = nullptr;          ///< and videos; none: they are not read
+    std::string_view (*text_type_by)(const Part&) = nullptr;  ///< of a file that says its language model by a release
+    void (*change)(Towers&) = nullptr;                        ///< what the file says of an encoder outside its part
 };
 
 [[nodiscard]] const JoinedRow* find_joined(std::string_view type);

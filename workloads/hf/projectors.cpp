@@ -83,6 +83,23 @@ std::int64_t merge_pooling(const Towers& towers) {
 
 std::int64_t merge_tiles(const Towers& towers) { return 2 * (towers.vit.image_size / towers.vit.patch_size); }
 
+std::int64_t merge_downsampled(const Towers& towers) { return needed(towers.root, key::downsample); }
+
+std::int64_t merge_queries(const Towers& towers) {
+    const std::int64_t side = needed(towers.root, key::image) / towers.vit.patch_size;
+    const std::int64_t queries = needed(towers.root, key::queries);
+    const auto of_queries = std::llround(std::sqrt(static_cast<double>(queries)));
+    if (of_queries * of_queries != queries || side % of_queries != 0)
+        refuse(towers.root,
+               fmt::format("query_num ({}) is no square that divides {} x {} patches", queries, side, side));
+    return side / of_queries;
+}
+
+std::int64_t merge_pairs(const Towers& towers) {
+    assume(reading(towers), "an attention pools 2 x 2 patches to a token");
+    return 2;
+}
+
 std::int64_t merge_convolved(const Towers& towers) {
     assume(reading(towers), "a convolution makes one token of 2 x 2 patches");
     return 2;
@@ -136,6 +153,59 @@ ModelEdge project_llama4(const Towers& towers) {
 
 ModelEdge project_mllama(const Towers& towers) {
     return widths(needed(towers.vision, key::vision_output), 0, towers.llm.hidden);
+}
+
+ModelEdge project_aligned(const Towers& towers) {
+    const std::int64_t in = merged(towers), t = towers.llm.hidden, inner = needed(towers.root, key::alignment);
+    return two_of(towers, in, t, in * inner + inner / 2 * t);
+}
+
+ModelEdge project_expanded(const Towers& towers) {
+    return widths(merged(towers), needed(towers.root, key::projector_hidden), towers.llm.hidden);
+}
+
+ModelEdge project_visual_words(const Towers& towers) {
+    return widths(merged(towers), needed(towers.root, key::visual_vocab), towers.llm.hidden);
+}
+
+ModelEdge project_pooled(const Towers& towers) {
+    const auto member = given(towers.root, key::adapter_part);
+    if (!member) refuse(towers.root, "the key 'adapter_config' is missing");
+    const Part adapter{*member, towers.root.reading, "adapter_config"};
+    const auto kept = given(adapter, key::kept_layers);
+    const std::int64_t read = kept ? static_cast<std::int64_t>(kept->size()) : 1;
+    const std::int64_t v = read * towers.vit.hidden, h = needed(adapter, key::hidden), t = towers.llm.hidden;
+    const std::int64_t inner = needed(adapter, key::ffn);
+    return two_of(towers, v, t, 3 * v * h + h * h + 2 * h * inner + inner * t);
+}
+
+ModelEdge project_resampled(const Towers& towers) {
+    const std::int64_t v = towers.vit.hidden, t = towers.llm.hidden;
+    assume(reading(towers), "the resampler's keys and values are made of its queries' positions, as many as tokens");
+    return two_of(towers, v, t, v * t + 5 * t * t);
+}
+
+void kept_layers(Towers& towers) {
+    const auto member = given(towers.root, key::adapter_part);
+    if (!member) return;
+    const auto kept = given({*member, towers.root.reading, "adapter_config"}, key::kept_layers);
+    if (!kept) return;
+    std::int64_t last = 0;
+    for (const Json& entry : kept->elements()) {
+        const std::int64_t layer = entry.integer(-towers.vit.layers, towers.vit.layers - 1);
+        last = std::max(last, layer < 0 ? towers.vit.layers + layer : layer);
+    }
+    towers.vit.layers = last + 1;
+}
+
+std::string_view minicpm_text(const Part& file) {
+    constexpr Key release{"version"};
+    const auto version = given(file, release);
+    if (!version) refuse(file, "the key 'version' is missing");
+    const std::string said = version->is_string() ? version->text() : fmt::format("{}", version->number(0, 1000));
+    if (said == "4.5") return "qwen3";
+    if (said == "2.6") return "qwen2";
+    refuse(*version, *file.reading, "is not 2.6 nor 4.5, whose language models alone are known by it");
 }
 
 }  // namespace pipeweaver::workloads::hf

@@ -77,6 +77,14 @@ constexpr std::array so400m_vit{Default{"hidden_size", 1152},     Default{"inter
                                 Default{"num_hidden_layers", 27}, Default{"num_attention_heads", 16},
                                 Default{"image_size", 384},       Default{"patch_size", 14}};
 
+constexpr std::array radio_vit{Default{"hidden_size", 1280},     Default{"intermediate_size", 5120},
+                               Default{"num_hidden_layers", 32}, Default{"num_attention_heads", 16},
+                               Default{"image_size", 512},       Default{"patch_size", 16}};
+constexpr std::array deepseek_vit{Default{"num_attention_heads", 16}, Default{"image_size", 384},
+                                  Default{"patch_size", 14}};
+constexpr std::array gemma4_audio{Default{"hidden_size", 1024}, Default{"num_hidden_layers", 12},
+                                  Default{"num_attention_heads", 8}};
+
 // Types, and at the end towers that LLaVA's own files name instead of describing them.
 constexpr std::array vision_rows{
     VisionRow{
@@ -105,6 +113,12 @@ constexpr std::array vision_rows{
     VisionRow{.type = "intern_vit_6b", .defaults = intern_vit_vit, .qk_norm = true},
     VisionRow{.type = "internvl", .defaults = internvl_vit},
     VisionRow{.type = "moonvit", .defaults = moonvit_vit, .native = true},
+    VisionRow{.type = "moonvit3d", .defaults = moonvit_vit, .native = true},
+    VisionRow{.type = "siglip2_navit", .native = true},
+    VisionRow{.type = "keye", .defaults = so400m_vit, .native = true},
+    VisionRow{.type = "molmo2"},
+    VisionRow{.type = "radio", .defaults = radio_vit},
+    VisionRow{.type = "vision", .defaults = deepseek_vit, .ffn = Width::ratio},
     VisionRow{.type = "mllama_vision_model", .defaults = mllama_vit, .globals = true},
     VisionRow{.type = "llama4_vision_model", .defaults = llama4_vit},
     VisionRow{.type = "gemma4", .defaults = gemma4_vit, .gated = true, .qk_norm = true, .native = true},
@@ -120,6 +134,12 @@ constexpr std::array audio_rows{
     AudioRow{.type = "qwen2_audio_encoder"},
     AudioRow{.type = "qwen2_5_omni_audio_encoder"},
     AudioRow{.type = "qwen3_omni_moe_audio_encoder", .frames_per_second = 12.5, .token_reduction = 1},
+    AudioRow{.type = "gemma4_audio",
+             .defaults = gemma4_audio,
+             .frames_per_second = 25,
+             .token_reduction = 1,
+             .conformer = true},
+    AudioRow{.type = "parakeet", .frames_per_second = 12.5, .token_reduction = 1, .conformer = true},
 };
 
 std::int64_t ffn_of(const Part& part, const VisionRow& row, std::int64_t hidden) {
@@ -201,7 +221,28 @@ Architecture vision_encoder(const Part& part, const VisionRow& row) {
     return a;
 }
 
-Architecture audio_encoder(const Part& part) {
+namespace {
+
+// Two feed-forwards of four widths, of a convolution two projections, and of positions one more.
+Architecture conformer(const Part& part) {
+    Architecture a;
+    a.kind = ModuleKind::audio_encoder;
+    a.layers = needed(part, key::layers);
+    a.hidden = needed(part, key::hidden);
+    a.ffn = 10 * a.hidden;
+    a.heads = a.kv_heads = needed(part, key::heads);
+    a.head_dim = divided(part, {"hidden_size", a.hidden}, {"num_attention_heads", a.heads});
+    a.attention.causal = false;
+    assume(*part.reading,
+           "feed-forwards, convolution and positions of the audio encoder's blocks are taken as one "
+           "feed-forward of as many parameters");
+    return a;
+}
+
+}  // namespace
+
+Architecture audio_encoder(const Part& part, const AudioRow& row) {
+    if (row.conformer) return conformer(part);
     Architecture a;
     a.kind = ModuleKind::audio_encoder;
     a.layers = needed(part, key::audio_layers);

@@ -28,8 +28,10 @@ struct VisionRow {
 
 struct AudioRow {
     std::string_view type;
-    double frames_per_second = 50;     ///< positions of the encoder
-    std::int64_t token_reduction = 2;  ///< of them that make a token
+    std::span<const Default> defaults{};  ///< of the configuration class
+    double frames_per_second = 50;        ///< positions of the encoder
+    std::int64_t token_reduction = 2;     ///< of them that make a token
+    bool conformer = false;               ///< blocks of two feed-forwards, an attention and a convolution
 };
 
 [[nodiscard]] const VisionRow* find_vision(std::string_view type);
@@ -37,6 +39,6 @@ struct AudioRow {
 [[nodiscard]] std::vector<std::string> vision_types();
 
 [[nodiscard]] Architecture vision_encoder(const Part& part, const VisionRow& row);
-[[nodiscard]] Architecture audio_encoder(const Part& part);
+[[nodiscard]] Architecture audio_encoder(const Part& part, const AudioRow& row);
 
 }  // namespace pipeweaver::workloads::hf
