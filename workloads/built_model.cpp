@@ -42,6 +42,20 @@ void build_as(Model& model, const Built& row) {
         if (is_encoder(model, m)) model.modules[m].lies = row.lies;
 }
 
+std::vector<std::string> pad_heads(Model& model, std::int64_t tp) {
+    std::vector<std::string> said;
+    for (std::size_t m = 0; m < model.backbone(); ++m) {
+        if (model.modules[m].lies.tensor == OnTensorRanks::whole) continue;
+        Architecture& a = model.modules[m].architecture;
+        const std::int64_t padded = (a.heads + tp - 1) / tp * tp;
+        if (padded == a.heads) continue;
+        said.push_back(fmt::format("the {} heads of '{}' are padded to {}", a.heads, model.modules[m].name, padded));
+        if (a.kv_heads == a.heads) a.kv_heads = padded;
+        a.heads = padded;
+    }
+    return said;
+}
+
 EncoderRecompute recompute_of(const Model& model, std::size_t module) {
     return model.built && is_encoder(model, module) ? model.built->recompute : EncoderRecompute::as_backbone;
 }

@@ -162,20 +162,6 @@ std::string layers_text(BuiltLayers built, workloads::Model& model, Run& run) {
     }
     return partition::text_of({{"", built.layers}});
 }
-// Megatron-LM and LoongForge pad the heads of encoders to what tensor parallelism divides.
-void pad_heads(std::int64_t tp, workloads::Model& model, Run& run) {
-    for (std::size_t m = 0; m < model.backbone(); ++m) {
-        if (model.modules[m].lies.tensor == workloads::OnTensorRanks::whole) continue;
-        auto& a = model.modules[m].architecture;
-        const std::int64_t padded = (a.heads + tp - 1) / tp * tp;
-        if (padded == a.heads) continue;
-        run.assumed.push_back(
-            fmt::format("the {} heads of '{}' are padded to {}", a.heads, model.modules[m].name, padded));
-        if (a.kv_heads == a.heads) a.kv_heads = padded;
-        a.heads = padded;
-    }
-}
-
 
 // Why the framework whose row counts does not build the launch; a program of one's own may. Empty: it does.
 std::string beyond_row(const MegatronLaunch& l, const workloads::Built& row) {
@@ -378,7 +364,8 @@ Run run_without_batch(const MegatronLaunch& l, const FitAsked& asked) {
     options.layers = layers_text(built_layers(l), model, run);
     put_tuning(tuning_of(l), model, run.doubts);
     put_stage(l, run);
-    pad_heads(l.tp, model, run);
+    // As Megatron-LM and LoongForge do.
+    for (std::string& padded : workloads::pad_heads(model, l.tp)) run.assumed.push_back(std::move(padded));
     put_degrees(options.workload, asked, model);
     options.workload.tp = degree(l.tp);
     options.workload.pp = degree(l.pp);

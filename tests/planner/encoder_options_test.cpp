@@ -119,6 +119,32 @@ TEST_CASE("what no row covers is priced as split, and a line says so") {
           "it may build it in another way");
 }
 
+TEST_CASE("heads of InternViT that tensor parallel GPUs do not divide are padded where the row says so") {
+    WorkloadOptions options;
+    options.model = "internvl2.5-78b";
+    options.cluster = "a100-sxm:32";
+    options.dataset = "vlm-mix";
+    options.target = "megatron";
+    options.tp = {8, false};
+    options.pp = {4, false};
+    options.dp = {1, false};
+    const auto padded = options.job(1, in_order).setup->model;
+    const auto& vit = padded.modules[0].architecture;
+    CHECK((vit.heads == 32 && vit.kv_heads == 32 && vit.head_dim == 128));
+    CHECK(padded.assumed.back() == "the 25 heads of 'vit' are padded to 32, as megatron-lm pads them");
+    // Seven more heads of queries, keys, values and output.
+    const auto as_released = options.found_model().modules[0].architecture;
+    CHECK(layer_parameters(vit, 0) - layer_parameters(as_released, 0) == 4LL * 3200 * 7 * 128);
+    options.tp = {5, false};
+    options.dp = {1, false};
+    options.cluster = "a100-sxm:20";
+    CHECK_THROWS_WITH_AS(static_cast<void>(options.job(1, in_order)), doctest::Contains("64 attention heads"), Error);
+    options.encoders = "split";
+    options.tp = {8, false};
+    options.cluster = "a100-sxm:32";
+    CHECK_THROWS_WITH_AS(static_cast<void>(options.job(1, in_order)), doctest::Contains("25 attention heads"), Error);
+}
+
 TEST_CASE("what of encoders runs again may be said in place of what their framework does") {
     WorkloadOptions options;
     options.model = "qwen2.5-vl-7b";

@@ -61,8 +61,9 @@ struct Built {
     bool averages_gradients = false;  ///< of what lies whole, over tensor parallel GPUs once a step, as Megatron Core
                                       ///< does for weights that are marked average_gradients_across_tp_domain
     bool loss_per_token = false;      ///< with context parallelism it turns on calculate_per_token_loss itself
-    std::string_view deals{};         ///< the switch with which images are dealt over context parallel groups, off by
-                                      ///< default; empty: none
+    bool pads_heads = false;   ///< with zeros, to what tensor parallel GPUs divide, where they do not divide them
+    std::string_view deals{};  ///< the switch with which images are dealt over context parallel groups, off by
+                               ///< default; empty: none
 
     friend bool operator==(const Built&, const Built&) = default;
 };

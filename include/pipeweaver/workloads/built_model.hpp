@@ -14,6 +14,9 @@ namespace pipeweaver::workloads {
 /// they stay as the job's.
 void build_as(Model& model, const Built& row);
 
+/// Pads the heads of encoders that tensor parallel GPUs split to what `tp` divides, and says which: a sentence each.
+std::vector<std::string> pad_heads(Model& model, std::int64_t tp);
+
 /// What of a module's blocks runs again beside what is said.
 [[nodiscard]] EncoderRecompute recompute_of(const Model& model, std::size_t module);
 
