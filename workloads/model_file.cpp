@@ -326,11 +326,13 @@ void check_agreement(const Json& json, const Model& model) {
 
 Model parse_model_object(const Json& json) {
     json.only_keys({"format", "name", "family", "modules", "edges", "image", "video", "audio", "microbatch_tokens",
-                    "most_items", "most_video_seconds", "most_positions", "layout", "confidence", "source", "assumed"});
+                    "most_items", "most_video_seconds", "most_positions", "reference", "layout", "confidence", "source",
+                    "assumed"});
     Model model;
     model.name = json.at("name").text();
     if (model.name.empty()) json.at("name").fail("is empty");
     model.family = text_or(json, "family");
+    model.reference = boolean_or(json, "reference", false);
     model.modules = parse_modules(json.at("modules"));
     if (const auto edges = json.find("edges")) {
         model.edges = parse_edges(*edges, model.modules);

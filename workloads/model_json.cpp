@@ -108,6 +108,7 @@ std::string to_json(const Model& model) {
     if (model.most_items > 0) json["most_items"] = model.most_items;
     if (model.most_video_seconds > 0) json["most_video_seconds"] = model.most_video_seconds;
     if (model.most_positions > 0) json["most_positions"] = model.most_positions;
+    if (model.reference) json["reference"] = true;
     if (model.tp > 0) json["layout"] = {{"tp", model.tp}, {"pp", model.pp}, {"dp", model.dp}};
     if (!model.confidence.empty()) json["confidence"] = model.confidence;
     if (!model.source.empty()) json["source"] = model.source;

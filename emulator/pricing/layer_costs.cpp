@@ -292,7 +292,7 @@ PassCost LayerCosts::stage(const StageLayers& stage, const std::vector<PassShape
             sum += *cost;
         });
     if (runs_backwards(pass)) sum += blocks_forward(stage, shapes, recompute);
-    return sum;
+    return model_.reference && pass == PassKind::forward ? 2 * sum : sum;
 }
 
 // Then a pass is no sum of its layers.
@@ -394,6 +394,10 @@ std::vector<PassPiece> LayerCosts::pieces(const StageLayers& stage, const std::v
             pieces.insert(place, {{std::move(priced)}, module, 0, 1, false, parameters, trained});
         });
     if (pass != PassKind::forward) std::reverse(pieces.begin(), pieces.end());
+    if (model_.reference && pass == PassKind::forward) {
+        const auto of_reference = pieces;  // first
+        pieces.insert(pieces.begin(), of_reference.begin(), of_reference.end());
+    }
     return pieces;
 }
 

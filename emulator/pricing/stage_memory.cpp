@@ -309,6 +309,16 @@ void add_trained(const Model& model, const PlacedModule& placed, std::int64_t ow
     if (model.built && model.built->averages_gradients && placed.layout.alike_tensor > 1) rank.averaged += own;
 }
 
+void add_projectors(const Model& model, std::size_t behind, std::int64_t tp, WeightGroup& group) {
+    for (const auto& edge : model.edges) {
+        if (edge.from != behind) continue;
+        const std::int64_t own = projector_parameters(edge) / tp;
+        const bool trains = trains_projector(model, edge);
+        if (trains) group.trained += own;
+        if (!trains || model.reference) group.frozen += own;
+    }
+}
+
 void add_part(const StepInput& input, const LayerRange& part, const PlacedModule& placed, RankParameters& rank,
               std::map<std::size_t, Seen>& seen) {
     const Model& model = input.setup->model;
@@ -337,11 +347,8 @@ void add_part(const StepInput& input, const LayerRange& part, const PlacedModule
         rank.shares_embedding = true;
         rank.tied = token_embedding_parameters(network) / tp;
     }
-    if (last)
-        for (const auto& edge : model.edges)
-            if (edge.from == part.module)
-                (trains_projector(model, edge) ? group.trained : group.frozen) += projector_parameters(edge) / tp;
-    if (!module.trainable) {
+    if (last) add_projectors(model, part.module, tp, group);
+    if (!module.trainable || model.reference) {
         group.frozen += own;
         rank.groups[1].frozen += experts;
     }

@@ -168,8 +168,9 @@ std::vector<Bytes> peaks_of(const StepProblem& step, std::vector<Bytes> replayed
 
 double model_flops(const StepInput& input) {
     const auto gradient = gradient_reaches(input.setup->model);
+    const int of_reference = input.setup->model.reference ? 1 : 0;
     const auto passes_of = [&](std::size_t m) {
-        return input.setup->model.modules[m].trainable ? 3 : gradient[m] ? 2 : 1;
+        return of_reference + (input.setup->model.modules[m].trainable ? 3 : gradient[m] ? 2 : 1);
     };
     const auto flops_of = [&](std::size_t m, const PassShape& shape) {
         return passes_of(m) * forward_flops(input, m, shape) + 3 * adapter_flops(input, m, shape);

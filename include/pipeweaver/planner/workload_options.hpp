@@ -69,6 +69,7 @@ struct WorkloadOptions {
                                                     ///< the model has
     std::string encoders;                           ///< in its place: `split`, or one of frameworks::builders()
     bool deal_images = false;                       ///< Built::deals is switched on
+    bool reference = false;                         ///< Model::reference, whatever the model's file says
     std::string encoder_recompute{};  ///< of workloads::EncoderRecompute, in place of Built::recompute; empty: as built
     Time layout_time{};               ///< that the choice of a layout may take; asked between layouts
     /// What operators cost, read before; none: `costs` and the embedded tables are read. Of the cluster's device.
@@ -154,6 +155,7 @@ private:
     void add_packing(OptionTable& options);
     void add_encoders(OptionTable& options);
     void build_encoders(workloads::Model& of) const;
+    void add_reference(workloads::Model& of) const;
     void require_dealt(const workloads::Model& of) const;
     emulator::Layout layout(const emulator::Setup& setup) const;
     std::optional<LayoutAndZero> own(const emulator::Setup& setup) const;

@@ -290,6 +290,8 @@ struct Model {
     std::int64_t most_items = 0;          ///< items of a microbatch; 0: no limit
     double most_video_seconds = 0;        ///< clips of a microbatch together; 0: no limit
     std::int64_t most_positions = 0;      ///< of a sample in the backbone, as it was made for; 0: not known
+    bool reference = false;               ///< a copy of it, as it was, lies beside what is trained of it and runs every
+                                          ///< sample forward, too (DPO, KTO, GRPO; a teacher of equal sizes)
     std::int64_t tp = 0, pp = 0, dp = 0;  ///< the published layout; 0: none
     std::string confidence;
     std::string source;
