@@ -103,6 +103,7 @@ std::string layers_line(const Checked& checked) {
                     checked.entry.empty() ? std::string() : ", launched by " + checked.entry, checked.gpus);
     if (!degrees.empty()) text += fmt::format(": {}", fmt::join(degrees, ", "));
     text += '\n';
+    if (checked.fit) text += checked.fit->holds + '\n';
     if (!checked.layers.empty()) text += fmt::format("layers of stages: {}\n", fmt::join(checked.layers, "|"));
     return text;
 }

@@ -219,6 +219,21 @@ std::vector<Sample> parse_batch(const std::string& name, std::string_view text, 
     return samples;
 }
 
+std::string tokens_by_modality(const std::vector<Sample>& samples) {
+    std::array<std::int64_t, 4> tokens{};
+    for (const Sample& sample : samples) {
+        tokens[static_cast<std::size_t>(Modality::text)] += sample.text_tokens;
+        for (const Item& item : sample.items)
+            tokens[static_cast<std::size_t>(item.modality)] += item.tokens > 0 ? item.tokens : item.patches;
+    }
+    std::string text;
+    for (const Modality modality : {Modality::text, Modality::image, Modality::video, Modality::audio})
+        if (const std::int64_t own = tokens[static_cast<std::size_t>(modality)]; own > 0)
+            text += fmt::format("{}{}{} of {}", text.empty() ? "" : ", ", own, text.empty() ? " tokens" : "",
+                                name_of(modality));
+    return text;
+}
+
 std::string to_jsonl(const std::vector<Sample>& samples) {
     std::string text;
     for (const auto& sample : samples) {

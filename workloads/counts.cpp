@@ -370,6 +370,14 @@ double head_flops(const Architecture& a, double tokens) {
     return 2 * tokens * static_cast<double>(head);
 }
 
+std::string parameters_by_module(const Model& model) {
+    std::string text;
+    for (const Module& module : model.modules)
+        text += fmt::format("{}{} {:.2f} B", text.empty() ? "" : ", ", module.name,
+                            static_cast<double>(all_parameters(module.architecture)) * 1e-9);
+    return text + " parameters";
+}
+
 std::int64_t projector_parameters(const ModelEdge& edge) {
     if (edge.projector_hidden == 0) return edge.projector_in * edge.projector_out;
     return edge.projector_hidden * (edge.projector_in + edge.projector_out);

@@ -63,13 +63,7 @@ std::string items_text(const Batch& batch) {
     return plural(items, "item");
 }
 
-std::string parameters_text(const workloads::Model& model) {
-    const auto text = [](const workloads::Module& module) {
-        return fmt::format("{} {:.2f} B", module.name,
-                           static_cast<double>(workloads::all_parameters(module.architecture)) * 1e-9);
-    };
-    return joined(model.modules, ", ", text) + " parameters";
-}
+std::string parameters_text(const workloads::Model& model) { return workloads::parameters_by_module(model); }
 
 Writer partition_json(const partition::Partition& partition, const workloads::Model& model) {
     Writer chains = Writer::array();

@@ -40,9 +40,12 @@ std::string without_spaces(std::string text) {
 TEST_CASE("the table of an emulation says what a step takes and by which convention") {
     const std::string text = table_of(SmallEmulation());
 
-    CHECK(text.starts_with(
-        "small on 8 x h100_sxm, tp 2 x pp 4 x dp 1; by hand: 8 samples in 8 microbatches\n"
-        "partition megatron, 1 chunk a rank, schedule 1f1b, recompute none, recipe megatron-core, ZeRO 1\n"));
+    // 6 x 12 x 1024^2 parameters, and 8 x 16 x 2048^2 with 2 x 32,000 x 2048 of embedding and head.
+    CHECK(
+        text.starts_with("small on 8 x h100_sxm, tp 2 x pp 4 x dp 1; by hand: 8 samples in 8 microbatches\n"
+                         "vit 0.08 B, llm 0.67 B parameters"));
+    CHECK(has(text,
+              "\npartition megatron, 1 chunk a rank, schedule 1f1b, recompute none, recipe megatron-core, ZeRO 1\n"));
     CHECK(has(text, "step 0.001000 s = makespan 0.000960 s + optimizer 0.000040 s\n"));
     CHECK(has(text, "MFU 50.0 %: 4e+12 model FLOPs (forward and backward, recomputation not counted) over 8 GPUs x "));
     CHECK(has(text,

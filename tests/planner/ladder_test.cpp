@@ -515,7 +515,10 @@ TEST_CASE("the terminal has the ladder in few lines of a hundred columns, and sa
          {"now ", "data ", "flags ", "layout ", "schedule ", "trust ", "in-situ factors borrowed", "left out"})
         CHECK(text.find(part) != std::string::npos);
     CHECK(text.find("left out  nothing") != std::string::npos);
-    CHECK(text.find("\n" + emit::parameters_text(start.request.job.setup->model) + "\n") != std::string::npos);
+    const auto tokens = workloads::tokens_by_modality(start.request.batch.samples);
+    CHECK(tokens.find(" tokens of text, ") != std::string::npos);
+    CHECK(text.find("\n" + emit::parameters_text(start.request.job.setup->model) + "\n" + tokens + "\n") !=
+          std::string::npos);
     CHECK(text.find("\nnow       best known today: ") != std::string::npos);
     Plan said = plan;
     said.ladder.now_is_said = true;

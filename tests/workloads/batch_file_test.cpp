@@ -350,3 +350,17 @@ TEST_CASE("files of chats, conversations and tables are named, with the command 
     CHECK(refused("a.jpg", "000.tar") == ": is a shard");
     CHECK(refused("{\"id\":\"a\",\"text_tokens\":5}", "batch.jsonl") == "read");
 }
+
+TEST_CASE("tokens of a batch by modality: text, what is read and what is made") {
+    Sample first, second;
+    first.text_tokens = 100;
+    first.items = {{.modality = Modality::image, .tokens = 64, .patches = 256},
+                   {.modality = Modality::audio, .tokens = 25, .patches = 50}};
+    second.text_tokens = 20;
+    second.items = {{.modality = Modality::image, .tokens = 16, .patches = 64},
+                    {.modality = Modality::video, .tokens = 0, .patches = 1000, .target = true}};
+    CHECK(tokens_by_modality({first, second}) == "120 tokens of text, 80 of image, 1000 of video, 25 of audio");
+    second.text_tokens = 0;
+    CHECK(tokens_by_modality({second}) == "16 tokens of image, 1000 of video");
+    CHECK(tokens_by_modality({}).empty());
+}

@@ -96,6 +96,7 @@ struct Fit {
     Bytes usable{};              ///< of a GPU
     Bytes device_memory{};       ///< of a GPU, all of it
     std::string device;
+    std::string holds{};               ///< "vit 0.41 B, llm 32.76 B parameters; 8192 tokens of text", of these
     Duration step{};                   ///< of the microbatches that were emulated
     std::int64_t microbatches = 0;     ///< that were emulated, of the replica with the most
     std::vector<std::string> assumed;  ///< sentences

@@ -163,6 +163,9 @@ struct Context {
 /// position's).
 [[nodiscard]] std::int64_t modulation_parameters(const Architecture& network, std::int64_t layer);
 
+/// "vit 0.41 B, llm 32.76 B parameters": of each module, without projectors.
+[[nodiscard]] std::string parameters_by_module(const Model& model);
+
 /// Parameters of an edge's projector.
 [[nodiscard]] std::int64_t projector_parameters(const ModelEdge& edge);
 
