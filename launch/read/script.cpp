@@ -36,7 +36,7 @@ Variables parse_variables(const std::string& text) {
 namespace {
 
 struct Choice {
-    const std::vector<Word>* words = nullptr;  // null: none has settings
+    const ScriptCommand* command = nullptr;  // null: none has settings
     Guess best{};
     std::size_t launches = 0;  // commands with so many settings that they launch something
 };
@@ -46,13 +46,13 @@ Choice choose(const Script& script, std::size_t begin, std::optional<Dialect> di
     constexpr std::size_t enough = 3;
     Choice choice;
     for (std::size_t i = begin; i < script.commands.size(); ++i) {
-        const auto& words = script.commands[i];
+        const auto& words = script.commands[i].words;
         const Guess now = dialect ? guess_of(*dialect, words) : guess(words);
         if (now.known == 0) continue;
         choice.launches += now.known >= enough ? 1U : 0U;
         if (now.known < choice.best.known) continue;
         choice.best = now;
-        choice.words = &words;
+        choice.command = &script.commands[i];
     }
     return choice;
 }
@@ -65,10 +65,11 @@ SaidLaunch read_script(std::string_view text, const std::string& name, std::opti
         fail(ErrorKind::input, "{}: has CRLF line ends, allowed are LF, which bash takes", name);
     Script script = read_commands(text, name, given);
     const Choice any = choose(script, 0, dialect), called = choose(script, script.uncalled, dialect);
-    const auto* const chosen = called.launches > 0 ? called.words : any.words;
+    const ScriptCommand* const command = called.launches > 0 ? called.command : any.command;
+    const auto* const chosen = command == nullptr ? nullptr : &command->words;
     const Guess best = called.launches > 0 ? called.best : any.best;
     if (chosen == nullptr)
-        for (const auto& words : script.commands) refuse_entry(words, name);
+        for (const ScriptCommand& one : script.commands) refuse_entry(one.words, name);
     else
         refuse_entry(*chosen, name);
     if (chosen == nullptr)
@@ -77,7 +78,7 @@ SaidLaunch read_script(std::string_view text, const std::string& name, std::opti
              "a trainer on DeepSpeed or FSDP; of a file of arrays alone name the script that sources it",
              name);
     SaidLaunch said{best.dialect, name, {}, {}, std::move(script.variables)};
-    for (const auto& [variable, value] : script.in_front[chosen->front().line]) said.variables[variable] = value;
+    for (const auto& [variable, value] : command->in_front) said.variables[variable] = value;
     said.documents = std::move(script.documents);
     if (best.dialect == Dialect::sharded_settings) {
         put_sharded_words(*chosen, said);

@@ -12,13 +12,17 @@
 
 namespace pipeweaver::launch {
 
+struct ScriptCommand {
+    std::vector<Word> words;  ///< variables put in
+    Variables in_front{};     ///< set for it alone
+};
+
 struct Script {
-    std::vector<std::vector<Word>> commands;             ///< words of each, variables put in
+    std::vector<ScriptCommand> commands;
     std::map<std::string, std::size_t> in_branches{};    ///< variables that a branch or loop set last, with the line
     std::map<std::string, std::size_t> used_branches{};  ///< of these, what a word used
     std::vector<std::string> loops{};                    ///< of which the first row is taken, sentences
     Variables variables{};                               ///< those that are one plain text
-    std::map<std::size_t, Variables> in_front{};         ///< those set for a command alone, by its line
     std::map<std::string, std::string> documents{};      ///< files that here-documents write, with their text
     std::vector<std::pair<std::string, std::size_t>> not_sourced{};  ///< files of `source` not found, with the line
     std::size_t uncalled = 0;  ///< commands in front, of functions that no command calls

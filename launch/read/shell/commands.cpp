@@ -199,13 +199,9 @@ void Reader::run_command() {
     if (words.empty() || skipped) return;
     if (read->own) exchange_front();
     take_row(words, read->here_string);
-    if (read->own) keep_front(words.front().line);
     const std::size_t before = script_.commands.size();
     take(std::move(words));
-    if (read->own) {
-        for (std::size_t i = before; i < script_.commands.size(); ++i) keep_front(script_.commands[i].front().line);
-        exchange_front();
-    }
+    if (read->own) keep_front(before);
     if (ends) at_ = text_.size();
 }
 
@@ -223,15 +219,18 @@ void Reader::exchange_front() {
     }
 }
 
-// For the launch that it may be, or that a function has which it calls; that has its own before these.
-void Reader::keep_front(std::size_t line) {
+// For the commands from `begin` on, of which the command at hand may be one, or a function's which it calls; these have
+// their own before. Pre: the variables in front of it count.
+void Reader::keep_front(std::size_t begin) {
     for (const auto& [name, held] : front_) {
         const auto found = variables_.find(name);
         if (found == variables_.end()) continue;
         const auto& items = found->second.items;
-        if (items.size() == 1 && items.front().unknown.empty())
-            script_.in_front[line].try_emplace(name, items.front().text);
+        if (items.size() != 1 || !items.front().unknown.empty()) continue;
+        for (std::size_t i = begin; i < script_.commands.size(); ++i)
+            script_.commands[i].in_front.try_emplace(name, items.front().text);
     }
+    exchange_front();
 }
 
 // Whether a function or a file that is sourced ends here, for certain.
@@ -254,7 +253,7 @@ void Reader::take(std::vector<Word> words) {
         }
     if (run_document(words) || call(words)) return;
     if ((first == "source" || first == ".") && words.size() > 1 && words[1].unknown.empty()) return source(words[1]);
-    script_.commands.push_back(std::move(words));
+    script_.commands.push_back({std::move(words)});
 }
 
 // "source FILE", as bash finds it or beside the script: what it sets is set here.
@@ -295,7 +294,6 @@ void Reader::run_text(std::string_view text, const std::string& name, std::size_
         else
             variables_.erase(variable);
     put_own_name();
-    script_.in_front.merge(inner.script_.in_front);
     ended_.merge(inner.ended_);
     auto& commands = inner.script_.commands;
     script_.commands.insert(script_.commands.end(), std::make_move_iterator(commands.begin()),
@@ -382,14 +380,14 @@ void Reader::guard(const std::vector<Word>& words) {
 
 Script read_commands(std::string_view text, const std::string& name, const Variables& given) {
     Script script = Reader(text, name, given).read();
-    std::vector<std::vector<Word>> called, uncalled;
+    std::vector<ScriptCommand> called, uncalled;
     for (std::size_t i = 0; i < script.commands.size(); ++i) {
-        const Word* const one = inner_text(script.commands[i]);
+        const Word* const one = inner_text(script.commands[i].words);
         if (one == nullptr) continue;
-        Variables variables = script.in_front[script.commands[i].front().line];
+        Variables variables = script.commands[i].in_front;
         variables.insert(script.variables.begin(), script.variables.end());
-        for (auto& command : Reader(one->text, name, {}).with(variables).commands) {
-            for (Word& word : command) word.line = one->line;
+        for (ScriptCommand& command : Reader(one->text, name, {}).with(variables).commands) {
+            for (Word& word : command.words) word.line = one->line;
             (i < script.uncalled ? uncalled : called).push_back(std::move(command));
         }
     }

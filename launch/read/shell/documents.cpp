@@ -113,8 +113,7 @@ void Reader::run_with_front(std::string_view text, std::size_t line) {
     const std::size_t before = script_.commands.size();
     exchange_front();
     run_apart(text, name_, line);
-    for (std::size_t i = before; i < script_.commands.size(); ++i) keep_front(script_.commands[i].front().line);
-    exchange_front();
+    keep_front(before);
 }
 
 // "bash FILE" and "sbatch FILE" of a file that the script wrote; false: it is another command.

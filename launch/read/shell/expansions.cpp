@@ -95,7 +95,8 @@ bool Reader::put_printed(const std::string& text, bool quoted) {
     inner.variables_ = variables_;
     while (inner.at_ < inner.text_.size()) inner.command();
     const bool is_pipe = inner.separators_.find_first_not_of('|') == std::string::npos;
-    const auto& commands = inner.script_.commands;
+    std::vector<std::vector<Word>> commands;
+    for (ScriptCommand& one : inner.script_.commands) commands.push_back(std::move(one.words));
     const bool is_row = inner.separators_.find_first_not_of('&') == std::string::npos;
     auto printed = is_pipe && inner.separators_.size() + 1 == commands.size() ? piped(commands) : std::nullopt;
     if (!printed && is_row) printed = folder_entered(commands);

@@ -102,7 +102,7 @@ void Reader::run_uncalled() {
     for (auto& [name, function] : functions_)
         if (!std::exchange(function.called, true)) left.push_back(function);
     std::sort(left.begin(), left.end(), [](const Function& a, const Function& b) { return a.line < b.line; });
-    std::vector<std::vector<Word>> called = std::exchange(script_.commands, {});
+    std::vector<ScriptCommand> called = std::exchange(script_.commands, {});
     for (const Function& one : left) run_text(one.body, name_, one.line);
     script_.uncalled = script_.commands.size();
     script_.commands.insert(script_.commands.end(), std::make_move_iterator(called.begin()),

@@ -76,7 +76,7 @@ private:
     [[nodiscard]] static Variables plain_texts(const std::map<std::string, Variable>& variables);
     std::optional<Command> read_command();
     void exchange_front();
-    void keep_front(std::size_t line);
+    void keep_front(std::size_t begin);
     void run_with_front(std::string_view text, std::size_t line);
     void take(std::vector<Word> words);
     void source(const Word& file);
