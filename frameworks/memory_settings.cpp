@@ -31,6 +31,13 @@ MemorySetting of_step(MemorySetting row, std::string_view values = "*") {
     return row;
 }
 
+// A head of a few classes is smaller than the vocabulary's, and so are its logits; other tasks may have several
+// sequences a sample (ms-swift 3602360a model/model_meta.py, template/base.py _seq_cls_encode, _reranker_encode).
+MemorySetting classes(MemorySetting row) {
+    row.only = "seq_cls";
+    return row;
+}
+
 Rows tuning_rows() {
     return {
         {megatron_arguments, "freeze-*", less, frozen},
@@ -102,6 +109,7 @@ Rows step_rows() {
         {megatron_arguments, "vllm-mode", more, copy, "server"},
         {megatron_arguments, "reward-model", more, copy},
         {megatron_arguments, "reference-free", less, copy},
+        classes({megatron_arguments, "task-type", less, task}),
         {megatron_arguments, "task-type", either, task, "causal_lm"},
     };
 }
@@ -201,6 +209,7 @@ Rows sharded_memory_rows() {
         {sharded_settings, "multi_turn_scheduler", more, "answers of several turns, longer than one"},
         {sharded_settings, "use_gym_env", more, "answers of several turns, longer than one"},
         {sharded_settings, "chord_sft_dataset", more, "samples that are trained beside the answers"},
+        classes({sharded_settings, "task_type", less, task}),
         {sharded_settings, "task_type", either, task, "causal_lm"},  // ms-swift 3602360a base_args/model_args.py
         // LLaMA-Factory ff6d4d12 hparams/training_args.py: fields of mcore_adapter's arguments alone
         {sharded_settings, "tensor_model_parallel_size", either, megatron_core},
@@ -305,6 +314,7 @@ const MemorySetting* memory_setting(Dialect dialect, const std::string& name, co
                                     const NamedModel& model) {
     for (const MemorySetting& row : memory_settings()) {
         if (row.dialect != dialect || !is_like(name, row.name)) continue;
+        if (!row.only.empty() && (values.size() != 1 || !is_among(values.front(), row.only))) continue;
         const bool harmless =
             changes_nothing(row, values) || (row.of_sizes && (row.of_tower ? model.has_encoders : model.is_named));
         return harmless ? nullptr : &row;

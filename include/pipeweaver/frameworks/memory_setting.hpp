@@ -28,6 +28,7 @@ struct MemorySetting {
     bool of_tower = false;        ///< these sizes are of an encoder
     std::string_view unless{};    ///< harmless where this setting has the value `unless_is`
     std::string_view unless_is{};
+    std::string_view only{};  ///< "a|b": the row is of these values; others are of one behind it
     /// "*", or "A*|B*", beginnings of values: then it changes what a step holds, but not weights, gradients and states.
     std::string_view step{};
 };

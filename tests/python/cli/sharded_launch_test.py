@@ -186,9 +186,12 @@ def test_one_process_of_ms_swift_puts_a_model_on_several_gpus(pipeweaver, tmp_pa
 
 def test_a_head_of_another_task_is_not_the_vocabularys(pipeweaver, tmp_path):
     launch = SWIFT + "--max_length 2048 --task_type "
-    answer = script(pipeweaver, tmp_path, launch + "seq_cls --num_labels 1", *ON)
+    answer = script(pipeweaver, tmp_path, launch + "embedding", *ON)  # of several sequences a sample
     assert answer["verdict"] == "undecided" and opened(answer) == ["--task_type"]
-    assert script(pipeweaver, tmp_path, launch + "causal_lm", *ON)["verdict"] == "fits"
+    for task in ("causal_lm", "seq_cls --num_labels 1"):  # a head of classes holds less
+        assert script(pipeweaver, tmp_path, launch + task, *ON)["verdict"] == "fits"
+    answer = script(pipeweaver, tmp_path, launch + "seq_cls --tuner_type full", "--cluster", "h100-sxm:1")
+    assert answer["verdict"] == "undecided" and "--task_type" in opened(answer)
 
 
 def test_veomni_keeps_another_model_for_preferences(pipeweaver, tmp_path):
