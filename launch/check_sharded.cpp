@@ -79,7 +79,7 @@ bool knows_samples(const CheckAsked& asked, const workloads::Model& model) {
 
 bool is_filled(const CheckAsked& asked, const ShardedLaunch& l) {
     const bool constant = asked.dataset.starts_with("constant-");
-    return l.packs.value_or(false) || constant || !asked.batch.empty();
+    return l.packs.value_or(false) || l.padded_length || constant || !asked.batch.empty();
 }
 
 Open shorter_microbatch(const ShardedLaunch& l) {
@@ -160,16 +160,23 @@ private:
         return rest;
     }
 
-    Least least() const {
-        ShardedLaunch launch = launch_;
-        launch.length = shortest_sample;
+    std::int64_t shortest() const { return launch_.padded_length.value_or(shortest_sample); }
+
+    // By text alone, of samples that are all so long.
+    Fit fit_with(ShardedLaunch launch, std::int64_t length) const {
+        launch.length = length;
         launch.packs = false;
-        launch.micro_batch = 1;
         FitAsked of = fit_asked(asked_, checked_, model_);
-        of.dataset = fmt::format("constant-{}", shortest_sample);
+        of.dataset = fmt::format("constant-{}", length);
         of.batch.clear();
         of.assigned.clear();
-        Least found{fit_of(run_of(launch, of), of.seed, execute_)};
+        return fit_of(run_of(launch, of), of.seed, execute_);
+    }
+
+    Least least() const {
+        ShardedLaunch launch = launch_;
+        if (!launch.padded_length) launch.micro_batch = 1;
+        Least found{fit_with(launch, shortest())};
         const MemoryError& error =
             memory_error_of(found.fit.recipe, checked_.entry, model_, found.fit.ranks.size() > 1);
         found.fits = verdict_of(found.fit, error, open_of_fit(found.fit)) != Verdict::does_not_fit;
@@ -182,7 +189,7 @@ private:
         if (!found.fits) {
             put(std::move(found.fit));
             checked_.assumed.push_back(
-                fmt::format("samples of {} tokens of text: it does not fit with these already", shortest_sample));
+                fmt::format("samples of {} tokens of text: it does not fit with these already", shortest()));
             std::vector<Open> launcher = open_launcher(asked_.said, launch_);
             const Verdict verdict = launcher.empty() ? Verdict::does_not_fit : Verdict::undecided;
             return decide(verdict, std::move(launcher), checked_);
@@ -190,12 +197,26 @@ private:
         if (is_settled_by_longest()) return;
         std::vector<Open> open;
         if (!launch_.length)
-            open.push_back({length_setting(), "the length of samples is not said",
+            open.push_back({length_setting(), why_no_length(),
                             "say it in the launch, or the samples with --dataset or --batch FILE"});
         if (!knows_samples(asked_, model_))
             open.push_back(
                 {"--dataset", "what samples hold beside text decides what fits", "name a data set, or --batch FILE"});
         decide(Verdict::undecided, std::move(open), checked_);
+    }
+
+    // And how long samples may be, in powers of two, where they hold text alone.
+    std::string why_no_length() const {
+        std::string why = launch_.uncut ? "longer samples are not cut to it" : "the length of samples is not said";
+        if (is_multimodal(model_)) return why;
+        std::int64_t most = 0;
+        for (std::int64_t length = shortest_sample; length <= longest_sample; length *= 2) {
+            const Fit fit = fit_with(launch_, length);
+            const MemoryError& error = memory_error_of(fit.recipe, checked_.entry, model_, fit.ranks.size() > 1);
+            if (verdict_of(fit, error, open_of_fit(fit)) != Verdict::fits) break;
+            most = length;
+        }
+        return most == 0 ? why : fmt::format("{}: it fits while none has more than {} tokens", why, most);
     }
 
     bool is_settled_by_longest() {

@@ -12,7 +12,15 @@ using L = ShardedLaunch;
 constexpr std::string_view automodel_name = "NeMo AutoModel";
 constexpr std::string_view automodel_source =
     "NVIDIA-NeMo/Automodel 0.5.0 (36044ad3) nemo_automodel/components/distributed/{config,mesh_utils}.py, "
-    "recipes/_dist_utils.py, components/training/step_scheduler.py, components/utils/model_utils.py";
+    "recipes/_dist_utils.py, components/training/step_scheduler.py, components/utils/model_utils.py, "
+    "components/datasets/vlm/collate_fns.py, components/datasets/llm/packed_sequence.py";
+
+// Those whose samples are all of a length; others cut them if they are told to (components/datasets/llm/squad.py,
+// chat_dataset.py, column_mapped_text_instruction_dataset.py, agent_chat.py; own ones are not known).
+constexpr std::string_view datasets =
+    "nemo_automodel.components.datasets.llm.mock_iterable_dataset.MockIterableDataset=false|"
+    "nemo_automodel.components.datasets.llm.megatron_dataset.MegatronPretraining=false|"
+    "nemo_automodel.components.datasets.llm.nanogpt_dataset.NanogptDataset=false|*=true";
 
 // The model keeps the checkpoint's precision, and torch's Adam states with it (docs/guides/mixed-precision-training).
 constexpr std::array rows_of_automodel{
@@ -32,7 +40,14 @@ constexpr std::array rows_of_automodel{
     ShardedRow{"distributed.reshard_after_forward", &L::reshards},
     ShardedRow{"dataset.seq_length", &L::length},
     ShardedRow{"dataset.seq_len", &L::length},
+    ShardedRow{"dataset._target_", &L::may_be_longer, "", datasets},
+    ShardedRow{"dataset.truncation", &L::cuts, "",
+               "do_not_truncate=false|False=false|false=false|None=false|null=false|=false|*=true"},
+    ShardedRow{"dataset.padding", &L::padding},
+    ShardedRow{"dataloader.collate_fn.max_length", &L::padded_length},
     ShardedRow{"packed_sequence.packed_sequence_size", &L::packed_length},
+    ShardedRow{"packed_sequence.pack_size", &L::packed_length},
+    ShardedRow{"", &L::pads_packs, "true"},
     ShardedRow{"freeze_config.freeze_vision_tower", &L::freeze_tower},
     ShardedRow{"freeze_config.freeze_language_model", &L::freeze_language},
     ShardedRow{"peft.dim", &L::lora_rank, "0"},
@@ -57,6 +72,7 @@ std::vector<Entry> automodel_entries() {
     entry.packs = "packed_sequence.packed_sequence_size";
     entry.marks = {"step_scheduler.local_batch_size", "step_scheduler.global_batch_size",
                    "model.pretrained_model_name_or_path"};
+    entry.bounds_items = true;  // components/datasets/vlm/collate_fns.py: a cut image is an error, as in packs
     entry.source = automodel_source;
     return {entry};
 }

@@ -268,6 +268,7 @@ void hold_samples(const ShardedLaunch& l, const FitAsked& asked, workloads::Mode
     const auto request = run.options.request(static_cast<std::uint64_t>(asked.seed), on_threads(1));
     std::int64_t longest = 0;
     for (const workloads::Sample& sample : request.batch.samples) longest = std::max(longest, sample.tokens());
+    if (l.padded_length) longest = *l.padded_length;
     model.microbatch_tokens = std::min(longest, *l.length) * l.sequences();
     run.options.workload.model = workloads::to_json(model);
 }

@@ -11,6 +11,7 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <utility>
 
 namespace pipeweaver::launch {
 
@@ -221,10 +222,7 @@ private:
         if (!is_said_by(&Member::tuner))
             l.tuner = l.lora_rank.value_or(0) + l.tower_lora_rank.value_or(0) > 0 ? "lora" : "full";
         if (!l.packs || l.apart) l.packs = l.apart || l.stage == "pt";
-        if (l.packed_length && *l.packed_length > 0) {
-            l.packs = true;
-            l.length = l.packed_length;
-        }
+        settle_length();
         const frameworks::TrainingStage* const kind = frameworks::training_stage(l.stage);
         if (kind != nullptr && kind->generates) settle_answers();
         if (lower(l.dtype) == "auto") l.dtype = "bfloat16";
@@ -234,6 +232,23 @@ private:
         if (!l.recompute_kind.empty()) {
             l.recompute_selective = l.recompute_kind == "selective";
             l.recompute = l.recompute_selective || l.recompute_kind == "full" || lower(l.recompute_kind) == "true";
+        }
+    }
+
+    // A length that samples are not cut to says nothing of them.
+    void settle_length() {
+        ShardedLaunch& l = launch_;
+        const bool are_padded = l.padded_length.value_or(0) > 0;
+        if (l.packed_length.value_or(0) > 0) {
+            l.packs = true;
+            l.length = l.packed_length;
+            l.padded_length = l.pads_packs ? l.packed_length : std::nullopt;
+        } else if (are_padded) {
+            l.length = l.padded_length;
+        } else if (l.may_be_longer && !l.cuts.value_or(false)) {
+            l.uncut = std::exchange(l.length, std::nullopt).has_value();
+        } else if (l.padding == "max_length") {
+            l.padded_length = l.length;
         }
     }
 

@@ -289,3 +289,34 @@ TEST_CASE("every trainer has tables with a source, and every row a member that n
 TEST_CASE("a value in quotes that begins like a redirection is one, and flags behind it count") {
     CHECK(read(swift + "--response_prefix '<think>' --packing true 2>&1 | tee log").packs == true);
 }
+
+TEST_CASE("samples of NeMo AutoModel are as long as something holds them to") {
+    const std::string words = "torchrun examples/llm_finetune/finetune.py --step_scheduler.local_batch_size 1 ";
+    const std::string chat =
+        words + "--dataset._target_ nemo_automodel.components.datasets.llm.chat_dataset.ChatDataset ";
+    const std::string long_as = chat + "--dataset.seq_length 1024 ";
+    CHECK(read(words + "--dataset.seq_length 1024").length == 1024);
+    for (const char* whole :
+         {"", "--dataset.truncation False", "--dataset.truncation do_not_truncate", "--dataset.truncation null"}) {
+        CAPTURE(whole);
+        const auto l = read(long_as + whole);
+        CHECK_FALSE(l.length);
+        CHECK(l.uncut);
+    }
+    for (const char* cut : {"True", "longest_first"}) {
+        CAPTURE(cut);
+        const auto l = read(long_as + "--dataset.truncation " + cut);
+        CHECK(l.length == 1024);
+        CHECK_FALSE(l.padded_length);
+        CHECK(read(long_as + "--dataset.padding max_length --dataset.truncation " + cut).padded_length == 1024);
+    }
+    const std::string mock = "nemo_automodel.components.datasets.llm.mock_iterable_dataset.MockIterableDataset";
+    CHECK(read(words + "--dataset.seq_len 4096 --dataset._target_ " + mock).length == 4096);
+    CHECK(read(chat + "--dataloader.collate_fn.max_length 2048").padded_length == 2048);
+    CHECK(read(chat + "--dataloader.collate_fn.max_length 2048").length == 2048);
+    const auto packed = read(long_as + "--packed_sequence.pack_size 3072");
+    CHECK(packed.packs == true);
+    CHECK(packed.length == 3072);
+    CHECK(packed.padded_length == 3072);
+    CHECK_FALSE(read(swift + "--packing true --packing_length 3072 --max_length 1024").padded_length);
+}

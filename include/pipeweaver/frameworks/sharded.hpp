@@ -49,12 +49,17 @@ struct ShardedLaunch {
     std::int64_t micro_batch = 1;
     Number accumulation{};  ///< microbatches of a step; none: of `global_batch`
     Number global_batch{};
-    Number length{};         ///< of the longest sample; none: not said
-    Number packed_length{};  ///< of a packed sample, where it is another; 0: nothing is packed
-    Flag packs{};            ///< samples are joined up to the length
-    bool flattens = false;   ///< samples of a microbatch lie in a row, without padding
-    bool apart = false;      ///< packed samples do not attend to each other
-    Number image_pixels{};   ///< larger images are scaled down to so many
+    Number length{};             ///< of the longest sample; none: not said
+    Number packed_length{};      ///< of a packed sample, where it is another; 0: nothing is packed
+    Number padded_length{};      ///< to which each sample is padded, or cut; none: to none
+    std::string padding{};       ///< NeMo AutoModel: "max_length" pads each sample to `length`
+    bool pads_packs = false;     ///< packed samples are padded to their length
+    bool may_be_longer = false;  ///< samples are cut to `length` where `cuts` says so alone
+    Flag cuts{};
+    Flag packs{};           ///< samples are joined up to the length
+    bool flattens = false;  ///< samples of a microbatch lie in a row, without padding
+    bool apart = false;     ///< packed samples do not attend to each other
+    Number image_pixels{};  ///< larger images are scaled down to so many
 
     // Precision
     bool bf16 = false, fp16 = false;

@@ -27,6 +27,7 @@ struct ShardedLaunch : frameworks::ShardedLaunch {
     std::vector<Setting> not_read{};  ///< files' settings among them, behind their sort: "deepspeed.x"
     std::vector<std::string> notes{};
     std::vector<MissingFile> missing{};
+    bool uncut = false;  ///< a length of samples is said that they are not cut to; `length` is none
 
     // Of the model, filled in by with_model().
     std::int64_t heads = 0, kv_heads = 0, experts = 0, hidden = 0;

@@ -298,6 +298,40 @@ def test_samples_that_are_not_said_are_counted_as_the_longest_and_the_answer_say
             assert not any("samples are not said" in one for one in answer["assumed"])
 
 
+def test_what_nothing_cuts_is_undecided_with_the_length_that_fits(pipeweaver, tmp_path):
+    text = (FIELD / "automodel_packed.yaml").read_text().replace("packed_sequence_size: 4096", "packed_sequence_size: 0")
+    chat = "nemo_automodel.components.datasets.llm.chat_dataset.ChatDataset"
+
+    def answer(more, *words):
+        recipe = text + f"dataset: {{_target_: {chat}, seq_length: 2048{more}}}\n"
+        return script(pipeweaver, tmp_path, recipe, *ON, "--model", "llama3-8b", *words, name="recipe.yaml")
+
+    whole = answer("")
+    assert whole["verdict"] == "undecided" and opened(whole) == ["--dataset.seq_length"]
+    why = whole["open"][0]["why"]
+    most = int(why.split()[-2])
+    assert why == f"longer samples are not cut to it: it fits while none has more than {most} tokens"
+    assert answer("", "--dataset", f"constant-{most}")["verdict"] == "fits"
+    assert answer("", "--dataset", f"constant-{2 * most}")["verdict"] != "fits"
+    cut = answer(", truncation: true")
+    assert cut["verdict"] == "fits" and peak(cut) == peak(answer("", "--dataset", "constant-2048"))
+
+
+def test_images_of_samples_that_are_padded_to_a_length_are_bounded_by_it(pipeweaver, tmp_path):
+    text = (FIELD / "automodel_packed.yaml").read_text().replace("packed_sequence_size: 4096", "packed_sequence_size: 0")
+
+    def answer(length, *words):
+        collate = f"dataloader: {{collate_fn: {{max_length: {length}}}}}\n"
+        return script(pipeweaver, tmp_path, text + collate, *ON, "--model", "qwen2.5-vl-7b", *words, name="recipe.yaml")
+
+    fits = answer(2048)
+    assert fits["verdict"] == "fits"
+    assert peak(answer(2048, "--dataset", "constant-64+1x448px")) <= peak(fits)
+    # As long as text alone does not fit, images beside it do not either.
+    large = answer(131072)
+    assert large["verdict"] == "does-not-fit" and any("131072 tokens of text" in one for one in large["assumed"])
+
+
 def test_a_file_alone_does_not_say_who_shards(pipeweaver, tmp_path):
     text = FACTORY.replace("cutoff_len: 4096", "cutoff_len: 1024")
     answer = script(pipeweaver, tmp_path, text, *ON, name="train.yaml")
