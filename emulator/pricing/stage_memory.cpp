@@ -392,32 +392,43 @@ std::vector<RankParameters> rank_parameters(const StepInput& input) {
 
 namespace {
 
-StaticMemory memory_of(const RankParameters& rank, const Recipe& recipe, bool is_pipeline) {
+// Gradients that are added up whole, of how many microbatches of a GPU are known.
+std::int64_t whole_gradients(const Recipe& recipe, bool is_pipeline, std::size_t microbatches) {
+    const StateBytes& each = recipe.state;
+    if (recipe.zero < 2) return each.whole;
+    if (is_pipeline && each.pipelined > 0) return each.pipelined;
+    return each.summed > 0 && microbatches > 1 ? each.summed : each.whole;
+}
+
+StaticMemory memory_of(const RankParameters& rank, const Recipe& recipe, bool is_pipeline, std::size_t microbatches) {
     const StateBytes& each = recipe.state;
     StaticMemory memory;
     std::int64_t trained = 0;
+    Bytes all_weights;  // of shards that are as long as each other
     for (const WeightGroup& group : rank.groups) {
         const auto part = [&](std::int64_t bytes, int from_stage) {
             const std::int64_t parts = recipe.zero >= from_stage ? group.copies : 1;
             return Bytes{(bytes + parts - 1) / parts};
         };
         trained += group.trained;
-        memory.weights += part(each.weight * (group.trained + group.frozen), 3);
+        const Bytes weights = part(each.weight * (group.trained + group.frozen), 3);
+        memory.weights += weights;
+        all_weights += Bytes{weights.count * group.copies};
+        if (recipe.zero == 2) memory.weights += part(each.apart * (group.trained + group.frozen), 2);
         memory.gradients += part(each.gradient * group.trained, 2);
         memory.optimizer += part(each.optimizer * group.trained, 1);
     }
-    const bool is_pipelined = is_pipeline && recipe.zero >= 2 && each.pipelined > 0;
-    const Bytes whole{(is_pipelined ? each.pipelined : each.whole) * trained};
+    const Bytes whole{whole_gradients(recipe, is_pipeline, microbatches) * trained};
     const bool summed_whole = whole > Bytes{} && recipe.zero >= 2;  // shares come of what is freed
     memory.gradients = summed_whole ? whole : memory.gradients + whole;
     memory.workspace = recipe.beside + Bytes{2 * rank.largest_layers};
     // The weights of the layer that runs and of the one that is gathered ahead, and gradients before they are reduced.
     if (recipe.zero >= 3) memory.workspace += Bytes{2 * each.weight * rank.whole_layers};
     if (recipe.zero >= 2 && !summed_whole) memory.workspace += Bytes{each.gradient * rank.whole_layers};
-    if (recipe.zero >= 3) memory.workspace += recipe.gathered;
+    const Bytes gathered = recipe.zero >= 3 ? std::min(recipe.gathered, all_weights) : Bytes{};
+    memory.workspace += gathered;
     if (each.update > 0 && each.optimizer > 0)
-        memory.at_update = memory.weights + memory.gradients + memory.optimizer + recipe.beside +
-                           (recipe.zero >= 3 ? recipe.gathered : Bytes{}) +
+        memory.at_update = memory.weights + memory.gradients + memory.optimizer + recipe.beside + gathered +
                            Bytes{memory.optimizer.count / each.optimizer * each.update};
     return memory;
 }
@@ -428,7 +439,7 @@ std::vector<StaticMemory> static_memory(const StepInput& input) {
     std::vector<StaticMemory> all;
     const emulator::Setup& setup = *input.setup;
     for (const RankParameters& rank : rank_parameters(input))
-        all.push_back(memory_of(rank, setup.recipe, setup.layout.pp > 1));
+        all.push_back(memory_of(rank, setup.recipe, setup.layout.pp > 1, input.units.size()));
     return all;
 }
 

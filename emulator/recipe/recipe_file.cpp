@@ -114,13 +114,15 @@ void read_precision(const Json& json, Recipe& recipe) {
 }
 
 void read_state(const Json& json, StateBytes& state) {
-    json.only_keys({"weight", "gradient", "optimizer", "whole", "pipelined", "update"});
+    json.only_keys({"weight", "gradient", "optimizer", "whole", "summed", "pipelined", "update", "apart"});
     read_integer(json, "weight", 1, most_bytes_each, state.weight);
     read_integer(json, "gradient", 0, most_bytes_each, state.gradient);
     read_integer(json, "optimizer", 0, most_bytes_each, state.optimizer);
     read_integer(json, "whole", 0, most_bytes_each, state.whole);
+    read_integer(json, "summed", 0, most_bytes_each, state.summed);
     read_integer(json, "pipelined", 0, most_bytes_each, state.pipelined);
     read_integer(json, "update", 0, most_bytes_each, state.update);
+    read_integer(json, "apart", 0, most_bytes_each, state.apart);
 }
 
 // Of two words, whether it is the first.
@@ -277,8 +279,10 @@ RecipeWriter data_parallel_json(const Recipe& recipe) {
 RecipeWriter state_json(const StateBytes& state) {
     RecipeWriter json{
         {"weight", state.weight}, {"gradient", state.gradient}, {"optimizer", state.optimizer}, {"whole", state.whole}};
+    if (state.summed > 0) json["summed"] = state.summed;
     if (state.pipelined > 0) json["pipelined"] = state.pipelined;
     if (state.update > 0) json["update"] = state.update;
+    if (state.apart > 0) json["apart"] = state.apart;
     return json;
 }
 

@@ -45,6 +45,7 @@ constexpr std::array rows_of_sharded_swift{
     ShardedRow{"", &L::joins_pairs, "true"},  // swift/dataset/packing.py create_packed_idx
     ShardedRow{"vllm_mode", &L::engine},
     ShardedRow{"vllm_gpu_memory_utilization", &L::engine_share, "0.9"},
+    ShardedRow{"vllm_tensor_parallel_size", &L::engine_tp},
     ShardedRow{"sleep_level", &L::sleep},
     ShardedRow{"offload_model", &L::frees_weights},
     ShardedRow{"offload_optimizer", &L::frees_states},

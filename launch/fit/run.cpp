@@ -443,6 +443,8 @@ Run run_of(const TitanLaunch& l, const FitAsked& asked) {
     run.besides.refers = replicates(l, asked.gpus) && keeps_gathered(l);
     if (!replicates(l, asked.gpus)) run.besides.copies = l.replicate;
     run.besides.zero = l.pp > 1 ? 1 : keeps_gathered(l) ? 2 : 3;  // a pipeline has whole gradients
+    run.besides.shards = asked.gpus / (l.tp * l.pp);
+    run.besides.apart = keeps_gathered(l) && !replicates(l, asked.gpus);
     options.recompute = {.everywhere = titan_recompute_of(l, run)};
     options.policy = l.pp == 1 || !schedule || schedule->policy.empty() ? "1f1b" : std::string(schedule->policy);
     options.any_memory = true;

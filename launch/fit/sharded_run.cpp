@@ -7,6 +7,7 @@
 #include "launch/fit/tuning.hpp"
 #include "pipeweaver/base/options.hpp"
 #include "pipeweaver/base/parallel.hpp"
+#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emulator/recipe.hpp"
 #include "pipeweaver/partition/said_layers.hpp"
 #include "pipeweaver/workloads/cluster.hpp"
@@ -120,6 +121,7 @@ Recipe sharded_recipe(const ShardedLaunch& l, const FitAsked& asked, Run& run) {
     recipe.zero = l.zero_stage();
     recipe.state = l.is_deepspeed() ? deepspeed_states(l, run) : torch_states(l, run);
     recipe.state.whole = whole_gradients(l, asked.gpus, recipe.state);
+    recipe.state.apart = l.is_fsdp() ? recipe.state.weight : 0;
     if (recipe.state.weight == whole_bytes) recipe.execution.products = costdb::Dtype::fp32;
     put_offload(l, recipe.state, run);
     put_kept(l, recipe);
@@ -153,11 +155,14 @@ bool makes_roots(const std::string& optimizer) {
     return optimizer == "adamw_torch" || optimizer.starts_with("torch.optim.Adam");
 }
 
-Besides besides_of(const ShardedLaunch& l, const workloads::Model& model, const StateBytes& state) {
+Besides besides_of(const ShardedLaunch& l, const workloads::Model& model, const FitAsked& asked,
+                   const StateBytes& state) {
     constexpr std::int64_t usual_bucket = 500'000'000, usual_group = 1'000'000'000, usual_live = 1'000'000'000;
     Besides besides;
     besides.copies = l.is_fsdp() ? l.replicate.value_or(1) : 1;
+    besides.shards = asked.gpus / l.tp;
     besides.zero = l.zero_stage();
+    besides.apart = l.is_fsdp() && besides.zero == 2;
     if (besides.zero == 3) besides.buckets = gathered_frozen(model, l.tp);
     besides.state = state.optimizer;
     const bool half_states = state.optimizer == whole_bytes;  // two moments of 16 bits
@@ -165,7 +170,7 @@ Besides besides_of(const ShardedLaunch& l, const workloads::Model& model, const 
     if (!l.is_deepspeed() || besides.zero == 0) return besides;
     const std::int64_t bucket = l.reduce_bucket.value_or(besides.zero == 3 ? l.hidden * l.hidden : usual_bucket);
     besides.buckets += Bytes{(l.two_buckets ? 2 : 1) * std::max(state.gradient, half_bytes) * bucket};
-    if (besides.zero == 3) besides.buckets += Bytes{half_bytes * l.live_weights.value_or(usual_live)};
+    if (besides.zero == 3) besides.gathered = Bytes{half_bytes * l.live_weights.value_or(usual_live)};
     if (state.optimizer == 0 || state.weight == whole_bytes) return besides;
     besides.update += whole_bytes;  // gradients in 32 bits, of a group of parameters after the other with stage 3
     if (besides.zero == 3) besides.most_update = Bytes{besides.update * l.sub_group.value_or(usual_group)};
@@ -208,6 +213,13 @@ void put_freed(const ShardedLaunch& l, Besides& besides) {
     besides.keeps_gradients = l.is_deepspeed() && l.zero_stage() == 3;
 }
 
+// What vLLM held while it slept, CUDA's context, kernels' workspaces and captured graphs: the most that was seen on one
+// GPU and on several together (NVIDIA-NeMo/RL#223; vllm-project/vllm#17117 freed all but 0.3 GiB of a share).
+Bytes held_asleep(const ShardedLaunch& l) {
+    constexpr std::int64_t mebibyte = 1 << 20, on_one = 774, on_several = 7392;
+    return {(l.engine_tp > 1 ? on_several : on_one) * mebibyte};
+}
+
 // An engine on the same GPUs has its share of the memory while it generates, and where it never sleeps all the time.
 void put_engine(const ShardedLaunch& l, const FitAsked& asked, Run& run) {
     const auto* const kind = frameworks::training_stage(l.stage);
@@ -218,11 +230,14 @@ void put_engine(const ShardedLaunch& l, const FitAsked& asked, Run& run) {
     const double share = parse_number(written(l, &Said::engine_share), l.engine_share, 0, 1);
     run.besides.engine = Bytes{static_cast<std::int64_t>(std::ceil(share * static_cast<double>(memory)))};
     run.besides.engine_sleeps = l.sleep > 0;
+    if (l.sleep > 0) run.besides.asleep = held_asleep(l);
     put_freed(l, run.besides);
-    run.doubts.push_back(
-        {Effect::less, "vLLM's share, in which it may count what the trainer holds", written(l, &Said::engine_share)});
-    run.assumed.push_back(fmt::format("vLLM takes {} of a GPU{}", l.engine_share,
-                                      l.sleep > 0 ? " while it generates, and nothing while the model trains" : ""));
+    run.doubts.push_back({Effect::less, "vLLM's share, in which it may count what the trainer holds",
+                          written(l, &Said::engine_share), true});
+    run.assumed.push_back(fmt::format(
+        "vLLM takes {} of a GPU{}", l.engine_share,
+        l.sleep > 0 ? fmt::format(" while it generates, and {} while the model trains", human(run.besides.asleep))
+                    : std::string()));
 }
 
 // Stages with other models, or of whose samples it is not known how many are joined.
@@ -281,11 +296,11 @@ namespace in_sharded_runs {
 
 namespace {
 
-void add_update(const Besides& besides, RankUse& rank) {
+void add_update(const Besides& besides, Bytes beside, RankUse& rank) {
     if (besides.update == 0) return;
     Bytes update{rank.optimizer.count / besides.state * besides.update};
     if (besides.most_update > Bytes{}) update = std::min(update, besides.most_update);
-    const Bytes at_update = rank.weights + rank.gradients + rank.optimizer + besides.buckets + update;
+    const Bytes at_update = rank.weights + rank.gradients + rank.optimizer + beside + update;
     if (at_update <= rank.peak) return;
     rank.transient += at_update - rank.peak;
     rank.peak = at_update;
@@ -294,6 +309,8 @@ void add_update(const Besides& besides, RankUse& rank) {
 // While answers are generated there may be no gradients, and what the trainer frees is on the host.
 void add_engine(const Besides& besides, RankUse& rank) {
     if (besides.engine == Bytes{}) return;
+    rank.buffers += besides.asleep;
+    rank.peak += besides.asleep;
     Bytes held = besides.engine;
     if (!besides.frees_weights) held += rank.weights - (besides.frees_reference ? besides.reference : Bytes{});
     if (!besides.frees_states)
@@ -321,12 +338,18 @@ void add_besides(const Besides& besides, RankUse& rank) {
     more(rank.optimizer, 1);
     more(rank.gradients, 2);
     more(rank.weights, 3);
-    rank.buffers += besides.buckets;
-    rank.peak += besides.buckets;
+    if (besides.apart) {
+        const Bytes shard{rank.weights.count / (besides.shards + 1) * (besides.copies - 1)};
+        rank.weights += shard;
+        rank.peak += shard;
+    }
+    const Bytes beside = besides.buckets + std::min(besides.gathered, Bytes{rank.weights.count * besides.shards});
+    rank.buffers += beside;
+    rank.peak += beside;
     const Bytes reference = besides.refers ? rank.weights : besides.reference;
     rank.weights += reference;
     rank.peak += reference;
-    in_sharded_runs::add_update(besides, rank);
+    in_sharded_runs::add_update(besides, beside, rank);
     in_sharded_runs::add_engine(besides, rank);
 }
 
@@ -351,7 +374,7 @@ Run run_of(const ShardedLaunch& l, const FitAsked& asked) {
     options.workload.ep = degree(l.ep);
     if (l.ring > 1) options.workload.context = "ring";
     const Recipe recipe = sharded_recipe(l, asked, run);
-    run.besides = besides_of(l, model, recipe.state);
+    run.besides = besides_of(l, model, asked, recipe.state);
     run.besides.reference = reference_of(l, model, asked.gpus);
     put_engine(l, asked, run);
     options.workload.recipe = emulator::to_json(recipe);

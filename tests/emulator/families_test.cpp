@@ -319,6 +319,46 @@ TEST_CASE("frozen experts lie in as many shards as trained ones") {
     CHECK(static_memory(run.input).front().weights == trained);
 }
 
+TEST_CASE("shards that whole weights are gathered of lie beside them, frozen ones' too") {
+    OneChain run(with_experts(), {.tp = 1, .pp = 1, .dp = 4, .ep = 4});
+    run.setup.recipe.state.apart = 2;
+    const auto rank = rank_parameters(run.input).front();
+    const Bytes whole{2 * (rank.trained() + rank.experts())}, shards{2 * rank.trained() / 4 + 2 * rank.experts()};
+    for (const auto& [zero, weights] : {std::pair{1, whole}, std::pair{2, whole + shards}, std::pair{3, shards}}) {
+        CAPTURE(zero);
+        run.setup.recipe.zero = zero;
+        run.setup.model.modules.front().trainable = true;
+        CHECK(static_memory(run.input).front().weights == weights);
+        run.setup.model.modules.front().trainable = false;
+        CHECK(static_memory(run.input).front().weights == weights);
+    }
+}
+
+TEST_CASE("gradients of one microbatch are shared out where those of several are added up whole") {
+    OneChain run(with_experts(), {.tp = 1, .pp = 1, .dp = 4, .ep = 4});
+    run.setup.recipe.zero = 2;
+    run.setup.recipe.state.summed = 2;
+    const auto rank = rank_parameters(run.input).front();
+    CHECK(static_memory(run.input).front().gradients == Bytes{4 * rank.trained() / 4 + 4 * rank.experts()});
+    run.input.units.push_back(run.input.units.front());
+    CHECK(static_memory(run.input).front().gradients == Bytes{2 * (rank.trained() + rank.experts())});
+    run.setup.recipe.zero = 1;
+    CHECK(static_memory(run.input).front().gradients == Bytes{4 * (rank.trained() + rank.experts())});
+}
+
+TEST_CASE("no more weights lie gathered than there are") {
+    OneChain run(with_experts(), {.tp = 1, .pp = 1, .dp = 4, .ep = 4});
+    run.setup.recipe.zero = 3;
+    const auto rank = rank_parameters(run.input).front();
+    const Bytes all{2 * (rank.trained() + rank.experts())};
+    const auto gathers = [&](Bytes gathered) {
+        run.setup.recipe.gathered = gathered;
+        return static_memory(run.input).front().workspace;
+    };
+    CHECK(gathers(1_MiB) - gathers(Bytes{}) == 1_MiB);
+    CHECK(gathers(1024_GiB) - gathers(Bytes{}) == all);
+}
+
 TEST_CASE("gradients of experts are reduced over their own copies") {
     const OneChain run(with_experts(), {.tp = 2, .pp = 1, .dp = 8, .ep = 4});  // two nodes
     const auto rank = rank_parameters(run.input).front();

@@ -179,7 +179,10 @@ TEST_CASE("torchtitan: replicas of shards hold a copy in each, and replicas with
     CHECK(rank(all).weights == Bytes{2 * parameters});
     CHECK(rank(all).gradients == Bytes{4 * parameters});
     // Those that were gathered stay beside those that are updated.
-    CHECK(rank(all + " --parallelism.fsdp_reshard_after_forward never").weights == Bytes{4 * parameters});
+    const std::string never = " --parallelism.fsdp_reshard_after_forward never";
+    CHECK(rank(never).weights == Bytes{2 * parameters + 2 * parameters / 8});
+    CHECK(rank(two + never).weights == Bytes{2 * parameters + 2 * parameters / 4});
+    CHECK(rank(all + never).weights == Bytes{4 * parameters});
 }
 
 namespace {

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace pipeweaver;
@@ -159,8 +160,27 @@ TEST_CASE("DeepSpeed keeps 32-bit masters beside 16-bit weights, and PyTorch wha
     CHECK(state(script + "--fsdp full_shard --gradient_accumulation_steps 4") == Bytes3{2, 4, 10, 2});
 }
 
-TEST_CASE("plans for FSDP2 hold what a launch of Hugging Face's trainers does") {
-    const auto planned = emulator::find_recipe("accelerate-fsdp2");
+TEST_CASE("where FSDP keeps whole weights their shards lie beside them, as wide") {
+    CHECK(recipe(script + "--fsdp shard_grad_op").state.apart == 2);
+    CHECK(
+        recipe("torchrun my/train.py --fsdp shard_grad_op --model_name_or_path M --max_length 1024 --optim adamw_torch")
+            .state.apart == 4);
+    CHECK(recipe(factory + "--finetuning_type full --deepspeed ds_z2_config.json").state.apart == 0);
+    CHECK(recipe(factory + "--finetuning_type full").state.apart == 0);
+}
+
+TEST_CASE("an engine that sleeps keeps what was seen of one, of several GPUs more") {
+    const std::string words =
+        "swift rlhf --rlhf_type grpo --model M --max_length 1024 --use_vllm true --vllm_mode colocate ";
+    CHECK(run(words).besides.asleep == Bytes{});
+    CHECK(run(words + "--sleep_level 1").besides.asleep == Bytes{774 << 20});
+    CHECK(run(words + "--sleep_level 1 --vllm_tensor_parallel_size 2").besides.asleep ==
+          Bytes{std::int64_t{7392} << 20});
+}
+
+TEST_CASE("plans for FSDP2 hold what a launch of Hugging Face's trainers does, of several microbatches") {
+    auto planned = emulator::find_recipe("accelerate-fsdp2");
+    std::swap(planned.state.whole, planned.state.summed);
     const auto launched = recipe(script + "--fsdp full_shard --gradient_accumulation_steps 4");
     CHECK(planned.state == launched.state);
     CHECK(planned.kept == launched.kept);
@@ -179,7 +199,8 @@ TEST_CASE("plans for DeepSpeed hold what a launch of Hugging Face's trainers doe
         CAPTURE(zero);
         const auto launched = run(full + file(zero));
         auto of = emulator::find_recipe(launched.options.workload.recipe);
-        CHECK(launched.besides.buckets == planned.beside + (zero == 3 ? planned.gathered : Bytes{}));
+        CHECK(launched.besides.buckets == planned.beside);
+        CHECK(launched.besides.gathered == (zero == 3 ? planned.gathered : Bytes{}));
         CHECK(launched.besides.update == planned.state.update);
         of.state.update = planned.state.update;
         CHECK(planned.state == of.state);

@@ -83,10 +83,16 @@ struct StateBytes {
     /// DistributedDataParallel; where gradients are shared out (zero 2 and 3), in place of their shares, sums of all
     /// microbatches that are reduced after the last.
     std::int64_t whole = 0;
+    /// In place of `whole` where gradients are shared out and a GPU has several microbatches: of one alone there is
+    /// nothing to add up (Hugging Face's trainers).
+    std::int64_t summed = 0;
     /// In place of `whole` where a pipeline shares out gradients: it reduces them after the last microbatch alone.
     std::int64_t pipelined = 0;
     /// Of those that a GPU updates, while the optimizer does: gradients in another precision.
     std::int64_t update = 0;
+    /// Where weights are whole and gradients are shared out (zero 2): of a weight's share that lies beside the whole
+    /// weights that are gathered from it, frozen ones' too (FSDP2).
+    std::int64_t apart = 0;
 
     friend bool operator==(const StateBytes&, const StateBytes&) = default;
 };

@@ -38,8 +38,11 @@ struct FitAsked {
 /// What a GPU holds beside what the emulation counts.
 struct Besides {
     Bytes buckets{};          ///< of gradients on their way, and of frozen weights that are gathered
+    Bytes gathered{};         ///< weights that were gathered and are not yet given up, of as many as there are
     std::int64_t copies = 1;  ///< groups that each hold all shards, where the emulation has one
+    std::int64_t shards = 1;  ///< of a weight, in the emulation
     int zero = 0;             ///< what is in shards, of those
+    bool apart = false;       ///< a weight's shard lies beside the whole weight, as wide
     /// Bytes of a parameter that the optimizer's update takes beside gradients and states, of as many of the states;
     /// 0: none.
     std::int64_t update = 0, state = 0;
@@ -48,6 +51,7 @@ struct Besides {
     bool refers = false;                               ///< such a copy lies as the weights do
     Bytes engine{};                                    ///< what generates answers on the same GPU
     bool engine_sleeps = false;                        ///< while the model trains
+    Bytes asleep{};                                    ///< what it holds then
     bool frees_weights = false, frees_states = false;  ///< while it generates
     bool frees_reference = false;                      ///< likewise the copy
     bool keeps_gradients = false;                      ///< then, too
