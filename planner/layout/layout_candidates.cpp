@@ -60,11 +60,11 @@ std::string split_experts(const LayoutRequest& request) {
     return gpus > 1 ? fmt::format(" (times the {} GPUs of an expert)", gpus) : "";
 }
 
-// Nothing is to be shared out, and the target would among its context parallel GPUs.
+// Nothing is to be shared out, and the target would among GPUs that share samples or experts.
 bool shares_anyway(const LayoutRequest& request, const Layout& layout) {
     const Launch& launch = target(request.target).launch;
     const bool none = request.setup->recipe.zero == 0 && !request.any_zero;
-    return none && launch.replicates && !launches_zero(launch, 0, layout.cp);
+    return none && launch.replicates && !launches_zero(launch, 0, layout);
 }
 
 }  // namespace

@@ -125,7 +125,7 @@ bool launches(const Target& target, const Way& way) {
     const auto has = [](const std::vector<std::string>& all, const std::string& one) {
         return std::find(all.begin(), all.end(), one) != all.end();
     };
-    if (!launches_zero(target.launch, way.setup->recipe.zero, way.setup->layout.cp)) return false;
+    if (!launches_zero(target.launch, way.setup->recipe.zero, way.setup->layout)) return false;
     if (!launches_in(target, way.setup->layout, way.setup->model)) return false;
     if (!way.has_pipeline) return true;
     if (!target.launch.spreads_encoders && !(has_whole_encoders(way) && has_first_layers(way))) return false;

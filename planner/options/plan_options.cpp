@@ -43,8 +43,10 @@ std::vector<std::string> targets_beside(const std::string& text) {
 void require_launched_zero(const PlanOptions& asked) {
     const auto& zero = asked.workload.overrides.zero;
     const Target& of = target(target_called(asked.target));
-    const std::int64_t cp = asked.workload.cp.number.value_or(1);
-    const auto has = [&](const Target& one) { return launches_zero(one.launch, *zero, cp); };
+    const WorkloadOptions& as = asked.workload;
+    const emulator::Layout layout{
+        .tp = as.tp.number.value_or(1), .cp = as.cp.number.value_or(1), .ep = as.ep.number.value_or(1)};
+    const auto has = [&](const Target& one) { return launches_zero(one.launch, *zero, layout); };
     if (!zero || has(of) || !asked.now.empty() || !asked.layers.empty()) return;
     std::vector<std::string> others;
     for (const Target& one : targets())
@@ -52,9 +54,9 @@ void require_launched_zero(const PlanOptions& asked) {
     const bool replicates = of.launch.replicates && of.launch.least_zero > 0;
     fail(ErrorKind::input, "--zero: is {}, but --target {} launches {}{} to {} alone; allowed with {} are --target {}",
          *zero, of.option,
-         !replicates ? ""
-         : cp == 1   ? "0 and "
-                     : "0 with --cp 1 and ",
+         !replicates                           ? ""
+         : launches_zero(of.launch, 0, layout) ? "0 and "
+                                               : "0 with --cp 1 --ep 1 and ",
          of.launch.least_zero, of.launch.most_zero, *zero, fmt::join(others, ", "));
 }
 

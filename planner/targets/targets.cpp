@@ -154,8 +154,9 @@ const std::vector<Target>& targets() {
     return all;
 }
 
-bool launches_zero(const Launch& launch, int zero, std::int64_t cp) {
-    return (launch.least_zero <= zero && zero <= launch.most_zero) || (launch.replicates && zero == 0 && cp == 1);
+bool launches_zero(const Launch& launch, int zero, const emulator::Layout& layout) {
+    if (launch.least_zero <= zero && zero <= launch.most_zero) return true;
+    return launch.replicates && zero == 0 && layout.cp == 1 && layout.tp % layout.ep == 0;
 }
 
 bool launches_in(const Target& target, const emulator::Layout& layout) {

@@ -150,9 +150,11 @@ TEST_CASE("where every GPU trains the whole model no other layout is launched, a
     CHECK(launches_in(torchtitan, {.pp = 2, .dp = 4}));
     CHECK(launches_in(torchtitan, {.dp = 4, .cp = 2, .context = emulator::ContextParallel::ring}));
     CHECK(!launches_in(torchtitan, {.dp = 4, .cp = 2}));
-    CHECK(launches_zero(torchtitan.launch, 0, 1));
-    CHECK(!launches_zero(torchtitan.launch, 0, 2));
-    CHECK(!launches_zero(torchtitan.launch, 1, 1));
+    CHECK(launches_zero(torchtitan.launch, 0, {.dp = 4}));
+    CHECK(launches_zero(torchtitan.launch, 0, {.tp = 4, .dp = 2, .ep = 2}));
+    CHECK(!launches_zero(torchtitan.launch, 0, {.dp = 4, .ep = 2}));
+    CHECK(!launches_zero(torchtitan.launch, 0, {.dp = 4, .cp = 2}));
+    CHECK(!launches_zero(torchtitan.launch, 1, {.dp = 4}));
 }
 
 TEST_CASE("Megatron interleaves whole groups of microbatches alone") {

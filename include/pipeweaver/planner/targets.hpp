@@ -93,8 +93,8 @@ struct Target {
 /// Whether it runs the plan itself, every replica's searched schedule, on any cut.
 [[nodiscard]] inline bool runs_plan(const Target& target) { return target.searches && !has_own_plan(target); }
 
-/// Whether it shares out as much, with so many context parallel GPUs.
-[[nodiscard]] bool launches_zero(const Launch& launch, int zero, std::int64_t cp);
+/// Whether it shares out as much in that layout: nothing where samples and experts are shared inside a replica alone.
+[[nodiscard]] bool launches_zero(const Launch& launch, int zero, const emulator::Layout& layout);
 
 /// Whether its users launch jobs in that layout, whatever the way.
 [[nodiscard]] bool launches_in(const Target& target, const emulator::Layout& layout);
