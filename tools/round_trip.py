@@ -3,7 +3,8 @@
 
 Of every plan with launch files `check` reads each launch that they are for, with the plan's assignment: it must
 construct, fit, and hold the plan's memory on every pipeline rank to the byte. Of every other `emulate --schedule` must
-take its schedule and hold the plan's memory on every rank of every replica. Needs no package; prints at
+take its schedule and hold the plan's memory on every rank of every replica. `--parsers` gives the flags to frameworks'
+own parsers besides, as far as their packages are there (tools/framework_parsers.py), and names the others. Prints at
 last how many plans there were, how many launches were read, and what differs.
 """
 
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import drawn_runs
+from framework_parsers import Parsers
 
 # Model and whether it takes images, with the layouts of 8 and 16 GPUs in which its users run it.
 DENSE = ("qwen2.5-7b", False, ["--tp 2 --pp 2", "--tp 1 --pp 4", "--tp 4 --pp 2", "--tp 2 --pp 2 --cp 2", "--pp 1"])
@@ -100,6 +102,10 @@ def launches(job: Job, plan: Path, launch: dict[str, Any]) -> list[tuple[str, st
 
 
 class RoundTrip(drawn_runs.Drawn):
+    def __init__(self, binary: str, parsers: Parsers | None) -> None:
+        super().__init__(binary)
+        self.parsers = parsers
+
     def check(self, job: Job) -> None:
         plan = job.folder / "plan"
         planned = self.plan(job.name, [*job.asked, *job.words, "--target", job.target, "--max-rounds", "1"], plan,
@@ -124,8 +130,8 @@ class RoundTrip(drawn_runs.Drawn):
             script.write_text(text + "\n")
             done = self.run("check", "--json", *words, str(script))
             self.count(f"{name} read")
-            why = self.why_not(done, launch)
-            wrong += [f"{job.name}: {name}: {why}"] if why else []
+            for why in (self.why_not(done, launch), self.why_not_parsed(name, plan, launch)):
+                wrong += [f"{job.name}: {name}: {why}"] if why else []
         return wrong
 
     def assignment(self, job: Job, plan: Path, launch: dict[str, Any]) -> list[str]:
@@ -143,6 +149,13 @@ class RoundTrip(drawn_runs.Drawn):
             return f"{answer['verdict']}: {answer['open'] or answer['broken']}"
         held = [one["peak_bytes"] for one in answer["memory"]["ranks"]]
         return "" if held == launch["peak_bytes"] else f"holds {held}, planned {launch['peak_bytes']}"
+
+    def why_not_parsed(self, name: str, plan: Path, launch: dict[str, Any]) -> str:
+        if self.parsers is None or name not in self.parsers.found:
+            return ""
+        self.count(f"{name} parsed")
+        why = self.parsers.why_not(name, plan, launch["layout"]["pp"])
+        return f"its own parser: {why}" if why else ""
 
     def of_schedule(self, job: Job, plan: Path, planned: dict[str, Any]) -> list[str]:
         words = ["emulate", "--json", *job.asked, *(w for w in job.words if w not in ("--packing", "balanced"))]
@@ -162,8 +175,12 @@ class RoundTrip(drawn_runs.Drawn):
 def main() -> int:
     parser = drawn_runs.arguments(__doc__, plans=200)
     parser.add_argument("--targets", default="megatron,torchtitan,fsdp2,deepspeed,torch-actions,torch-csv")
+    parser.add_argument("--parsers", action="store_true", help="of frameworks, as far as they are installed")
     asked = parser.parse_args()
-    trip = RoundTrip(asked.binary)
+    parsers = Parsers() if asked.parsers else None
+    trip = RoundTrip(asked.binary, parsers)
+    if parsers:
+        print("parsers that are not installed: " + ", ".join(parsers.missing))
     with tempfile.TemporaryDirectory() as folder:
         drawn = [Job(number, Path(folder), asked.targets.split(",")) for number in drawn_runs.numbers(asked)]
         return trip.check_all(trip.check, drawn, asked.jobs)
