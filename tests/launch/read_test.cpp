@@ -301,6 +301,12 @@ TEST_CASE("functions and shells of their own leave the caller's variables, and `
     CHECK(script("TP=2\ncat > a.sh <<'EOF'\nTP=8\nEOF\nsource a.sh\n" + launch).tp == 8);
     CHECK(script("TP=2\nbash <<'EOF'\nTP=8\nEOF\n" + launch).tp == 2);
     CHECK(script("TP=2\n( TP=8; echo $TP )\n" + launch).tp == 2);
+    const std::string own = "python t.py --num-layers 8 --tensor-model-parallel-size ${TP:-2}\n";
+    for (const char* apart : {"bash <<'EOF'\nTP=8\nEOF\n", "cat <<'EOF' | bash\nTP=8\nEOF\n",
+                              "cat > a.sh <<'EOF'\nTP=8\nEOF\nbash a.sh\n"}) {
+        CAPTURE(apart);
+        CHECK(script(apart + own).tp == 2);
+    }
     CHECK(script("f() {\n  TP=8\n}\nTP=2\n(f)\n" + launch).tp == 2);
     CHECK(script("TP=2\n(\n  cd a\n  TP=8\n  " + launch + ")\n").tp == 8);
     CHECK(script("TP=2; ((N=1)); TP=4\n" + launch).tp == 4);

@@ -300,11 +300,12 @@ void Reader::run_text(std::string_view text, const std::string& name, std::size_
                             std::make_move_iterator(commands.end()));
 }
 
-// The same in a shell of its own, which leaves what this one has set as it is.
+// The same in a shell of its own, whose variables end with it.
 void Reader::run_apart(std::string_view text, const std::string& name, std::size_t line) {
-    const auto before = variables_;
+    auto shell = variables_;
     run_text(text, name, line);
-    for (const auto& [variable, value] : before) variables_[variable] = value;
+    std::swap(variables_, shell);
+    ended_.merge(plain_texts(shell));
 }
 
 // The file that bash reads.
