@@ -8,6 +8,7 @@
 #include "costdb/tables/checks.hpp"
 #include "costdb/tables/elementwise_table.hpp"
 #include "costdb/tables/gemm_table.hpp"
+#include "costdb/tables/linear_table.hpp"
 #include "costdb/tables/link_table.hpp"
 #include "costdb/tables/moe_table.hpp"
 #include "costdb/transfer/transferred_gemms.hpp"
@@ -22,9 +23,6 @@
 #include <set>
 #include <utility>
 
-extern "C" const char pipeweaver_costdb_begin[];
-extern "C" const char pipeweaver_costdb_end[];
-
 namespace pipeweaver::costdb {
 
 struct CostDatabase::Tables {
@@ -36,6 +34,7 @@ struct CostDatabase::Tables {
     LinkTable links;
     MoeTable moe;
     ElementwiseTable elementwise;
+    LinearTable linear;
     std::vector<std::string> routings;
 };
 
@@ -56,11 +55,11 @@ void lend(std::vector<Point> theirs, std::int64_t shift, std::vector<Point>& own
     from = lender;
 }
 
-Measurements with_links(const std::string& name, std::string_view bytes, const std::string& device, bool check) {
-    auto measured = read_store(name, bytes, device, check);
-    const auto lender = links_of(device);
+/// `measured` with the links of `lender` where it has none of its own; `read_theirs` reads the lender's points.
+template <class Read>
+Measurements with_links(Measurements measured, const std::string& lender, Read read_theirs) {
     if (lender.empty() || (!measured.point_to_point.empty() && !measured.collective.empty())) return measured;
-    auto theirs = read_store(name, bytes, lender, false);
+    Measurements theirs = read_theirs();
     const auto shift = static_cast<std::int64_t>(measured.origins.size());
     lend(std::move(theirs.point_to_point), shift, measured.point_to_point, lender, measured.links_of);
     lend(std::move(theirs.collective), shift, measured.collective, lender, measured.collectives_of);
@@ -75,10 +74,6 @@ std::vector<std::string> routings_of(const std::vector<MoePoint>& points) {
 }
 
 }  // namespace
-
-std::string_view embedded_store() {
-    return {pipeweaver_costdb_begin, static_cast<std::size_t>(pipeweaver_costdb_end - pipeweaver_costdb_begin)};
-}
 
 CostDatabase::CostDatabase(std::unique_ptr<const Tables> tables) : tables_(std::move(tables)) {}
 CostDatabase::CostDatabase(CostDatabase&&) noexcept = default;
@@ -95,6 +90,7 @@ CostDatabase CostDatabase::from(Measurements measurements) {
     tables->links = LinkTable(measurements);
     tables->moe = MoeTable(device, measurements.moe);
     tables->elementwise = ElementwiseTable(measurements.elementwise);
+    tables->linear = LinearTable(device, measurements.linear);
     tables->routings = routings_of(measurements.moe);
     tables->measurements = std::move(measurements);
     return CostDatabase(std::move(tables));
@@ -102,7 +98,14 @@ CostDatabase CostDatabase::from(Measurements measurements) {
 
 CostDatabase CostDatabase::embedded(std::string_view device) {
     const auto name = facts_of(device).name;
-    return from(with_links("embedded cost database", gunzip(embedded_store()), name, false));
+    const auto read = [](const std::string& of) {
+        const std::string_view zipped = embedded_store(of);
+        Measurements none;
+        none.device = of;
+        return zipped.empty() ? none : read_store("embedded cost database", gunzip(zipped), of, false);
+    };
+    const auto lender = links_of(name);
+    return from(with_links(read(name), lender, [&] { return read(lender); }));
 }
 
 namespace {
@@ -148,11 +151,13 @@ CostDatabase CostDatabase::read(const std::filesystem::path& path, std::string_v
     const auto devices = devices_of_store(path.string(), bytes);
     if (std::find(devices.begin(), devices.end(), name) == devices.end())
         fail(ErrorKind::input, "{}: has no device '{}'; it has {}", path.string(), name, fmt::join(devices, ", "));
-    return from(with_links(path.string(), bytes, name, true));
+    const auto lender = links_of(name);
+    return from(with_links(read_store(path.string(), bytes, name, true), lender,
+                           [&] { return read_store(path.string(), bytes, lender, false); }));
 }
 
 std::vector<std::string> devices_with_points(const std::filesystem::path& path) {
-    if (path.empty()) return devices_of_store("embedded cost database", gunzip(embedded_store()));
+    if (path.empty()) return embedded_devices();
     return devices_of_store(path.string(), read_file(path));
 }
 
@@ -211,6 +216,14 @@ Cost CostDatabase::cost(const MixtureOfExperts& query) const {
              must_be(query.moe_ep, fmt::format("at most experts, which is {}", query.experts)));
     static_cast<void>(index_of("routing", query.routing, tables_->routings));
     return rounded(tables_->moe.cost(tables_->device, query));
+}
+
+Cost CostDatabase::cost(const DeltaNet& query) const {
+    for (const auto& [name, value] : {std::pair{"batch", query.batch}, std::pair{"seq_len", query.seq_len},
+                                      std::pair{"k_heads", query.key_heads}, std::pair{"v_heads", query.value_heads},
+                                      std::pair{"k_head_dim", query.key_dim}, std::pair{"v_head_dim", query.value_dim}})
+        require(name, value);
+    return rounded(tables_->linear.cost(tables_->device, query));
 }
 
 Cost CostDatabase::cost(const Elementwise& query) const {

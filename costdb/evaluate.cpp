@@ -14,7 +14,7 @@ namespace pipeweaver::costdb {
 
 namespace {
 
-const std::array<std::string, 5> left_out_operators{"gemm", "attention", "collective", "p2p", "moe"};
+const std::array<std::string, 6> left_out_operators{"gemm", "attention", "collective", "p2p", "moe", "gdn"};
 
 template <class Point>
 bool counts_as_big(const Point& point) {
@@ -131,8 +131,10 @@ std::vector<LeftOut> evaluate(const CostDatabase& database, const std::string& o
         case 3:
             if (!database.measurements().links_of.empty()) return {};  // another device's
             return run(database, op, &Measurements::point_to_point, options, execute);
-        default:
+        case 4:
             return run(database, op, &Measurements::moe, options, execute);
+        default:
+            return run(database, op, &Measurements::linear, options, execute);
     }
 }
 

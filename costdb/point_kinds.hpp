@@ -21,5 +21,6 @@ inline std::string kind_of(const PointToPointPoint& p) {
 }
 inline std::string kind_of(const MoePoint& p) { return std::string(name_of(p.dtype)); }
 inline std::string kind_of(const ElementwisePoint& p) { return with_pass(std::string(name_of(p.kind)), p.pass); }
+inline std::string kind_of(const LinearPoint& p) { return std::string(name_of(p.kernel)); }
 
 }  // namespace pipeweaver::costdb

@@ -90,6 +90,21 @@ struct ElementwiseRows {
         Column{"latency_ns", &Point::latency_ns}, Column{"spread_permille", &Point::spread_permille}};
 };
 
+struct LinearRows {
+    using Point = LinearPoint;
+    static constexpr auto table = "gdn";
+    static constexpr auto points = &Measurements::linear;
+    static constexpr std::tuple columns{Column{"kernel", &Point::kernel},
+                                        Column{"key_dim", &Point::key_dim},
+                                        Column{"value_dim", &Point::value_dim},
+                                        Column{"key_heads", &Point::key_heads},
+                                        Column{"value_heads", &Point::value_heads},
+                                        Column{"batch", &Point::batch},
+                                        Column{"seq_len", &Point::seq_len},
+                                        Column{"latency_ns", &Point::latency_ns},
+                                        Column{"spread_permille", &Point::spread_permille}};
+};
+
 /// f(GemmRows{}), f(AttentionRows{}), ...
 template <class F>
 void for_each_table(F f) {
@@ -99,9 +114,10 @@ void for_each_table(F f) {
     f(PointToPointRows{});
     f(MoeRows{});
     f(ElementwiseRows{});
+    f(LinearRows{});
 }
 
-inline constexpr std::size_t point_tables = 6;
+inline constexpr std::size_t point_tables = 7;
 
 /// Points of all tables together.
 inline std::size_t count_points(const Measurements& points) {

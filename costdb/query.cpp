@@ -82,21 +82,32 @@ Cost ask_elementwise(const CostDatabase& database, const QueryRow& row) {
                     .pass = row.pass()});
 }
 
+Cost ask_linear(const CostDatabase& database, const QueryRow& row) {
+    return database.cost(DeltaNet{.kernel = static_cast<LinearKernel>(row.choice("kernel", linear_kernel_names())),
+                                  .batch = row.whole("batch"),
+                                  .seq_len = row.whole("seq_len"),
+                                  .key_heads = row.whole("k_heads"),
+                                  .value_heads = row.whole("v_heads"),
+                                  .key_dim = row.whole("k_head_dim", 128),
+                                  .value_dim = row.whole("v_head_dim", 128)});
+}
+
 struct Operator {
     std::vector<std::string> needed, optional;
     Cost (*ask)(const CostDatabase&, const QueryRow&);
 };
 
-const std::array<std::string, 6> operator_names{"gemm", "attention", "collective", "p2p", "moe", "elementwise"};
+const std::array<std::string, 7> operator_names{"gemm", "attention", "collective", "p2p", "moe", "elementwise", "gdn"};
 
-const std::array<Operator, 6>& operators() {  // in the order of operator_names
-    static const std::array<Operator, 6> all{{
+const std::array<Operator, 7>& operators() {  // in the order of operator_names
+    static const std::array<Operator, 7> all{{
         {{"dtype", "m", "n", "k"}, {"batch", "pass"}, ask_gemm},
         {{"dtype", "batch", "seq_len", "q_heads", "kv_heads", "head_dim", "causal"}, {"pass"}, ask_attention},
         {{"collective", "gpus", "message_bytes"}, {"dtype", "gpus_per_node"}, ask_collective},
         {{"gpus_per_node", "message_bytes"}, {}, ask_transfer},
         {{"dtype", "tokens", "hidden", "ffn", "top_k", "experts", "moe_tp", "moe_ep"}, {"routing"}, ask_moe},
         {{"traffic_bytes"}, {"kind", "pass"}, ask_elementwise},
+        {{"kernel", "batch", "seq_len", "k_heads", "v_heads"}, {"k_head_dim", "v_head_dim"}, ask_linear},
     }};
     return all;
 }

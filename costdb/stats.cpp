@@ -69,6 +69,13 @@ std::vector<StatsRow> stats(const Measurements& in) {
                 rows);
     add_rows<ElementwisePoint>("elementwise", in, in.elementwise, {{"traffic_bytes", &ElementwisePoint::traffic_bytes}},
                                rows);
+    using L = LinearPoint;
+    add_rows<L>("gdn", in, in.linear,
+                {{"batch", &L::batch},
+                 {"seq_len", &L::seq_len},
+                 {"key_heads", &L::key_heads},
+                 {"value_heads", &L::value_heads}},
+                rows);
     return rows;
 }
 

@@ -305,8 +305,8 @@ export-moe         costdb export --device h100_sxm --op moe --out out/moe.csv.gz
 export-nodes       costdb export --device h100_sxm --op nodes --out out/nodes.csv
 import             costdb import in/measured-gemm.csv --device h100_sxm --out out/own.sqlite
     && costdb import in/measured-h100-gemm.csv --device h100_sxm --origin b --into out/own.sqlite
-import-folder      costdb import --default in/tables --out out/own.sqlite
-    && costdb stats --database out/own.sqlite --json
+import-folder      costdb import --default in/tables --out out/own
+    && costdb stats --database out/own/h100_sxm.sqlite.gz --json
 import-zipped      costdb import in/measured-gemm.csv --device h100_sxm --origin profiler --licence CC0
     --out out/own.sqlite.gz
 import-trace       costdb import --trace in/trace.json --kernels out/kernels.csv --json out/trace-report.json

@@ -33,13 +33,14 @@ std::string unknown_name(std::string_view what, std::string_view name, const std
 }
 
 Device parse_device(const Json& json) {
-    json.only_keys({"name", "aliases", "bf16_flops", "fp8_flops", "memory_bytes_per_s", "memory_bytes",
+    json.only_keys({"name", "aliases", "bf16_flops", "fp8_flops", "fp4_flops", "memory_bytes_per_s", "memory_bytes",
                     "multiprocessors", "power_watts", "modelled", "source"});
     Device device;
     device.name = json.at("name").text();
     for (const Json& alias : json.at("aliases").elements()) device.aliases.push_back(alias.text());
     device.bf16_flops = json.at("bf16_flops").number(1, 1e21);
     device.fp8_flops = number_or(json, "fp8_flops", 0, 1, 1e21);
+    device.fp4_flops = number_or(json, "fp4_flops", 0, 1, 1e21);
     device.memory_bandwidth.bytes_per_second = json.at("memory_bytes_per_s").integer(1, most_speed);
     device.memory.count = json.at("memory_bytes").integer(1, std::int64_t{1} << 50);
     device.multiprocessors = json.at("multiprocessors").integer(1, 100'000);

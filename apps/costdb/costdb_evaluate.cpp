@@ -76,7 +76,7 @@ struct Evaluate {
     explicit Evaluate(CLI::App& app) : options(app) {
         options.group("What is evaluated");
         options.text("device", device, "DEVICE", "one device (default: every device with points)");
-        options.text("op", op, "OPERATOR", "gemm, attention, collective, p2p or moe (default: all)");
+        options.text("op", op, "OPERATOR", "gemm, attention, collective, p2p, moe or gdn (default: all)");
         options.text("database", database, "FILE", "a file of `costdb import` (default: the embedded tables)");
         options.integer("folds", folds, 2, 1000, "parts that the points are left out in (default: 10)");
         options.integer("seed", seed, 0, std::numeric_limits<std::int64_t>::max(), "of the draw of parts (default: 1)");

@@ -44,7 +44,8 @@ void check(const ImportAsked& asked) {
     if (inputs != 1) fail(ErrorKind::input, "costdb import: give one of --default FOLDER, --trace FILE and tables");
     if (!asked.output.empty() && !asked.into.empty())
         fail(ErrorKind::input, "--into: adds to a database, --out writes a new one; give one of them");
-    if (!asked.folder.empty() && asked.output.empty()) fail_missing("--out FILE", "a database to write");
+    if (!asked.folder.empty() && asked.output.empty())
+        fail_missing("--out FOLDER", "a database for each device to write");
     if (asked.trace.empty() && asked.output.empty() && asked.into.empty())
         fail_missing("--out FILE", "a new database to write; --into adds to one");
     for (const auto& [name, value] : {std::pair("--kernels", &asked.kernels), std::pair("--json", &asked.json)})
@@ -62,6 +63,7 @@ void print(const costdb::Imported& done, const ImportAsked& asked) {
         print_on_stderr(fmt::format("kept, but look wrong: {} more\n", done.outliers.size() - most_outliers));
     print_text("{} tables, {} points, {} duplicates merged, {} outliers kept", done.tables, done.points,
                done.duplicates, done.outliers.size());
+    if (done.thinned > 0) print_text(", {} thinned out", done.thinned);
     if (!asked.into.empty()) print_text(", {} tables replaced, {} unchanged", done.replaced, done.unchanged);
     print_text(" -> {}\n", asked.into.empty() ? asked.output : asked.into);
 }
@@ -186,7 +188,7 @@ struct Import {
         add_operands(app, "tables", asked.files, "FILE",
                      "CSV tables or nccl-tests output, gzip allowed; with --measured what each rank recorded");
         options.group("The database");
-        options.text("default", asked.folder, "DIR", "a folder of tables whose names say the device");
+        options.text("default", asked.folder, "DIR", "tables whose names say the device; --out is a folder, too");
         options.text("device", asked.device, "DEVICE", "device of the measurements, where they do not name it");
         options.text("origin", asked.origin, "TEXT", "who measured them (default: own measurement)");
         options.text("licence", asked.licence, "TEXT", "of the numbers (default: unstated)");

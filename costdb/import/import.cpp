@@ -4,6 +4,7 @@
 #include "costdb/import/nccl_tests.hpp"
 #include "costdb/import/outliers.hpp"
 #include "costdb/import/table_reader.hpp"
+#include "costdb/import/thinning.hpp"
 #include "costdb/store/merge.hpp"
 #include "costdb/store/store.hpp"
 #include "costdb/store/store_file.hpp"
@@ -13,6 +14,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <system_error>
 
 namespace pipeweaver::costdb {
@@ -21,14 +23,16 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// What the names of the default folder's files say.
+/// What the names of the default folder's files say; the first that fits.
 struct Origin {
     std::string_view prefix;  // of the file's name
     std::string_view device, origin, licence;
+    bool thinned = false;
+    std::string_view left_out{};  // why; empty: it is not
 };
 constexpr std::string_view aiconfigurator = "ai-dynamo/aiconfigurator operator database";
 constexpr std::string_view simumax = "MooreThreads/SimuMax system files";
-constexpr std::array<Origin, 8> origins{{
+constexpr std::array<Origin, 13> origins{{
     {"a100_dgx_", "a100_sxm", "microsoft/vidur profiles", "MIT"},
     {"a100_nccl_", "a100_sxm", "VIA-Research/vTrain", "MIT"},
     {"a100_sxm_", "a100_sxm", aiconfigurator, "Apache-2.0"},
@@ -36,6 +40,12 @@ constexpr std::array<Origin, 8> origins{{
     {"h100_dgx_", "h100_sxm", "microsoft/vidur profiles", "MIT"},
     {"h100_sxm_", "h100_sxm", aiconfigurator, "Apache-2.0"},
     {"h200_sxm_", "h200_sxm", aiconfigurator, "Apache-2.0"},
+    {"b200_sxm_", "b200", aiconfigurator, "Apache-2.0", true},
+    {"b300_sxm_", "b300", aiconfigurator, "Apache-2.0", true},
+    {"gb200_", "gb200", aiconfigurator, "Apache-2.0", true},
+    {"gb300_", "gb300", aiconfigurator, "Apache-2.0", true},
+    {"b200_gemm_", "b200", simumax, "Apache-2.0", false,
+     "48 shapes of b200_sxm_gemm that take 1.0 to 1.8 times as long; two levels in one table would rank no shapes"},
     {"b200_", "b200", simumax, "Apache-2.0"},
 }};
 
@@ -45,7 +55,7 @@ const Origin& origin_of(const fs::path& path) {
         if (name.starts_with(origin.prefix)) return origin;
     fail(ErrorKind::input,
          "{}: the name does not say the device; allowed begin with a100_sxm_, h100_sxm_, h200_sxm_, "
-         "a100_dgx_, h100_dgx_, a100_nccl_, a100_pcie_, b200_",
+         "a100_dgx_, h100_dgx_, a100_nccl_, a100_pcie_, b200_, b300_sxm_, gb200_, gb300_",
          path.string());
 }
 
@@ -82,6 +92,7 @@ std::vector<SourcedMeasurements> read_tables(const std::vector<TableFile>& table
         } else {
             read_table(table, source, imported);
         }
+        if (table.thinned) imported.thinned += thin(source.points);
         imported.duplicates += merge_equal(source.points);
         imported.points += count_points(source.points);
         const auto found = outliers(source.points);
@@ -189,10 +200,21 @@ Imported import_folder(const fs::path& folder, const fs::path& output) {
             continue;
         }
         const auto& origin = origin_of(path);
-        tables.push_back({path, std::string(origin.device), std::string(origin.origin), std::string(origin.licence)});
+        if (!origin.left_out.empty()) {
+            left_out.push_back(fmt::format("{}: {}", path.filename().string(), origin.left_out));
+            continue;
+        }
+        tables.push_back({path, std::string(origin.device), std::string(origin.origin), std::string(origin.licence),
+                          nullptr, origin.thinned || contains(path.filename().string(), "_gdn")});
     }
     if (tables.empty()) fail(ErrorKind::input, "{}: holds no .csv or .csv.gz", folder.string());
-    auto imported = import_tables(tables, output);
+    Imported imported;
+    std::map<std::string, std::vector<SourcedMeasurements>> by_device;
+    for (auto& source : read_tables(tables, imported)) by_device[source.points.device].push_back(std::move(source));
+    std::vector<FileToWrite> files;
+    for (const auto& [device, sources] : by_device)
+        files.push_back({output / (device + ".sqlite.gz"), write_store(sources)});
+    write_files(files);
     imported.left_out = std::move(left_out);
     return imported;
 }

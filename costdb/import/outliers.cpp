@@ -62,7 +62,9 @@ std::string name(const GemmPoint& p) {
 void judge_speeds(const Measurements& points, std::vector<std::string>& found) {
     const auto facts = facts_of(points.device);
     for (const auto& p : points.gemm) {
-        const double peak = p.dtype == Dtype::fp8 ? facts.fp8_flops_per_us : facts.peak(p.dtype);
+        const double peak = p.dtype == Dtype::nvfp4 ? facts.fp4_flops_per_us
+                            : size_of(p.dtype) == 1 ? facts.fp8_flops_per_us
+                                                    : facts.peak(p.dtype);
         const double us = static_cast<double>(p.latency_ns) * 1e-3;
         const double speed =
             2 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k) / us / peak;

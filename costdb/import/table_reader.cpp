@@ -155,6 +155,19 @@ void read_elementwise(const MeasuredRow& row, Measurements& into) {
                                 .spread_permille = row.spread_permille()});
 }
 
+void read_linear(const MeasuredRow& row, Measurements& into) {
+    if (row.dtype() != Dtype::bf16) row.fail("dtype", must_be(name_of(row.dtype()), name_of(Dtype::bf16)));
+    into.linear.push_back({.kernel = static_cast<LinearKernel>(row.choice("kernel", linear_kernel_names())),
+                           .batch = row.size("batch"),
+                           .seq_len = row.size("seq_len"),
+                           .key_heads = row.size("k_heads"),
+                           .value_heads = row.size("v_heads"),
+                           .key_dim = row.size("k_head_dim"),
+                           .value_dim = row.size("v_head_dim"),
+                           .latency_ns = row.latency_ns(),
+                           .spread_permille = row.spread_permille()});
+}
+
 struct Kind {
     std::vector<std::string> columns;
     void (*read)(const MeasuredRow&, Measurements&);
@@ -168,8 +181,8 @@ struct Kind {
     }
 };
 
-const std::array<Kind, 8>& kinds() {
-    static const std::array<Kind, 8> all{{
+const std::array<Kind, 9>& kinds() {
+    static const std::array<Kind, 9> all{{
         {{"dtype", "m", "n", "k", "latency_us"}, read_gemm, {"pass", "spread_percent"}},
         {{"dtype", "batch", "m", "n", "k", "layout", "pass", "accumulate", "out_dtype", "fraction_of_peak",
           "latency_us"},
@@ -187,6 +200,9 @@ const std::array<Kind, 8>& kinds() {
         {{"dtype", "tokens", "hidden", "ffn", "top_k", "experts", "moe_tp", "moe_ep", "routing", "latency_us"},
          read_moe},
         {{"kind", "pass", "traffic_bytes", "latency_us"}, read_elementwise},
+        {{"kernel", "dtype", "batch", "seq_len", "k_heads", "k_head_dim", "v_heads", "v_head_dim", "latency_us"},
+         read_linear,
+         {"hidden", "conv_width", "spread_percent"}},
     }};
     return all;
 }

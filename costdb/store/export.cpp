@@ -10,7 +10,7 @@ namespace pipeweaver::costdb {
 
 namespace {
 
-const std::array<std::string, 6> table_names{"gemm", "attention", "collective", "nodes", "moe", "elementwise"};
+const std::array<std::string, 7> table_names{"gemm", "attention", "collective", "nodes", "moe", "elementwise", "gdn"};
 
 std::string microseconds(std::int64_t ns) { return fmt::format("{}.{:03}", ns / 1000, ns % 1000); }
 
@@ -57,6 +57,11 @@ std::string line_of(const ElementwisePoint& p) {
                        spread(p.spread_permille));
 }
 
+std::string line_of(const LinearPoint& p) {
+    return fmt::format("{},bf16,{},{},{},{},{},{},{},{}", name_of(p.kernel), p.batch, p.seq_len, p.key_heads, p.key_dim,
+                       p.value_heads, p.value_dim, microseconds(p.latency_ns), spread(p.spread_permille));
+}
+
 /// Collects the lines of a table.
 class Writer {
 public:
@@ -91,13 +96,14 @@ constexpr auto every_point = [](const auto&) { return true; };
 constexpr auto of_nodes = [](const CollectivePoint& p) { return p.source == LinkSource::nodes; };
 constexpr auto of_a_node = [](const CollectivePoint& p) { return p.source != LinkSource::nodes; };
 
-constexpr std::array<const char*, 6> exported_columns{
+constexpr std::array<const char*, 7> exported_columns{
     "dtype,m,n,k,pass,latency_us,spread_percent",
     "dtype,batch,seq_len,q_heads,kv_heads,head_dim,causal,pass,latency_us,spread_percent",
     "collective,dtype,gpus,message_bytes,latency_us,spread_percent",
     "collective,gpus,gpus_per_node,message_bytes,latency_us",
     "dtype,tokens,hidden,ffn,top_k,experts,moe_tp,moe_ep,routing,latency_us,spread_percent",
-    "kind,pass,traffic_bytes,latency_us,spread_percent"};
+    "kind,pass,traffic_bytes,latency_us,spread_percent",
+    "kernel,dtype,batch,seq_len,k_heads,k_head_dim,v_heads,v_head_dim,latency_us,spread_percent"};
 
 }  // namespace
 
@@ -116,6 +122,7 @@ Exported export_table(const Measurements& points, const std::string& table) {
     }
     if (which == 4) writer.add(points.moe, every_point);
     if (which == 5) writer.add(points.elementwise, every_point);
+    if (which == 6) writer.add(points.linear, every_point);
     return std::move(writer).result();
 }
 

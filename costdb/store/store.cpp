@@ -19,6 +19,7 @@ namespace {
 constexpr std::int64_t application_id = 0x50574344;  // "PWCD"
 constexpr std::int64_t schema_version = 3;
 constexpr std::int64_t version_with_pass_factors = 4;  // of a database that has some
+constexpr std::int64_t version_with_linear = 5;        // of a database that has linear attention; pass factors, too
 
 const std::string schema = R"(
 PRAGMA page_size = 4096;
@@ -67,6 +68,14 @@ CREATE TABLE pass_factor(
   steps INTEGER NOT NULL, PRIMARY KEY(device, model, module, pass)) STRICT, WITHOUT ROWID;
 )";
 
+const std::string linear_schema = R"(
+CREATE TABLE gdn(
+  source INTEGER NOT NULL, kernel TEXT NOT NULL, key_dim INTEGER NOT NULL, value_dim INTEGER NOT NULL,
+  key_heads INTEGER NOT NULL, value_heads INTEGER NOT NULL, batch INTEGER NOT NULL, seq_len INTEGER NOT NULL,
+  latency_ns INTEGER NOT NULL, spread_permille INTEGER NOT NULL,
+  PRIMARY KEY(source, kernel, key_dim, value_dim, key_heads, value_heads, batch, seq_len)) STRICT, WITHOUT ROWID;
+)";
+
 const std::array<std::string, 3> sweeps{"sweep", "large", "nodes"};
 
 // ---- a member as SQL holds it, and back
@@ -102,6 +111,9 @@ void read(const Statement& row, int column, const char* what, CollectiveKind& va
 }
 void read(const Statement& row, int column, const char* what, ElementwiseKind& value) {
     read_name(row, column, what, elementwise_names(), value);
+}
+void read(const Statement& row, int column, const char* what, LinearKernel& value) {
+    read_name(row, column, what, linear_kernel_names(), value);
 }
 
 template <class Rows>
@@ -200,6 +212,12 @@ bool is_sane(const Point& point) {
            std::apply([&](const auto&... value) { return (above_zero(value) && ...); }, key_of(point));
 }
 
+/// Whether a database of that version has the table.
+template <class Rows>
+bool has_table(std::int64_t version) {
+    return !std::is_same_v<Rows, LinearRows> || version >= version_with_linear;
+}
+
 template <class Rows>
 void select(const std::string& name, const Sqlite& database, std::int64_t source, Measurements& into) {
     auto& points = into.*Rows::points;
@@ -218,7 +236,9 @@ void select(const std::string& name, const Sqlite& database, std::int64_t source
 template <class Rows>
 void keep_first(Measurements& in) {
     auto& points = in.*Rows::points;
-    std::stable_sort(points.begin(), points.end(), [](const auto& a, const auto& b) { return key_of(a) < key_of(b); });
+    const auto before = [](const auto& a, const auto& b) { return key_of(a) < key_of(b); };
+    if (!std::is_sorted(points.begin(), points.end(), before))  // as those of one table are
+        std::stable_sort(points.begin(), points.end(), before);
     points.erase(
         std::unique(points.begin(), points.end(), [](const auto& a, const auto& b) { return key_of(a) == key_of(b); }),
         points.end());
@@ -233,10 +253,18 @@ Sqlite open_store(const std::string& name, std::string_view bytes) {
     if (pragma(database, "application_id") != application_id)
         fail(ErrorKind::input, "{}: is not a cost database: its application id is not PWCD", name);
     if (const auto version = pragma(database, "user_version");
-        version != schema_version && version != version_with_pass_factors)
-        fail(ErrorKind::input, "{}: is a cost database of version {}, this program reads versions {} and {}", name,
-             version, schema_version, version_with_pass_factors);
+        version < schema_version || version > version_with_linear)
+        fail(ErrorKind::input, "{}: is a cost database of version {}, this program reads versions {} to {}", name,
+             version, schema_version, version_with_linear);
     return database;
+}
+
+/// The least that holds all of it.
+std::int64_t version_of(const std::vector<SourcedMeasurements>& sources) {
+    const auto any = [&](auto holds) { return std::any_of(sources.begin(), sources.end(), holds); };
+    if (any([](const auto& source) { return !source.points.linear.empty(); })) return version_with_linear;
+    const bool factors = any([](const auto& source) { return !source.points.pass_factors.empty(); });
+    return factors ? version_with_pass_factors : schema_version;
 }
 
 /// SQLite notes its own version and a counter of changes in the header; both would make equal content differ.
@@ -271,6 +299,7 @@ void naming(const std::string& name, F f) {
 Measurements read_store(const std::string& name, std::string_view bytes, std::string_view device, bool check) {
     const auto database = open_store(name, bytes);
     if (check) check_pages(name, database);
+    const std::int64_t version = pragma(database, "user_version");
     Measurements result;
     result.device = device;
     Statement sources(
@@ -281,7 +310,9 @@ Measurements read_store(const std::string& name, std::string_view bytes, std::st
         while (sources.step()) {
             result.origins.push_back({std::string(sources.text(1)), std::string(sources.text(2)),
                                       std::string(sources.text(3)), std::string(sources.text(4)), sources.integer(5)});
-            for_each_table([&]<class Rows>(Rows) { select<Rows>(name, database, sources.integer(0), result); });
+            for_each_table([&]<class Rows>(Rows) {
+                if (has_table<Rows>(version)) select<Rows>(name, database, sources.integer(0), result);
+            });
         }
     });
     for_each_table([&]<class Rows>(Rows) { keep_first<Rows>(result); });
@@ -293,6 +324,7 @@ Measurements read_store(const std::string& name, std::string_view bytes, std::st
 std::vector<SourcedMeasurements> read_sources(const std::string& name, std::string_view bytes) {
     const auto database = open_store(name, bytes);
     check_pages(name, database);
+    const std::int64_t version = pragma(database, "user_version");
     std::vector<SourcedMeasurements> result;
     Statement sources(database,
                       "SELECT id, device, file, origin, licence, sha256, transferred_permille FROM source ORDER BY id");
@@ -305,7 +337,9 @@ std::vector<SourcedMeasurements> read_sources(const std::string& name, std::stri
                                        {},
                                        sources.integer(6)};
             source.points.device = sources.text(1);
-            for_each_table([&]<class Rows>(Rows) { select<Rows>(name, database, sources.integer(0), source.points); });
+            for_each_table([&]<class Rows>(Rows) {
+                if (has_table<Rows>(version)) select<Rows>(name, database, sources.integer(0), source.points);
+            });
             select_in_situ(name, database, source.points);
             select_pass_factors(name, database, source.points);
             result.push_back(std::move(source));
@@ -316,12 +350,11 @@ std::vector<SourcedMeasurements> read_sources(const std::string& name, std::stri
 
 std::string write_store(const std::vector<SourcedMeasurements>& sources) {
     Sqlite database("new cost database", unusable);
-    const bool factors = std::any_of(sources.begin(), sources.end(),
-                                     [](const auto& source) { return !source.points.pass_factors.empty(); });
+    const std::int64_t version = version_of(sources);
     database.run(schema);
-    if (factors) database.run(pass_factor_schema);
-    database.run(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}; BEGIN", application_id,
-                             factors ? version_with_pass_factors : schema_version));
+    if (version >= version_with_pass_factors) database.run(pass_factor_schema);
+    if (version >= version_with_linear) database.run(linear_schema);
+    database.run(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}; BEGIN", application_id, version));
     std::int64_t id = 0;
     for (const auto& source : parts_of(sources)) {
         ++id;
@@ -333,7 +366,9 @@ std::string write_store(const std::vector<SourcedMeasurements>& sources) {
         row.step();
         insert_in_situ(database, source.points);
         insert_pass_factors(database, source.points);
-        for_each_table([&]<class Rows>(Rows) { insert<Rows>(database, id, source.points.*Rows::points); });
+        for_each_table([&]<class Rows>(Rows) {
+            if (has_table<Rows>(version)) insert<Rows>(database, id, source.points.*Rows::points);
+        });
     }
     database.run("COMMIT; VACUUM");
     auto bytes = database.serialized();

@@ -29,6 +29,9 @@ inline auto key_of(const MoePoint& p) {
     return std::tuple(p.dtype, p.routing, p.hidden, p.ffn, p.top_k, p.experts, p.moe_tp, p.moe_ep, p.tokens);
 }
 inline auto key_of(const ElementwisePoint& p) { return std::tuple(p.kind, p.pass, p.traffic_bytes); }
+inline auto key_of(const LinearPoint& p) {
+    return std::tuple(p.kernel, p.key_dim, p.value_dim, p.key_heads, p.value_heads, p.batch, p.seq_len);
+}
 
 /// The bytes of a database with these sources, in this order; one whose points have origins is taken apart by them.
 /// Pre: no two points of a source with equal keys.

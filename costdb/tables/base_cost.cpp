@@ -9,8 +9,11 @@ namespace pipeweaver::costdb {
 
 namespace {
 
+// Bytes of a value with its part of a scale.
+double bytes_of(Dtype dtype) { return dtype == Dtype::nvfp4 ? 9. / 16 : static_cast<double>(size_of(dtype)); }
+
 double gemm_traffic(Dtype dtype, const GemmShape& s) {
-    const auto input = static_cast<double>(size_of(dtype));
+    const double input = bytes_of(dtype);
     const double output = dtype == Dtype::fp32 ? 4 : 2;
     return s.batch * (input * (s.m * s.k + s.n * s.k) + output * s.m * s.n);
 }
@@ -81,9 +84,21 @@ double moe_base_us(const DeviceFacts& device, Dtype dtype, const MoeShape& s) {
     const double rows = s.tokens * s.top_k / s.moe_ep;
     const double width = s.ffn / s.moe_tp;
     const double weights = 3 * s.hidden * width * std::min(s.experts / s.moe_ep, std::max(rows, 1.));
-    const auto bytes = static_cast<double>(size_of(dtype));
-    const double traffic = bytes * (weights + rows * (2 * s.hidden + 3 * width));
+    const double traffic = bytes_of(dtype) * (weights + rows * (2 * s.hidden + 3 * width));
     return 5 + std::max(2 * rows * 3 * s.hidden * width / device.peak(dtype), traffic / device.bytes_per_us);
+}
+
+double linear_base_us(const DeviceFacts& device, const DeltaNet& query) {
+    const auto positions = static_cast<double>(query.batch) * static_cast<double>(query.seq_len);
+    if (query.kernel == LinearKernel::causal_conv1d_fn) {
+        const auto columns =
+            static_cast<double>(2 * query.key_heads * query.key_dim + query.value_heads * query.value_dim);
+        return 2 + 4 * positions * columns / device.bytes_per_us;
+    }
+    constexpr double chunk = 64, us_a_chunk = 3;
+    const auto blocks = static_cast<double>(query.batch) * static_cast<double>(query.value_heads);
+    return 5 + us_a_chunk * whole(blocks / static_cast<double>(device.multiprocessors)) *
+                   whole(static_cast<double>(query.seq_len) / chunk);
 }
 
 }  // namespace pipeweaver::costdb

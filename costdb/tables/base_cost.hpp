@@ -2,6 +2,7 @@
 #pragma once
 
 #include "costdb/tables/device_facts.hpp"
+#include "pipeweaver/costdb/operators.hpp"
 
 namespace pipeweaver::costdb {
 
@@ -35,5 +36,9 @@ struct MoeShape {
 /// 5 us + max(operations / peak, traffic / bandwidth) of three GEMMs over the experts of one GPU: tokens * top_k /
 /// moe_ep rows, ffn / moe_tp columns, weights of the experts that are hit at all.
 double moe_base_us(const DeviceFacts& device, Dtype dtype, const MoeShape& shape);
+
+/// A kernel of a gated delta net. Convolution: its traffic. Rule: a block for each value head and sequence walks
+/// through the chunks of 64 positions, as many at once as there are multiprocessors, 3 us a chunk.
+double linear_base_us(const DeviceFacts& device, const DeltaNet& query);
 
 }  // namespace pipeweaver::costdb

@@ -42,8 +42,6 @@ constexpr Row hopper_gemm_bf16{{{0.5, 1.8}, {0, 4.6}, {6, 2.5}, 12.4, 12.4, 37.3
                                {{0.5, 1.8}, {0, 4.9}, {12, 0.5}, 12.6, 12.6, 14.3}};
 constexpr Row hopper_gemm_fp8{{{0.5, 1.6}, {0.5, 3.8}, {10, 1}, 10.8, 10.8, 77.2},
                               {{0.5, 1.6}, {0.5, 4.2}, {9, 0.5}, 10, 10, 58}};
-// B200's table holds 144 scattered shapes: a fifth of them asked of the rest.
-constexpr Row blackwell_gemm{constant(27, 27, 37.3), constant(27, 27, 14.3)};
 constexpr Row ampere_causal{{{0, 1.5}, {0, 4}, {18, 8.5}, 25, 45, 64.1}, {{0, 1.5}, {0, 3.3}, {0, 3.7}, 15, 77, 42.2}};
 constexpr Row hopper_causal{{{0, 1.5}, {0, 4.4}, {29, 1}, 25, 45, 69.5}, {{0, 1.5}, {0, 3.7}, {0, 6}, 15, 77, 49.3}};
 constexpr Row hopper_encoder{{{1.5, 1.4}, {0, 6.5}, {8, 4.5}, 35, 265, 58.5},
@@ -54,6 +52,8 @@ constexpr Errors collective_nodes{{0, 2.7}, {0, 2.7}, {2.5, 2}, 13.3, 13.3, 54.3
 constexpr Errors point_to_point{{0, 1.9}, {0, 1.9}, {2, 2}, 10, 10, 84, true};
 constexpr Errors moe{{2, 1.5}, {2, 1.5}, {15.5, 2.9}, 54.5, 54.5, 149};
 
+constexpr Errors linear{{1.5, 1.7}, {1.5, 1.7}, {4, 2}, 30, 30, 100};
+
 // Published shares of the bandwidth that such kernels reach are 0.67-0.91 (SimuMax system files); 0.8 is assumed.
 constexpr double elementwise_percent = 20;
 
@@ -62,14 +62,13 @@ constexpr Row collective_row = both(collective);
 constexpr Row collective_nodes_row = both(collective_nodes);
 constexpr Row point_to_point_row = both(point_to_point);
 constexpr Row moe_row = both(moe);
+constexpr Row linear_row = both(linear);
 constexpr Row elementwise_row = both(constant(elementwise_percent, elementwise_percent, elementwise_percent));
 
 const Row& row_of(Subject subject, Family family) {
     switch (subject) {
         case Subject::gemm_bf16:
-            return family == Family::ampere   ? ampere_gemm
-                   : family == Family::hopper ? hopper_gemm_bf16
-                                              : blackwell_gemm;
+            return family == Family::ampere ? ampere_gemm : hopper_gemm_bf16;
         case Subject::gemm_fp8:
             return hopper_gemm_fp8;
         case Subject::attention_causal:
@@ -84,6 +83,8 @@ const Row& row_of(Subject subject, Family family) {
             return point_to_point_row;
         case Subject::moe:
             return moe_row;
+        case Subject::linear:
+            return linear_row;
         case Subject::elementwise:
             break;
     }

@@ -18,7 +18,8 @@ enum class Subject : std::uint8_t {
     collective_nodes,  ///< from the measured sweeps across nodes
     point_to_point,
     moe,
-    elementwise
+    elementwise,
+    linear  ///< a kernel of linear attention
 };
 
 /// How the answer was found.

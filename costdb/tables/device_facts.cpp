@@ -34,10 +34,15 @@ double DeviceFacts::peak(Dtype dtype) const {
         case Dtype::int8:
             return bf16_flops_per_us * 2;
         case Dtype::fp8:
+        case Dtype::fp8_block:
+        case Dtype::nvfp4:
             break;
     }
-    if (fp8_flops_per_us <= 0) fail(ErrorKind::input, "dtype: fp8 is not supported by {}, allowed is bf16", name);
-    return fp8_flops_per_us;
+    const double peak = dtype == Dtype::nvfp4 ? fp4_flops_per_us : fp8_flops_per_us;
+    if (peak <= 0)
+        fail(ErrorKind::input, "dtype: {} is not supported by {}, allowed {}", name_of(dtype), name,
+             fp8_flops_per_us > 0 ? "are bf16 and fp8" : "is bf16");
+    return peak;
 }
 
 DeviceFacts facts_of(std::string_view name) {
@@ -47,6 +52,7 @@ DeviceFacts facts_of(std::string_view name) {
             counted_as(device.name),
             device.bf16_flops * 1e-6,
             device.fp8_flops * 1e-6,
+            device.fp4_flops * 1e-6,
             static_cast<double>(device.memory_bandwidth.bytes_per_second) * 1e-6,
             device.multiprocessors,
             cluster == nullptr ? 0 : static_cast<double>(cluster->node_link.bytes_per_second) * 1e-6,

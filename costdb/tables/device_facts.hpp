@@ -17,6 +17,7 @@ struct DeviceFacts {
     Family family = Family::hopper;  ///< of whose methods and errors; a device of no known generation counts as Hopper
     double bf16_flops_per_us = 0;
     double fp8_flops_per_us = 0;  ///< 0: not supported
+    double fp4_flops_per_us = 0;  ///< 0: not supported
     double bytes_per_us = 0;
     std::int64_t multiprocessors = 0;
     double link_bytes_per_us = 0;     ///< one GPU to the others of its node, one direction

@@ -23,9 +23,7 @@ GemmShape shape_of(const Gemm& query) {
 
 bool is_big(const GemmShape& s) { return s.batch * s.m >= 512 && s.batch * s.m * s.n * s.k >= 0x1p33; }
 
-Subject subject_of(Dtype dtype) {
-    return dtype == Dtype::fp8 || dtype == Dtype::int8 ? Subject::gemm_fp8 : Subject::gemm_bf16;
-}
+Subject subject_of(Dtype dtype) { return size_of(dtype) == 1 ? Subject::gemm_fp8 : Subject::gemm_bf16; }
 
 // The measured format that runs on the same units at the same speed.
 Dtype measured_dtype(Dtype dtype) {

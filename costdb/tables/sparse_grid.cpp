@@ -328,6 +328,7 @@ Estimate SparseGrid<D>::nearest(const Key& at) const {
 
 template class SparseGrid<2>;
 template class SparseGrid<3>;
+template class SparseGrid<4>;
 template class SparseGrid<5>;
 
 }  // namespace pipeweaver::costdb

@@ -127,6 +127,7 @@ private:
 
 extern template class SparseGrid<2>;
 extern template class SparseGrid<3>;
+extern template class SparseGrid<4>;
 extern template class SparseGrid<5>;
 
 }  // namespace pipeweaver::costdb

@@ -60,8 +60,8 @@ costdb::Cost Experts::cost(const costdb::CostDatabase& costs) const {
         answer.basis = std::max(answer.basis, costdb::Basis::extrapolated);
         return answer;
     }
-    // Nothing like it was measured: products at the share of the peak that was fitted to steps.
-    if (by_share && answer.basis == costdb::Basis::modelled) {
+    // It was not measured: products at the share of the peak that was fitted to steps.
+    if (by_share && answer.basis > costdb::Basis::interpolated) {
         const double flops_per_ns = 1e-9 * fitted->grouped_gemm_share * workloads::device(costs.device()).bf16_flops;
         const double three = 6. * static_cast<double>(layer.tokens * layer.top_k) * static_cast<double>(layer.hidden) *
                              static_cast<double>(layer.ffn);

@@ -58,14 +58,14 @@ TEST_CASE("a summary tells size and basis apart") {
 }
 
 TEST_CASE("every point is left out once in folds, on any number of threads alike") {
-    const auto b200 = CostDatabase::embedded("b200");
+    const auto pcie = CostDatabase::embedded("a100_pcie");
     const EvaluateOptions options{.folds = 5, .seed = 3};
 
-    const auto alone = evaluate(b200, "gemm", options, in_order);
-    const auto together = evaluate(b200, "gemm", options, on_threads(3));
+    const auto alone = evaluate(pcie, "gemm", options, in_order);
+    const auto together = evaluate(pcie, "gemm", options, on_threads(3));
 
     const auto in_folds = std::count_if(alone.begin(), alone.end(), [](const auto& p) { return !p.plane; });
-    CHECK(in_folds == static_cast<std::ptrdiff_t>(b200.measurements().gemm.size()));
+    CHECK(in_folds == static_cast<std::ptrdiff_t>(pcie.measurements().gemm.size()));
     REQUIRE(alone.size() == together.size());
     for (std::size_t i = 0; i < alone.size(); ++i) {
         CHECK(alone[i].truth_ns == together[i].truth_ns);

@@ -40,7 +40,9 @@ std::filesystem::path small_database(const Folder& folder) {
 // Links to those of the collected tables that the embedded database was made from: others are collected since.
 void link_embedded(const std::filesystem::path& tables, const std::filesystem::path& to) {
     std::set<std::string> known;
-    for (const SourcedMeasurements& one : read_sources("embedded", gunzip(embedded_store()))) known.insert(one.file);
+    for (const std::string& device : embedded_devices())
+        for (const SourcedMeasurements& one : read_sources("embedded", gunzip(embedded_store(device))))
+            known.insert(one.file);
     for (const auto& entry : std::filesystem::directory_iterator(tables)) {
         const std::string name = entry.path().filename().string();
         if (!name.ends_with(".csv.gz") || known.contains(name))
@@ -159,8 +161,8 @@ TEST_CASE("a database is refused when it is damaged, foreign, newer or without t
     CHECK(ask(good.substr(0, good.size() / 2)) != "accepted");
     CHECK(ask(gzip(good).substr(0, 200)).find("cut short") != std::string::npos);
     auto newer = good;
-    newer[63] = 5;  // user_version
-    CHECK(ask(newer) == "is a cost database of version 5, this program reads versions 3 and 4");
+    newer[63] = 6;  // user_version
+    CHECK(ask(newer) == "is a cost database of version 6, this program reads versions 3 to 5");
     auto foreign = good;
     foreign[68] = 0;  // application_id
     CHECK(ask(foreign) == "is not a cost database: its application id is not PWCD");
@@ -182,7 +184,7 @@ TEST_CASE("the same tables give the same bytes, whatever the order of their rows
     CHECK(sha256(read_file(folder / "a.sqlite.gz")) == sha256(read_file(folder / "b.sqlite.gz")));
 }
 
-TEST_CASE("the embedded database is what the importer makes of the collected tables, byte for byte") {
+TEST_CASE("the embedded databases are what the importer makes of the collected tables, byte for byte") {
     const auto tables = shared_tables();
     if (!tables) {
         pipeweaver::testing::left_out("the import of the collected tables, which are not on this machine");
@@ -190,7 +192,10 @@ TEST_CASE("the embedded database is what the importer makes of the collected tab
     }
     const Folder folder("rebuild"), embedded("embedded-tables");
     link_embedded(*tables, embedded.path());
-    static_cast<void>(import_folder(embedded.path(), folder / "default.sqlite.gz"));
+    static_cast<void>(import_folder(embedded.path(), folder.path()));
 
-    CHECK(sha256(read_file(folder / "default.sqlite.gz")) == sha256(gunzip(embedded_store())));
+    for (const std::string& device : embedded_devices()) {
+        CAPTURE(device);
+        CHECK(sha256(read_file(folder / (device + ".sqlite.gz"))) == sha256(gunzip(embedded_store(device))));
+    }
 }

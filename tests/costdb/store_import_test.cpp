@@ -86,7 +86,7 @@ TEST_CASE("a database that cannot be added to stays as it is") {
     CHECK(with("") == "db.sqlite: is not a cost database: not SQLite");
     auto newer = good;
     newer[63] = 9;  // user_version
-    CHECK(with(newer) == "db.sqlite: is a cost database of version 9, this program reads versions 3 and 4");
+    CHECK(with(newer) == "db.sqlite: is a cost database of version 9, this program reads versions 3 to 5");
     std::filesystem::remove(folder / "db.sqlite");
     CHECK(refusal(folder, ErrorKind::io).starts_with("db.sqlite: cannot be read: "));
     CHECK_FALSE(std::filesystem::exists(folder / "db.sqlite"));

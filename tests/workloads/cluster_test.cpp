@@ -162,11 +162,15 @@ TEST_CASE("devices without tables are known by the figures of their makers, and 
     CHECK(gpu.memory_bandwidth.bytes_per_second == 5'300'000'000'000);
     CHECK(find_cluster("mi300x:16").node_link.bytes_per_second == 448'000'000'000);
     for (const char* name : {"mi325x", "mi355x", "l40s", "l40", "rtx-4090", "rtx-3090", "rtx-pro-6000", "gh200",
-                             "a100-40gb", "h100-nvl", "b300-sxm"}) {
+                             "a100-40gb", "h100-nvl"}) {
         CAPTURE(name);
         CHECK(device(find_cluster(std::string(name) + ":8").device).modelled);
     }
-    for (const char* measured : {"a100_sxm", "h100_sxm", "h200_sxm", "b200"}) CHECK(!device(measured).modelled);
+    for (const char* measured : {"a100_sxm", "h100_sxm", "h200_sxm", "b200", "b300", "gb200", "gb300"})
+        CHECK(!device(measured).modelled);
+    CHECK(device("gb300").fp4_flops == doctest::Approx(1080e15 / 72));  // NVIDIA's data sheet of 72, without sparsity
+    CHECK(device("b200").fp4_flops == doctest::Approx(72e15 / 8));
+    CHECK(device("h100").fp4_flops == 0);
     CHECK(device("rtx-3090").fp8_flops == 0);
     CHECK(device("b300").memory < 270_GiB);  // not the 288 GB of its name
 }

@@ -54,7 +54,8 @@ public:
 private:
     Sqlite(const std::string& place, std::string name, Wrong wrong) : name_(std::move(name)), wrong_(std::move(wrong)) {
         sqlite3* raw = nullptr;
-        const int status = sqlite3_open_v2(place.c_str(), &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
+        const int status = sqlite3_open_v2(place.c_str(), &raw,
+                                           SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
         connection_.reset(raw);
         if (status == SQLITE_OK) return;
         fail(ErrorKind::io, "{}: SQLite cannot open it: {}", name_, raw != nullptr ? sqlite3_errmsg(raw) : "no memory");

@@ -89,6 +89,7 @@ public:
     [[nodiscard]] Cost cost(const PointToPoint& query) const;
     [[nodiscard]] Cost cost(const MixtureOfExperts& query) const;
     [[nodiscard]] Cost cost(const Elementwise& query) const;
+    [[nodiscard]] Cost cost(const DeltaNet& query) const;
 
     /// `shape.batch` and `shape.seq_len` are ignored. Asks for equal_batch(), and scales by the scores; equal lengths
     /// give exactly the answer of the padded query. Keys of another length and windows are extrapolated at best. Throws

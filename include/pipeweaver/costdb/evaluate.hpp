@@ -32,7 +32,7 @@ struct LeftOut {
     bool within() const { return error_percent() <= printed_percent; }
 };
 
-/// "gemm", "attention", "collective", "p2p", "moe".
+/// "gemm", "attention", "collective", "p2p", "moe", "gdn".
 [[nodiscard]] std::span<const std::string> evaluated_operators();
 
 struct EvaluateOptions {

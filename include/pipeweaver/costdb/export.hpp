@@ -1,8 +1,8 @@
 // The measured points of a database as the tables that `costdb import` reads.
 //
-// Tables       gemm, attention, collective (inside a node), nodes (collectives and transfers with GPUs per node), moe
-//              and elementwise; the columns are those of import.hpp with pass and spread_percent where the table may
-//              have them (empty: not stated), and then source, origin and licence of each point.
+// Tables       gemm, attention, collective (inside a node), nodes (collectives and transfers with GPUs per node), moe,
+//              elementwise and gdn; the columns are those of import.hpp with pass and spread_percent where the table
+//              may have them (empty: not stated), and then source, origin and licence of each point.
 // Left out     points that were carried over from another device: they are no measurements.
 // Round trip   what is imported of an export are the same points, but for the spreads of `nodes`, whose table has none.
 #pragma once

@@ -16,6 +16,8 @@
 //                    (collective all_gather, reduce_scatter, all_reduce, alltoall, in the last table also send_recv)
 //                dtype,tokens,hidden,ffn,top_k,experts,moe_tp,moe_ep,routing,latency_us       mixture of experts
 //                kind,pass,traffic_bytes,latency_us                                          memory-bound work
+//                kernel,dtype,batch,seq_len[,hidden,conv_width],k_heads,k_head_dim,v_heads,v_head_dim,latency_us
+//                    a forward kernel of a gated delta net in bf16, with heads alone told apart
 //              Those without `layout`, `fraction_of_peak` or `gpus_per_node` may have spread_percent too: half the
 //              range that nine of ten repetitions lie in. Any table may have source,origin,licence, as `costdb export`
 //              writes them: then each point keeps its own.
@@ -29,8 +31,8 @@
 // Safety       a database is written beside its place and then renamed: whatever stops an import, it is the old or the
 //              new one; what is added to one is on the disk before. While one import adds, others wait (flock on the
 //              database itself, which ends with its process), up to a minute.
-// Database     SQLite, STRICT tables without rowid, whole nanoseconds; application id "PWCD", user_version 3; a table
-//              `source` with device, file, origin, licence and SHA-256 of every table that went in.
+// Database     SQLite, STRICT tables without rowid, whole nanoseconds; application id "PWCD", user_version 3 to 5; a
+//              table `source` with device, file, origin, licence and SHA-256 of every table that went in.
 // Determinism  equal tables give equal bytes, with any version of SQLite that writes its format 3.
 #pragma once
 
@@ -50,11 +52,13 @@ struct TableFile {
     std::string origin;   ///< who measured it, as the database shall tell
     std::string licence;  ///< of the numbers
     const TraceReport* trace = nullptr;  ///< of read_trace(path), if it is a trace
+    bool thinned = false;                ///< only what costdb/import/thinning.hpp keeps
 };
 
 struct Imported {
     std::size_t tables = 0;
     std::size_t points = 0;             ///< rows of the database
+    std::size_t thinned = 0;            ///< rows of large tables that the others tell
     std::size_t duplicates = 0;         ///< rows of tables that were merged into others
     std::size_t replaced = 0;           ///< tables that took the place of an older one
     std::size_t unchanged = 0;          ///< tables that the database has already
@@ -82,9 +86,10 @@ struct MeasuredRun {
 /// `base` itself. Throws Error{input} for a base that is damaged, foreign or newer, Error{io}.
 void write_measured_run(const MeasuredRun& run, const std::filesystem::path& base, const std::filesystem::path& output);
 
-/// Imports every *.csv and *.csv.gz of `folder`, in the order of names. Device and origin come from the file's name:
-/// a100_sxm_*, a100_dgx_*, a100_nccl_* are a100_sxm; h100_sxm_*, h100_dgx_* h100_sxm; h200_sxm_*, a100_pcie_*, b200_*
-/// what they say. Throws Error{input} for a table whose name is none of these.
+/// Imports every *.csv and *.csv.gz of `folder`, in the order of names, into a database DEVICE.sqlite.gz for each
+/// device in the folder `output`. Device and origin come from the file's name: a100_sxm_*, a100_dgx_*, a100_nccl_* are
+/// a100_sxm; h100_sxm_*, h100_dgx_* h100_sxm; h200_sxm_*, a100_pcie_*, b200_*, b300_sxm_*, gb200_*, gb300_* what they
+/// say. The large tables of Blackwell are thinned. Throws Error{input} for a table whose name is none of these.
 Imported import_folder(const std::filesystem::path& folder, const std::filesystem::path& output);
 
 }  // namespace pipeweaver::costdb

@@ -35,6 +35,10 @@ namespace pipeweaver::costdb {
     return {p.dtype, p.tokens, p.hidden, p.ffn, p.top_k, p.experts, p.moe_tp, p.moe_ep, p.routing};
 }
 
+[[nodiscard]] inline DeltaNet query_of(const LinearPoint& p) {
+    return {p.kernel, p.batch, p.seq_len, p.key_heads, p.value_heads, p.key_dim, p.value_dim};
+}
+
 /// What training uses; the size classes that printed errors differ by.
 [[nodiscard]] inline bool is_big(const GemmPoint& p) { return p.m >= 512 && p.m * p.n * p.k >= std::int64_t{1} << 33; }
 [[nodiscard]] inline bool is_big(const AttentionPoint& p) { return p.latency_ns > 200'000; }

@@ -69,6 +69,13 @@ struct ElementwisePoint {
     std::int64_t latency_ns = 0, spread_permille = 0, origin = 0;
 };
 
+/// A forward kernel of a gated delta net over `batch` sequences of equal length.
+struct LinearPoint {
+    LinearKernel kernel = LinearKernel::causal_conv1d_fn;
+    std::int64_t batch = 0, seq_len = 0, key_heads = 0, value_heads = 0, key_dim = 0, value_dim = 0;
+    std::int64_t latency_ns = 0, spread_permille = 0, origin = 0;
+};
+
 /// A table that was imported.
 struct MeasurementOrigin {
     std::string file, origin, licence, sha256;
@@ -106,6 +113,7 @@ struct Measurements {
     std::vector<PassFactor> pass_factors;  ///< by model, module and direction, each once
     std::string links_of;        ///< device whose point-to-point times these are, where it is another; else empty
     std::string collectives_of;  ///< the device whose collectives these are, where it is another; else empty
+    std::vector<LinearPoint> linear;
 };
 
 /// Whether there is a point that a profiler's trace can give.

@@ -85,6 +85,14 @@ struct Elementwise {
     Pass pass = Pass::forward;
 };
 
+/// A forward kernel of a gated delta net over `batch` sequences of equal length.
+struct DeltaNet {
+    static constexpr std::string_view op = "gdn";
+    LinearKernel kernel = LinearKernel::chunk_gated_delta_rule_flashinfer;
+    std::int64_t batch = 1, seq_len = 0, key_heads = 0, value_heads = 0;
+    std::int64_t key_dim = 128, value_dim = 128;  ///< of a head
+};
+
 /// The batch of equal sequences that is asked for in place of these: of the same traffic and number of scores, as near
 /// as whole numbers come. `shape.batch` and `shape.seq_len` are ignored. Throws Error{input} for no lengths, and for
 /// causal keys that are fewer than the positions.

@@ -7,6 +7,7 @@
 //   p2p         gpus_per_node,message_bytes
 //   moe         dtype,tokens,hidden,ffn,top_k,experts,moe_tp,moe_ep,routing[balanced]
 //   elementwise kind[other],pass[forward],traffic_bytes
+//   gdn         kernel,batch,seq_len,k_heads,v_heads,k_head_dim[128],v_head_dim[128]
 #pragma once
 
 #include "pipeweaver/base/csv.hpp"
@@ -18,7 +19,7 @@
 
 namespace pipeweaver::costdb {
 
-/// "gemm", "attention", "collective", "p2p", "moe", "elementwise".
+/// "gemm", "attention", "collective", "p2p", "moe", "elementwise", "gdn".
 [[nodiscard]] std::span<const std::string> query_operators();
 
 /// The columns of `queries` and then latency_us (three decimals, the database's nanoseconds), basis, error_percent; one

@@ -24,7 +24,7 @@ namespace pipeweaver::emulator {
 ///               the copies around the exchange, the exchange.
 /// Not measured  A layer whose shape and number of tokens the tables have not is a product for each of this GPU's
 ///               experts and matrices over the rows that an expert gets, and the activation function between them. On
-///               Blackwell products at the share of the peak that was fitted (FittedConstants::grouped_gemm_share).
+///               B200 products at the share of the peak that was fitted (FittedConstants::grouped_gemm_share).
 /// Passes        of measured layers the forward alone. Input gradient as long as the forward, weight gradient 1.05
 ///               times that, both together for a backward: what GEMMs take (pipeweaver/costdb/database.hpp).
 /// Plain         experts without a gate have two of the layer's three products: 2/3 of its time.

@@ -28,6 +28,7 @@ struct Device {
     double power_watts = 0;  ///< thermal design power; 0: not known
     bool modelled = false;   ///< known by these figures alone: neither tables of its operators nor runs are at hand
     std::string source;
+    double fp4_flops = 0;  ///< dense peak per second; 0: not supported
 };
 
 struct Cluster {

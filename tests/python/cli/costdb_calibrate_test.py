@@ -66,8 +66,8 @@ def test_evaluate_prints_the_same_on_any_number_of_threads(pipeweaver, tmp_path)
     answers = []
     for threads in ("1", "2"):
         out = tmp_path / threads
-        answer = json.loads(pipeweaver("costdb", "evaluate", "--device", "b200", "--op", "gemm", "--threads", threads,
-                                       "--json", "--out", out))
+        answer = json.loads(pipeweaver("costdb", "evaluate", "--device", "a100_pcie", "--op", "gemm", "--threads",
+                                       threads, "--json", "--out", out))
         assert answer.pop("run")["threads"] == int(threads)
         assert answer == json.loads((out / "evaluation.json").read_text())
         answers.append((answer, (out / "points.csv").read_bytes()))
@@ -87,9 +87,9 @@ def test_a_transfer_trial_is_within_fifteen_percent_and_better_than_the_peaks(pi
 
 def test_an_export_imports_as_it_was(pipeweaver, tmp_path):
     first, second, database = tmp_path / "first.csv.gz", tmp_path / "second.csv.gz", tmp_path / "again.sqlite"
-    pipeweaver("costdb", "export", "--device", "b200", "--op", "gemm", "--out", first)
-    pipeweaver("costdb", "import", first, "--device", "b200", "--out", database)
-    pipeweaver("costdb", "export", "--device", "b200", "--op", "gemm", "--database", database, "--out", second)
+    pipeweaver("costdb", "export", "--device", "a100_pcie", "--op", "gemm", "--out", first)
+    pipeweaver("costdb", "import", first, "--device", "a100_pcie", "--out", database)
+    pipeweaver("costdb", "export", "--device", "a100_pcie", "--op", "gemm", "--database", database, "--out", second)
     assert gzip.decompress(first.read_bytes()) == gzip.decompress(second.read_bytes())
     assert b"SimuMax" in gzip.decompress(first.read_bytes())
 

@@ -14,7 +14,7 @@ LAUNCH = ("--num-layers 32 --hidden-size 4096 --num-attention-heads 32 --seq-len
 RANGE = "a step may take 0.8 to 1.5 times as long"
 
 
-@pytest.mark.parametrize("cluster, device", [("mi300x", "mi300x"), ("b300-sxm", "b300"), ("gh200", "gh200")])
+@pytest.mark.parametrize("cluster, device", [("mi300x", "mi300x"), ("mi355x", "mi355x"), ("gh200", "gh200")])
 def test_an_emulated_step_is_marked_in_text_and_json(pipeweaver, cluster, device):
     ask = ("emulate", *MODEL, "--cluster", f"{cluster}:8", *BATCH)
     marked = [line for line in pipeweaver(*ask).splitlines() if line.startswith("modelled: ")]
@@ -23,8 +23,9 @@ def test_an_emulated_step_is_marked_in_text_and_json(pipeweaver, cluster, device
     assert answer["modelled"] == {"device": device, "step_from": 0.8, "step_to": 1.5}
 
 
-def test_a_measured_device_is_not_marked(pipeweaver):
-    ask = ("emulate", *MODEL, "--cluster", "h100-sxm:8", *BATCH)
+@pytest.mark.parametrize("cluster", ["h100-sxm", "b300-sxm"])
+def test_a_measured_device_is_not_marked(pipeweaver, cluster):
+    ask = ("emulate", *MODEL, "--cluster", f"{cluster}:8", *BATCH)
     assert "modelled: " not in pipeweaver(*ask)
     assert "modelled" not in json.loads(pipeweaver(*ask, "--json"))
 
@@ -57,4 +58,4 @@ def test_an_unknown_name_is_refused_with_the_nearest(pipeweaver):
 
 def test_lists_for_a_price_a_token_hold_what_they_held(pipeweaver):
     answer = json.loads(pipeweaver("analyze", "deepseek-v3", "--device", "all", "--json"))
-    assert not {"mi300x", "b300", "l40s"} & {one["device"] for one in answer["costs"]}
+    assert not {"mi300x", "mi355x", "l40s"} & {one["device"] for one in answer["costs"]}
