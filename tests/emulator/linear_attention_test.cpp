@@ -151,7 +151,23 @@ TEST_CASE("delta nets take as long as flash-linear-attention does on H200") {
         CHECK(microseconds(delta(one.heads, one.lengths, one.pass), "h200_sxm") ==
               doctest::Approx(1e3 * one.ms).epsilon(one.pass == forward ? 0.12 : 0.2));
     }
-    CHECK(delta(8, {64}, forward).cost(costdb::CostDatabase::embedded("h200_sxm")).basis == costdb::Basis::modelled);
+}
+
+TEST_CASE("delta nets are as much faster on a device as the kernel that tables hold is, and else go by the peak") {
+    const auto forward = costdb::Pass::forward;
+    const auto kernel = [](const costdb::CostDatabase& costs) {
+        const costdb::DeltaNet asked{.batch = 16, .seq_len = 4096, .key_heads = 16, .value_heads = 32};
+        return static_cast<double>(costs.cost(asked).duration.count());
+    };
+    const auto h200 = costdb::CostDatabase::embedded("h200_sxm");
+    CHECK(kernel(h200) == doctest::Approx(847e3).epsilon(0.001));
+    CHECK(delta(32, {32'768}, forward).cost(h200).basis == costdb::Basis::extrapolated);
+    const auto b300 = costdb::CostDatabase::embedded("b300");
+    CHECK(kernel(b300) < kernel(h200));
+    // Products decide: they shrink as the kernel does.
+    CHECK(microseconds(delta(32, {32'768}, forward), "b300") / microseconds(delta(32, {32'768}, forward), "h200_sxm") ==
+          doctest::Approx(kernel(b300) / kernel(h200)).epsilon(0.1));
+    CHECK(delta(8, {64}, forward).cost(costdb::CostDatabase::embedded("a100_sxm")).basis == costdb::Basis::modelled);
 }
 
 TEST_CASE("tensor parallelism halves the heads, context parallelism gives whole sequences to part of them") {

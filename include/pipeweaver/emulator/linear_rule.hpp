@@ -14,10 +14,13 @@ class CostDatabase;
 
 namespace pipeweaver::emulator {
 
-/// The chunked rule of a linear attention over packed sequences, whose states do not cross them. No table holds it, so
-/// it is always `modelled`: its small batched products at a share of the peak, or its traffic, whichever is more. Of a
-/// delta net a part of this is the kernel in which states follow each other: it takes no less than a time a chunk of
-/// the longest sequence.
+/// The chunked rule of a linear attention over packed sequences, whose states do not cross them: its small batched
+/// products at a share of the peak, or its traffic, whichever is more. Of a delta net a part of this is the kernel in
+/// which states follow each other: it takes no less than a time a chunk of the longest sequence.
+///
+/// Devices       the training kernels were measured on H200. Tables hold an inference kernel of the same rule: by how
+///               much it is faster on the device than on H200 delta nets are, too, and are `extrapolated`; without such
+///               a table, and Mamba-2, they go by the peak and are `modelled`.
 ///
 /// Shares        of the peak: delta nets 0.114, and 0.087 backward; the kernel of states 0.2 of the work, backward 0.4,
 ///               and 1.1 us a chunk, backward 3.7 us. Fitted to flash-linear-attention 0.5 on H200 (QwenLM/FlashQLA@
