@@ -66,6 +66,8 @@ emulator::Recompute recompute_of(Recomputation recomputation) {
             return emulator::Recompute::selective;
         case Recomputation::core_attention:
             return emulator::Recompute::core_attention;
+        case Recomputation::offload:
+            return emulator::Recompute::offload;
         default:
             return emulator::Recompute::none;
     }

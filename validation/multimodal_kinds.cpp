@@ -87,6 +87,24 @@ constexpr std::string_view qwen35_08b = R"({"format": "pipeweaver-model/1", "nam
                "projector": {"in": 3072, "out": 1024, "hidden": 3072}}],
     "image": {"patch": 16, "merge": 2, "min_tokens": 196, "max_tokens": 980}})";
 
+// C-RADIO's ViT-H in front of Nemotron 3 Nano (projector as in Nemotron Nano V2 VL); the sound encoder is left out. A
+// frame of 672 x 384 pixels is 252 positions, one of 512 x 512 256.
+constexpr std::string_view nemotron_omni = R"({"format": "pipeweaver-model/1", "name": "nemotron-3-nano-omni",
+    "modules": [
+    {"name": "vit", "unit": "items", "modalities": ["image"], "trainable": false,
+     "architecture": {"name": "c-radio-h", "kind": "vit", "layers": 32, "hidden": 1280, "ffn": 5120, "heads": 16,
+                      "kv_heads": 16, "head_dim": 80, "gated": false, "patch_size": 16,
+                      "attention": {"kind": "dense", "causal": false}}},
+    {"name": "llm", "architecture": "nemotron-3-nano-30b-a3b", "unit": "microbatch", "modalities": ["text"]}],
+    "edges": [{"from": "vit", "to": "llm", "token_reduction": 4,
+               "projector": {"in": 5120, "out": 2688, "hidden": 20480}}],
+    "image": {"patch": 16, "merge": 2, "min_tokens": 4, "max_tokens": 256}})";
+
+// Packs of 21,504 positions are 93 % full.
+constexpr std::string_view sports_clips = "constant-96+78x512px";
+constexpr std::string_view as_its_recipes =
+    "packs of 78 frames of 672 x 384 pixels, as its recipes' 2 frames a second fill them; no sound";
+
 // CUDA graphs hold the language model's attention; where images vary, the encoder's layers are launched one by one, and
 // where routing is natural, experts wait for how many tokens they get: both as in megatron-core-plain.
 constexpr std::string_view graphs_of_attention = R"({"format": "pipeweaver-recipe/1", "name": "megatron-core",
@@ -210,6 +228,18 @@ constexpr std::array kinds{
                    .recipe = "megatron-core-plain",
                    .micro_batch = 1,
                    .assumed = "samples padded to the sequence"},
+    MultimodalKind{.name = "nemotron3nanoomni",
+                   .also = "automodel (",
+                   .model = nemotron_omni,
+                   .dataset = sports_clips,
+                   .recipe = "nemo-automodel",
+                   .assumed = as_its_recipes},
+    MultimodalKind{.name = "nemotron3nanoomni",
+                   .also = "megatron (",
+                   .model = nemotron_omni,
+                   .dataset = sports_clips,
+                   .recipe = "megatron-core-plain",
+                   .assumed = as_its_recipes},
     MultimodalKind{.name = "qwen3508b",
                    .also = "reordered",
                    .model = qwen35_08b,

@@ -180,8 +180,9 @@ std::vector<std::int64_t> split_in(std::string_view note, std::int64_t stages, s
 }
 
 bool is_multimodal(const PublishedRun& row) {
-    return kind_of(row) != nullptr ||
-           contains(in_lower_case(row.source + ' ' + row.model + ' ' + row.note), "multimodal");
+    if (kind_of(row) != nullptr) return true;
+    const auto all = in_lower_case(row.source + ' ' + row.model + ' ' + row.note);
+    return contains(all, "multimodal") && !contains(all, "text only");  // then no encoder runs
 }
 
 MultimodalRow multimodal_run(const PublishedRun& row) {

@@ -14,7 +14,7 @@ constexpr Bandwidth slow_link{200'000'000'000};  // 400 GB/s both directions
 constexpr emulator::KernelFactors of_500_watts{.products = 1.15, .attention = 1.15, .memory_bound = 1.25};
 constexpr std::string_view half_power = "as H100 of 700 W, with kernels longer as fitted to runs of 500 W";
 
-constexpr std::array<Part, 6> parts{{
+constexpr std::array<Part, 5> parts{{
     {.gpu = "a100-40gb-sxm",
      .name = "a100_sxm_40gb",
      .device = "a100_sxm",
@@ -41,7 +41,6 @@ constexpr std::array<Part, 6> parts{{
      .device = "h100_sxm",
      .slower = of_500_watts,
      .about = half_power},
-    {.gpu = "b300", .name = "b300", .device = "b200", .about = "as B200, whose 16-bit peak it has"},
 }};
 
 }  // namespace

@@ -79,7 +79,8 @@ struct HeadSize {
     std::string_view family;
     std::int64_t size;
 };
-constexpr std::array<HeadSize, 2> head_sizes{{{"qwen3", 128}, {"gptoss", 64}}};
+// INTELLECT-3 is GLM-4.5-Air.
+constexpr std::array<HeadSize, 3> head_sizes{{{"qwen3", 128}, {"gptoss", 64}, {"intellect3", 128}}};
 
 std::int64_t head_size_by_name(std::string_view model) {
     const auto plain = letters_and_digits(model);
@@ -129,6 +130,8 @@ void apply_note(const PublishedRun& row, Architecture& network, std::vector<std:
     else if (const auto copies = number_behind(note, "+ ", place);
              copies && note.find(fmt::format("+ {} shared", *copies), place) != std::string::npos)
         moe.shared_ffn = *copies * moe.expert_ffn;
+    else if (note.find(" + shared", place) != std::string::npos)
+        moe.shared_ffn = moe.expert_ffn;
     const bool one = contains(note, "first dense") || contains(note, "first layer dense");
     moe.first_layer = one ? 1 : number_behind(note, "first ").value_or(0);
     moe.every = contains(note, "moe on every second layer") ? 2 : 1;
@@ -167,6 +170,16 @@ bool is_a_size(std::string_view text) {
     return text.size() > 1 && text.back() == 'b' && text.find_first_not_of("0123456789") == text.size() - 1;
 }
 
+// The language model of a multimodal model by name, for rows whose columns say nothing of its sizes.
+std::optional<Architecture> backbone_named(const PublishedRun& row) {
+    if (row.layers || row.hidden) return std::nullopt;
+    const std::string name = workloads::model_called(row.model.substr(0, row.model.find(" (")));
+    if (name.empty()) return std::nullopt;
+    const workloads::Model model = workloads::model(name);
+    const Architecture& backbone = model.modules[model.backbone()].architecture;
+    return backbone.kind == ModuleKind::language_model ? std::optional(backbone) : std::nullopt;
+}
+
 }  // namespace
 
 std::string letters_and_digits(std::string_view text) {
@@ -179,7 +192,7 @@ std::string letters_and_digits(std::string_view text) {
 
 std::optional<Architecture> network_named(std::string_view model) {
     std::size_t end = model.size();
-    for (const std::string_view suffix : {" (", " truncated", " SFT", " LoRA", "-proxy"})
+    for (const std::string_view suffix : {" (", " truncated", " SFT", " LoRA", " text", "-proxy"})
         end = std::min(end, model.find(suffix));
     const auto wanted = letters_and_digits(model.substr(0, end));
     if (wanted.empty()) return std::nullopt;
@@ -199,7 +212,8 @@ std::optional<Architecture> network_named(std::string_view model) {
 
 RunNetwork network_of(const PublishedRun& row) {
     RunNetwork found;
-    const auto named = network_named(row.model);
+    auto named = network_named(row.model);
+    if (!named) named = backbone_named(row);
     Architecture network = named ? *named : plain_gpt();
     network.name = row.model;
     apply_columns(row, network, found.assumed);

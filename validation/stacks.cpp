@@ -18,6 +18,9 @@ namespace {
 // Megatron-Bridge's recipes of DeepSeek, Moonlight and Kimi: gradients and the optimizer's moments in bf16.
 constexpr emulator::StateBytes sixteen_bit_moments{.weight = 2, .gradient = 2, .optimizer = 8};
 
+// "AdamWBF16 (6 bytes a parameter)".
+constexpr emulator::StateBytes halo_states{.weight = 2, .gradient = 2, .optimizer = 4};
+
 // More special sources come first.
 constexpr std::array stacks{
     // Runs that the numbers of docs/accuracy.md were fitted on before 16-bit runs of Hopper were at hand.
@@ -59,6 +62,8 @@ constexpr std::array stacks{
     Stack{.source = "xtuner docs/en/benchmark/megatron", .also = {}, .recipe = "megatron-core-plain"},
     Stack{.source = "ms-swift", .also = {}, .recipe = "megatron-core-plain", .memory = MemoryKind::on_device},
     Stack{.source = "nvidia/megatron-lm tests", .also = {}, .recipe = "megatron-core-plain"},
+    Stack{.source = "megatron-lm examples/moe_recipes", .also = {}, .recipe = "megatron-core-overlap"},
+    Stack{.source = "megatron-lm pr #5289", .also = {}, .recipe = "megatron-core-overlap"},
     // PyTorch's own.
     Stack{.source = "nanotron",
           .also = {},
@@ -78,6 +83,13 @@ constexpr std::array stacks{
     Stack{.source = "automodel", .also = {}, .recipe = "nemo-automodel"},
     Stack{.source = "pytorch/ao", .also = {}, .recipe = "torch-fsdp2", .memory = MemoryKind::reserved},
     Stack{.source = "fms-fsdp", .also = {}, .recipe = "torch-fsdp2"},
+    Stack{.source = "gemma4-sft", .also = "axolotl:", .recipe = "torch-fsdp2-eager", .zero = 2},
+    Stack{.source = "gemma4-sft", .also = "automodel:", .recipe = "nemo-automodel"},
+    Stack{.source = "gemma4-sft", .also = "unsloth:", .recipe = "torch-fsdp2-eager", .zero = 0},
+    Stack{.source = "gemma4-sft", .also = "ms-swift:", .recipe = "accelerate-fsdp2"},
+    Stack{.source = "gemma4-sft", .also = "bridge:", .recipe = "megatron-core-plain"},
+    Stack{.source = "whitecircle/halo", .also = {}, .recipe = "torch-fsdp2", .state = halo_states},
+    Stack{.source = "lmms-engine", .also = {}, .recipe = "torch-fsdp2", .micro_batch = 1},
     Stack{.source = "pith-train", .also = {}, .recipe = "torch-fsdp2", .memory = MemoryKind::reserved},
     // Any other.
     Stack{.source = {}, .also = {}, .recipe = {}, .known_kinds = true},
@@ -107,6 +119,9 @@ void with_dropout(RunRecipe& run) {
 void two_generations_behind(RunRecipe& run) {
     run.recipe.kernels.attention *= run.recipe.kernels.attention_after_ampere;
 }
+
+// FlashAttention 3 on Hopper and 4 on Blackwell are no generation behind.
+void attention_of_the_device(RunRecipe& run) { run.recipe.kernels.attention_after_ampere = 1; }
 
 // DeepEP and HybridEP send a token once to a node, however many of its experts are there.
 void sent_once(RunRecipe& run) { run.recipe.execution.experts.dispatcher = emulator::Dispatcher::once_a_node; }
@@ -160,12 +175,16 @@ constexpr auto sayings = std::to_array<Said>({
     {"ulysses", [](RunRecipe& run) { run.ring = false; }},
     {"dropout 0.1", with_dropout},
     {"driver 580, pytorch 2.13", two_generations_behind},
+    {"flashattention-2 on blackwell", two_generations_behind},
+    {"flash attention 3", attention_of_the_device},
+    {", fa4", attention_of_the_device},
     {"driver 580, pytorch 2.13", chunked_loss},
     {"deepep", sent_once},
     {"hybridep", sent_once},
     {"alltoall", sent_to_each_expert},
     {"ep overlap on", beside_another_microbatch},
     {"ep overlap + ", beside_another_microbatch},
+    {"ep overlap;", beside_another_microbatch},
     {"bf16 pure", sixteen_bit_states},
     {"everything bf16", sixteen_bit_states},
     {"grad sync bf16", sixteen_bit_gradients},

@@ -80,6 +80,9 @@ void slow_down(emulator::KernelFactors& kernels, const emulator::KernelFactors& 
     kernels.traffic *= slower.traffic;
 }
 
+// Of these the runs that were fitted are of stacks that are known.
+constexpr std::array<std::string_view, 3> known_by_stacks{"b300", "gb200", "gb300"};
+
 Refusal device_of(const PublishedRun& row, TrainingRun& run) {
     if (row.gpu.empty()) return "unknown: gpu";
     const bool known_kinds = stack_of(row).known_kinds;
@@ -95,7 +98,10 @@ Refusal device_of(const PublishedRun& row, TrainingRun& run) {
         slow_down(run.how.recipe.kernels, part->slower);
         run.how.node_link = part->node_link;
     }
-    const bool fitted = fitted_constants(run.device) || fitted_constants(run.device, Precision::eight_bit);
+    const bool by_stacks =
+        std::find(known_by_stacks.begin(), known_by_stacks.end(), run.device) != known_by_stacks.end();
+    const bool fitted =
+        !by_stacks && (fitted_constants(run.device) || fitted_constants(run.device, Precision::eight_bit));
     if (workloads::family_of(run.device) == workloads::Family::other || (known_kinds && !fitted))
         return fmt::format("no published run was fitted on {}", run.device);
     return {};
@@ -104,10 +110,11 @@ Refusal device_of(const PublishedRun& row, TrainingRun& run) {
 Refusal dtype_of(const PublishedRun& row, TrainingRun& run) {
     const auto name = in_lower_case(row.dtype);
     if (name.empty()) return "unknown: dtype";
-    const bool eight_bit = name.starts_with("fp8") || name.starts_with("float8");
+    const bool eight_bit = name.starts_with("fp8") || name.starts_with("float8") || name.starts_with("mxfp8");
     if (!eight_bit && name != "bf16" && name != "fp16")
         return fmt::format("dtype '{}': allowed are bf16, fp16 and fp8", row.dtype);
-    if (eight_bit && run.part != "h100_sxm") return fmt::format("no fp8 products are measured on {}", run.part);
+    const bool has_fp8 = run.part == "h100_sxm" || workloads::family_of(run.device) == workloads::Family::blackwell;
+    if (eight_bit && !has_fp8) return fmt::format("no fp8 products are measured on {}", run.part);
     run.dtype = eight_bit ? costdb::Dtype::fp8 : costdb::Dtype::bf16;
     run.how.recipe.execution.products = run.dtype;
     return {};
@@ -187,10 +194,12 @@ Refusal recomputation_of(const PublishedRun& row, TrainingRun& run) {
             repeats_attention_alone(row, run) ? Recomputation::core_attention : Recomputation::selective;
     else if (text.starts_with("partial") && !known_kinds)
         run.recomputation = Recomputation::half;
+    else if (text == name_of(emulator::Recompute::offload) && !known_kinds)
+        run.recomputation = Recomputation::offload;
     else if (text.starts_with(name_of(emulator::Recompute::none)))
         run.recomputation = Recomputation::none;
     else if (!text.empty())
-        return fmt::format("recompute '{}': allowed are full, selective, selective+seq-parallel and none",
+        return fmt::format("recompute '{}': allowed are full, selective, selective+seq-parallel, offload and none",
                            row.recompute);
     else if (run.device != "h100_sxm" && known_kinds)
         return "unknown: recompute";

@@ -18,7 +18,7 @@ namespace pipeweaver::validation {
 /// What a backward computes again. Selective recomputation of Megatron (Korthikanti et al., arXiv 2205.05198, section
 /// 5) repeats attention alone; of others, and where modules are named, norms and activation functions; half: every
 /// second layer, or about as much of each.
-enum class Recomputation : std::uint8_t { none, selective, core_attention, half, full };
+enum class Recomputation : std::uint8_t { none, selective, core_attention, half, full, offload };
 
 struct TrainingRun {
     std::string device;  ///< canonical name

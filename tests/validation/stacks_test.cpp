@@ -152,7 +152,7 @@ TEST_CASE("a chip in another package is its device with what differs, and is tol
     // Sources that were fitted by device know no such parts.
     row.source = "mine";
     row.gpu = "B300";
-    CHECK(predicted(row).reason == "nothing is known of the device 'B300'");
+    CHECK(predicted(row).reason == "no published run was fitted on b300");
 }
 
 TEST_CASE("a note's experts and latent attention are what no column holds") {
@@ -205,6 +205,65 @@ TEST_CASE("a stack's rows are answered in kinds that the default is not asked fo
     row.source = "mine";
     row.recompute = "full";
     CHECK(predicted(row).reason == "recompute 'full': no run of h100_sxm that recomputes was fitted");
+}
+
+TEST_CASE("activations that are moved to the host are a recomputation of their own") {
+    auto row = of("PrimeIntellect-ai/prime-rl benchmarks (FSDP2, torchtitan-like)", "flash attention 3");
+    row.recompute = "offload";
+    const auto moved = predicted(row);
+    REQUIRE(moved.step_time_s);
+    CHECK(moved.command.find("--recompute offload") != std::string::npos);
+    row.source = "mine";
+    CHECK(predicted(row).refused());
+}
+
+TEST_CASE("a row that says which FlashAttention it ran is not taken for one a generation behind") {
+    const auto attention = [](const std::string& note) {
+        return recipe_on_h100(of("PrimeIntellect-ai/prime-rl (torchtitan-like)", note)).recipe.kernels;
+    };
+    CHECK(attention("torch.compile").attention_after_ampere > 1);
+    CHECK(attention("flash attention 3, torch.compile").attention_after_ampere == 1);
+    CHECK(attention("TRAP: FlashAttention-2 on Blackwell").attention > attention("torch.compile").attention);
+}
+
+TEST_CASE("products in fp8 are answered on H100 and Blackwell, and refused where none are measured") {
+    auto row = of("NVIDIA/Megatron-LM examples/moe_recipes/README.md (dev)");
+    row.dtype = "fp8 (mxfp8)";
+    for (const char* gpu : {"H100", "B200", "B300", "GB200", "GB300"}) {
+        CAPTURE(gpu);
+        row.gpu = gpu;
+        const auto eight_bit = predicted(row);
+        REQUIRE(eight_bit.step_time_s);
+        CHECK(eight_bit.products == "fp8");
+        auto wide = row;
+        wide.dtype = "bf16";
+        CHECK(*eight_bit.step_time_s < *predicted(wide).step_time_s);
+    }
+    row.gpu = "A100-SXM";
+    CHECK(predicted(row).reason == "no fp8 products are measured on a100_sxm");
+}
+
+TEST_CASE("a multimodal model's row of text alone is answered by its language model, by name where sizes are missing") {
+    auto row = of("whitecircle/halo gemma4-sft-2026-09", "axolotl: 0.19.0");
+    row.model = "gemma-4-26b-a4b (multimodal model, text only)";
+    row.layers.reset();
+    row.hidden.reset();
+    row.ffn.reset();
+    row.heads.reset();
+    row.kv_heads.reset();
+    row.vocab.reset();
+    row.ep = 1;
+    const auto network = network_of(row).network;
+    REQUIRE(network);
+    CHECK(network->layers == 30);
+    REQUIRE(network->moe);
+    CHECK(network->moe->experts == 128);
+    CHECK(predicted(row).recipe == "torch-fsdp2-eager");
+    row.model = "gemma-4-26b-a4b (multimodal)";
+    CHECK(predicted(row).reason == "a multimodal run: the columns hold one of its networks");
+    row.model = "no-such-model (multimodal model, text only)";
+    CHECK(predicted(row).reason.find("unknown: layers") != std::string::npos);
+    CHECK(network_named("qwen3.5-35b-a3b text (40 layers, GDN hybrid)")->linear);
 }
 
 TEST_CASE("ranks of latent attention are no adapters") {

@@ -13,7 +13,7 @@
 // Refused      A row that lacks a figure the step depends on, contradicts itself, or is of a kind that no published run
 //              was fitted for. Never guessed: what is taken for granted is said in `reason`.
 // Multimodal   Rows that say so, or whose model a table knows (validation/multimodal_kinds.cpp): FLUX.1, LLaVA-1.5-7B,
-//              Wan 2.1 14B, Qwen2.5-VL, Qwen3.5-VL; what the columns do not hold is in that table.
+//              Wan 2.1 14B, Qwen2.5-VL, Qwen3.5-VL, Nemotron 3 Nano Omni; what columns do not hold is in that table.
 //              TFLOP/s and MFU of theirs count the model's own FLOPs where the row does not say.
 // Rates        Where step_time_s is empty a rate stands for it: tokens_per_s or tokens_per_s_per_gpu, else
 //              tflops_per_gpu or mfu, counted as the column flops says (flops.hpp).
