@@ -5,7 +5,9 @@ common, so that one evaluation moves a number of each. Errors are logarithms of 
 source on a device counts as one, whatever its rows; each number is drawn to where it starts from with the given
 strength, since classes of kernels are collinear within a stack (docs/accuracy.md). Models are split in two halves by
 their names: numbers are fitted on the one and judged on both. --all fits on both; --crossed fits on each half in
-turn, and says of all rows how far off they are by numbers that never saw their model.
+turn, and says of all rows how far off they are by numbers that never saw their model. --sources leaves out one source
+at a time in place of half the models, and says how far off its rows are by numbers of the others; of recipes with one
+source alone it says nothing.
 """
 
 import argparse
@@ -86,9 +88,10 @@ def changed(recipe, name, value):
     return recipe
 
 
-def fit(runs, start, free, halves, rounds):
-    """Moves the free numbers of each recipe to what these halves of the models say; what comes out, and the rows."""
-    recipes = dict(start)
+def fit(runs, start, free, is_fitted, rounds):
+    """Moves the free numbers of each recipe to what the rows that are fitted say; what comes out, the rows, and which
+    recipes had some."""
+    recipes, moved_ones = dict(start), set()
     rows = runs.predict(recipes)
     most = max(len(names) for names in free.values())
     for _ in range(rounds):
@@ -103,13 +106,14 @@ def fit(runs, start, free, halves, rounds):
                     slopes[name].append(column)
         for name in recipes:
             of_it = numpy.array([row["recipe"] == name for row in rows]) & ~numpy.isnan(base)
-            chosen = of_it & numpy.array([half_of(row) in halves for row in rows])
+            chosen = of_it & numpy.array([is_fitted(row) for row in rows])
             if not chosen.any():
                 continue
+            moved_ones.add(name)
             recipes[name] = step(recipes[name], start[name], free[name], base, slopes[name], chosen,
                                  weights(rows, chosen))
         rows = runs.predict(recipes)
-    return recipes, rows
+    return recipes, rows, moved_ones
 
 
 def step(recipe, start, names, base, slopes, chosen, weight):
@@ -128,15 +132,25 @@ def step(recipe, start, names, base, slopes, chosen, weight):
     return recipe
 
 
+def parts_of(rows, given):
+    """Pairs: which rows numbers are fitted on, and which they are judged by."""
+    if given.sources:
+        names = sorted({family(row["source"]) for row in rows})
+        return [(lambda row, name=name: family(row["source"]) != name,
+                 lambda row, name=name: family(row["source"]) == name) for name in names]
+    halves = [{0}, {1}] if given.crossed else [{0, 1} if given.all else {0}]
+    return [(lambda row, own=own: half_of(row) in own, lambda row: True) for own in halves]
+
+
 def table(judged, recipes):
     """Lines: rows, mean error and bias of each recipe and device, of fitted and of held-back rows. `judged`: rows with
-    the halves that their numbers were fitted on."""
+    which of them their numbers were fitted on."""
     groups = {}
-    for rows, halves in judged:
+    for rows, is_fitted in judged:
         for row, error in zip(rows, errors(rows)):
             if row["recipe"] in recipes and not numpy.isnan(error):
                 key = (row["recipe"], row["gpu"], "experts" if row["ep"] else "dense")
-                groups.setdefault(key, []).append((half_of(row) in halves, numpy.exp(error) - 1))
+                groups.setdefault(key, []).append((is_fitted(row), numpy.exp(error) - 1))
     for key, values in sorted(groups.items()):
         sides = []
         for fitted in (True, False):
@@ -155,6 +169,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--crossed", action="store_true")
+    parser.add_argument("--sources", action="store_true")
     given = parser.parse_args()
     free, start = {}, {}
     for entry in given.recipes.split(","):
@@ -172,9 +187,10 @@ def main():
             place[number] = place[number] or 100_000
     runs = Runs(given.program, given.runs)
     judged = []
-    for halves in [{0}, {1}] if given.crossed else [{0, 1} if given.all else {0}]:
-        recipes, rows = fit(runs, start, free, halves, given.rounds)
-        judged.append((rows, halves))
+    for is_fitted, is_judged in parts_of(runs.predict(start), given):
+        recipes, rows, known = fit(runs, start, free, is_fitted, given.rounds)
+        known = known if given.sources else set(start)
+        judged.append(([row for row in rows if is_judged(row) and row["recipe"] in known], is_fitted))
         report(recipes, free, given.out)
     for line in table(judged, start):
         print(line)
