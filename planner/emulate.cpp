@@ -431,10 +431,13 @@ std::optional<HostBound> host_bound(const EmulationRequest& request, const Emula
                                     const Executor& execute) {
     constexpr double least = 1.1;
     emulator::Setup setup = *request.job.setup;
-    auto launched = emulator::launched_by_host(setup.recipe);
-    if (!launched || !is_launched(setup) || is_timed(setup.recipe)) return std::nullopt;
+    if (!is_open(setup.recipe) || !is_launched(setup) || is_timed(setup.recipe)) return std::nullopt;
     if (!request.schedules.empty()) return std::nullopt;  // with other times they would be of another problem
-    setup.recipe = launched->recipe;
+    setup.recipe = launched_as(setup.recipe, emulator::Launched::eager);
+    HostBound bound;
+    bound.as = setup.recipe.eager;
+    bound.layer = setup.recipe.layer;
+    bound.expert_layer = setup.recipe.expert_layer;
     setup.store = std::make_shared<emulator::LayerStore>();
     EmulationRequest changed = request;
     changed.job.setup = std::make_shared<const emulator::Setup>(std::move(setup));
@@ -443,17 +446,18 @@ std::optional<HostBound> host_bound(const EmulationRequest& request, const Emula
     changed.recompute = emulation.recompute;
     const auto made = try_emulate(changed, execute);
     if (!made.emulation) return std::nullopt;
-    const auto& ranks = made.emulation->replicas[made.emulation->slowest].time;
-    const auto most = std::max_element(ranks.begin(), ranks.end(),
-                                       [](const auto& a, const auto& b) { return waits_of(a) < waits_of(b); });
-    HostBound bound{.as = std::move(launched->as),
-                    .layer = launched->recipe.layer,
-                    .expert_layer = launched->recipe.expert_layer,
-                    .step = made.emulation->step,
-                    .rank = static_cast<std::size_t>(most - ranks.begin()),
-                    .waits = waits_of(*most)};
-    const double times = static_cast<double>(bound.step.count()) / static_cast<double>(emulation.step.count());
-    return times < least ? std::nullopt : std::optional(std::move(bound));
+    const Emulation& eager = *made.emulation;
+    if (static_cast<double>(eager.step.count()) < least * static_cast<double>(emulation.step.count()))
+        return std::nullopt;
+    bound.step = eager.step;
+    bound.mfu = eager.mfu;
+    bound.tokens_per_second = eager.tokens_per_second;
+    for (const emulator::RankTime& time : eager.replicas[eager.slowest].time) bound.waits.push_back(waits_of(time));
+    return bound;
+}
+
+std::size_t HostBound::rank() const {
+    return static_cast<std::size_t>(std::max_element(waits.begin(), waits.end()) - waits.begin());
 }
 
 }  // namespace pipeweaver::planner

@@ -28,6 +28,7 @@ Writer what_if_json(const WhatIf& what_if) {
 
 Writer recipe_json(const Recipe& recipe) {
     return {{"name", recipe.name},
+            {"launched", name_of(recipe.launched)},
             {"zero", recipe.zero},
             {"bucket_bytes", recipe.bucket.count},
             {"launch_ns", recipe.launch.count()},
@@ -124,12 +125,17 @@ Writer critical_json(const std::vector<CriticalPart>& parts) {
 }
 
 Writer host_json(const planner::HostBound& host) {
+    Writer ranks = Writer::array();
+    for (const Duration waits : host.waits) ranks.push_back(waits.count());
     return {{"as", host.as},
             {"layer_ns", host.layer.count()},
             {"expert_layer_ns", host.expert_layer.count()},
             {"step_ns", host.step.count()},
-            {"rank", host.rank},
-            {"waits_ns", host.waits.count()}};
+            {"mfu", host.mfu},
+            {"tokens_per_second", host.tokens_per_second},
+            {"rank", host.rank()},
+            {"waits_ns", host.waits[host.rank()].count()},
+            {"waits_ns_of_ranks", std::move(ranks)}};
 }
 
 template <class T>
@@ -212,7 +218,10 @@ Writer emulation_json(const EmulationRequest& request, const Emulation& emulatio
     json["share_of_time"] = shares_json(emulation.shares);
     json["assumed"] = emulator::approximations(*request.job.setup);
     add_modelled(json, *request.job.setup);
-    if (emulation.host) json["host"] = host_json(*emulation.host);
+    if (emulation.host) {
+        json["step_range_ns"] = {emulation.step.count(), emulation.host->step.count()};
+        json["host"] = host_json(*emulation.host);
+    }
     if (emulation.shapes) json["shapes"] = shapes_json(*emulation.shapes);
     if (emulation.input) json["input"] = input_json(*emulation.input);
     json["slowest_replica"] = emulation.slowest;

@@ -60,17 +60,41 @@ std::string training_text(const planner::Job& job, const Emulation& emulation) {
                        planner::training_text(cost, cluster));
 }
 
-std::string host_line(const Emulation& emulation) {
-    if (!emulation.host) return {};
-    const planner::HostBound& host = *emulation.host;
+std::string layer_of_host(Duration layer, Duration expert_layer) {
     const std::string routing =
-        host.expert_layer > Duration{} ? fmt::format(", {} for routing", human(host.expert_layer)) : std::string();
+        expert_layer > Duration{} ? fmt::format(", {} for routing", human(expert_layer)) : std::string();
+    return fmt::format("{} of it for a layer's forward{}", human(layer), routing);
+}
+
+// Of a recipe that knows its host: by which rank, and how long, it is waited for.
+std::string known_host_line(const Recipe& recipe, const Emulation& emulation) {
+    constexpr double least = 0.01;
+    const ReplicaEmulation& replica = emulation.replicas[emulation.slowest];
+    const auto waits = [](const RankTime& time) { return time.exposed[static_cast<std::size_t>(Stream::host)]; };
+    const auto most = std::max_element(replica.time.begin(), replica.time.end(),
+                                       [&](const auto& a, const auto& b) { return waits(a) < waits(b); });
+    if (!recipe.has_host() || ratio(waits(*most), replica.step) < least) return {};
+    return fmt::format("host: rank {} waits {} of the step for it{}\n", most - replica.time.begin(),
+                       share(waits(*most), replica.step),
+                       recipe.layer > Duration{} ? ", " + layer_of_host(recipe.layer, recipe.expert_layer) : "");
+}
+
+std::string host_line(const Recipe& recipe, const Emulation& emulation) {
+    if (!emulation.host) return known_host_line(recipe, emulation);
+    const planner::HostBound& host = *emulation.host;
+    const std::size_t rank = host.rank();
     return fmt::format(
-        "host: never waited for by this recipe, whose layers lie in CUDA graphs or are compiled; launched kernel by "
-        "kernel ({} of the host for a layer's forward{}, as {} has it) the step takes {}, {:.2f} times as long, of "
-        "which rank {} waits {} for its host\n",
-        human(host.layer), routing, host.as, human(host.step), ratio(host.step, emulation.step), host.rank,
-        share(host.waits, host.step));
+        "host: the near end has layers in CUDA graphs{}, and never waits for it; at the far end they are launched "
+        "kernel by kernel ({}, as {} has it): {:.2f} times as long, of which rank {} waits {}; --launched graphs or "
+        "eager takes one\n",
+        recipe.launched == Launched::compiled ? " or compiled into few kernels" : "",
+        layer_of_host(host.layer, host.expert_layer), host.as, ratio(host.step, emulation.step), rank,
+        share(host.waits[rank], host.step));
+}
+
+// Both ends, where there are two.
+std::string range(const std::string& near, const std::string& far, bool is_range) {
+    return is_range ? near + " to " + far : near;
 }
 
 // "4 workers with 2 packs ahead on 3 cores"
@@ -117,27 +141,45 @@ std::string shapes_line(const Emulation& emulation) {
 std::string footing_lines(const planner::Job& job, const Emulation& emulation) {
     const std::string modelled = modelled_text(*job.setup), anchored = anchored_text(*job.setup);
     return (modelled.empty() ? "" : fmt::format("modelled: {}\n", modelled)) +
-           (anchored.empty() ? "" : fmt::format("anchored: {}\n", anchored)) + host_line(emulation) +
-           shapes_line(emulation) + input_lines(emulation);
+           (anchored.empty() ? "" : fmt::format("anchored: {}\n", anchored)) +
+           host_line(job.setup->recipe, emulation) + shapes_line(emulation) + input_lines(emulation);
 }
 
+std::string rates_text(const EmulationRequest& request, const Emulation& emulation) {
+    const planner::Job& job = request.job;
+    const planner::HostBound* const far = emulation.host ? &*emulation.host : nullptr;
+    const auto gpus = static_cast<double>(job.setup->layout.gpus());
+    const auto both = [&](auto text, auto of) { return range(text(of(emulation)), far ? text(of(*far)) : "", far); };
+    const auto whole = [](double number) { return fmt::format("{:.0f}", number); };
+    const auto seconds = [](const auto& one) { return static_cast<double>(one.step.count()) * 1e-9; };
+    const auto samples = static_cast<double>(request.batch.samples.size());
+    return fmt::format("{} tokens/s, {} a GPU: {} tokens of '{}' a step; {} samples/s; {} TFLOP/s a GPU; {} kernels\n",
+                       both(whole, [](const auto& one) { return one.tokens_per_second; }),
+                       both(whole, [&](const auto& one) { return one.tokens_per_second / gpus; }), emulation.tokens,
+                       job.setup->model.modules[job.setup->model.backbone()].name,
+                       both([](double number) { return fmt::format("{:.2f}", number); },
+                            [&](const auto& one) { return samples / seconds(one); }),
+                       both([](double number) { return fmt::format("{:.1f}", number); },
+                            [&](const auto& one) { return emulation.model_flops / seconds(one) / gpus * 1e-12; }),
+                       emulation.kernels);
+}
+
+// A step whose host is not known has both ends; what it is made of, and all below, is of the near one.
 std::string figures(const EmulationRequest& request, const Emulation& emulation) {
     const planner::Job& job = request.job;
+    const planner::HostBound* const far = emulation.host ? &*emulation.host : nullptr;
     const double peak = workloads::device(job.setup->cluster.device).bf16_flops;
-    const double seconds = static_cast<double>(emulation.step.count()) * 1e-9;
-    const auto gpus = static_cast<double>(job.setup->layout.gpus());
+    const std::string step = exact_seconds(emulation.step);
+    const std::string ends =
+        far ? fmt::format("{} to {}, by how layers are launched: {}", step, exact_seconds(far->step), step) : step;
     return fmt::format(
         "step {} = makespan {} + optimizer {}\n"
         "MFU {}: {:.4g} model FLOPs (forward and backward, recomputation not counted) over {} GPUs x {:.4g} TFLOP/s "
         "(dense bf16) x step\n"
-        "{:.0f} tokens/s, {:.0f} a GPU: {} tokens of '{}' a step; {:.2f} samples/s; {:.1f} TFLOP/s a GPU; {} "
-        "kernels\n{}{}",
-        exact_seconds(emulation.step), exact_seconds(emulation.makespan),
-        exact_seconds(emulation.step - emulation.makespan), percent(emulation.mfu), emulation.model_flops,
-        job.setup->layout.gpus(), peak * 1e-12, emulation.tokens_per_second, emulation.tokens_per_second / gpus,
-        emulation.tokens, job.setup->model.modules[job.setup->model.backbone()].name,
-        static_cast<double>(request.batch.samples.size()) / seconds, emulation.model_flops / seconds / gpus * 1e-12,
-        emulation.kernels, training_text(job, emulation),
+        "{}{}{}",
+        ends, exact_seconds(emulation.makespan), exact_seconds(emulation.step - emulation.makespan),
+        range(percent(emulation.mfu), far ? percent(far->mfu) : "", far), emulation.model_flops,
+        job.setup->layout.gpus(), peak * 1e-12, rates_text(request, emulation), training_text(job, emulation),
         line(waits_text(emulation.replicas[emulation.slowest].waits)));
 }
 

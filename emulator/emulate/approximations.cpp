@@ -69,7 +69,9 @@ std::vector<std::string> approximations(const Setup& setup) {
                         "to runs of constant lengths",
                         in_situ.inside_gemms));
     if (recipe.launch == Duration{0} && recipe.layer == Duration{0} && recipe.layer_of.empty())
-        all.emplace_back("the host launches kernels ahead: it is never waited for");
+        all.emplace_back(recipe.launched == Launched::graphs
+                             ? "layers lie in CUDA graphs: their host is never waited for"
+                             : "the host launches kernels ahead: it is never waited for");
     if (recipe.layer > Duration{0})
         all.push_back(
             fmt::format("the host takes {} for a layer's forward: shorter layers wait for it", human(recipe.layer)));

@@ -22,6 +22,11 @@ constexpr std::array<std::pair<std::string_view, TensorOverlap>, 3> overlaps{
 constexpr std::array<std::pair<std::string_view, Dispatcher>, 2> dispatchers{
     {{"alltoall", Dispatcher::all_to_all}, {"once-a-node", Dispatcher::once_a_node}}};
 
+constexpr std::array<std::pair<std::string_view, Launched>, 4> ways_to_launch{{{"unknown", Launched::unknown},
+                                                                               {"compiled", Launched::compiled},
+                                                                               {"graphs", Launched::graphs},
+                                                                               {"eager", Launched::eager}}};
+
 constexpr std::int64_t most_bytes_each = 256;       // of a parameter's state or update
 constexpr std::int64_t longest_ns = 1'000'000'000;  // of the host, for anything
 constexpr std::int64_t slowest_link = 1'000'000;    // bytes per second
@@ -165,16 +170,36 @@ void read_runs(const Json& json, Recipe& recipe) {
     for (const auto& [device, runs] : json.members()) recipe.runs[device] = runs.integer(1, most_runs);
 }
 
-void read_host(const Json& json, Recipe& recipe) {
-    json.only_keys({"launch_ns", "action_ns", "layer_ns", "layer_ns_of", "expert_layer_ns", "link_bytes_per_s"});
+void read_host_times(const Json& json, Recipe& recipe) {
     read_duration(json, "launch_ns", recipe.launch);
-    read_duration(json, "action_ns", recipe.action);
     read_duration(json, "layer_ns", recipe.layer);
     read_duration(json, "expert_layer_ns", recipe.expert_layer);
     if (const auto by_module = json.find("layer_ns_of"))
         for (const auto& [module, value] : by_module->members())
             read_duration(*by_module, module, recipe.layer_of[module]);
+}
+
+// A recipe that says how its kernels are launched takes no times of another launch over.
+void read_host(const Json& json, Recipe& recipe) {
+    json.only_keys({"launched", "eager", "launch_ns", "action_ns", "layer_ns", "layer_ns_of", "expert_layer_ns",
+                    "link_bytes_per_s"});
+    read_duration(json, "action_ns", recipe.action);
     read_integer(json, "link_bytes_per_s", slowest_link, Json::largest, recipe.host_link.bytes_per_second);
+    read_text(json, "eager", recipe.eager);
+    const auto launched = json.find("launched");
+    if (launched) {
+        const auto text = launched->one_of({"unknown", "compiled", "graphs", "eager"});
+        for (const auto& [name, value] : ways_to_launch)
+            if (name == text && value != recipe.launched) {
+                if (value != Launched::eager) recipe = launched_as(recipe, Launched::graphs);
+                recipe.launched = value;
+            }
+    }
+    read_host_times(json, recipe);
+    if (!launched && recipe.has_host()) recipe.launched = Launched::eager;
+    if (recipe.launched == Launched::graphs && recipe.has_host())
+        launched->fail("is 'graphs', which goes with no launch_ns, layer_ns, layer_ns_of and expert_layer_ns above 0");
+    if (recipe.launched == Launched::eager) recipe = launched_as(recipe, Launched::eager);
 }
 
 bool has_module(const workloads::Model& model, const std::string& name) {
@@ -184,6 +209,10 @@ bool has_module(const workloads::Model& model, const std::string& name) {
 }
 
 }  // namespace
+
+bool Recipe::has_host() const {
+    return launch > Duration{} || layer > Duration{} || expert_layer > Duration{} || !layer_of.empty();
+}
 
 Duration Recipe::host_of(const workloads::Module& module) const {
     const auto own = layer_of.find(module.name);
@@ -247,6 +276,7 @@ Recipe parse_recipe(const JsonDocument& document, const RecipeNamed& named) {
 }
 
 void check(const Recipe& recipe, const workloads::Model& model, const workloads::Device& device) {
+    if (is_open(recipe)) static_cast<void>(launched_as(recipe, Launched::eager));
     std::vector<std::string> modules;
     for (const auto& module : model.modules) modules.push_back(module.name);
     for (const auto& [name, dtype] : recipe.precision)
@@ -323,7 +353,9 @@ std::string to_json(const Recipe& recipe) {
     if (recipe.beside > Bytes{}) json["beside_bytes"] = recipe.beside.count;
     json["runs"] = RecipeWriter::object();
     for (const auto& [device, runs] : recipe.runs) json["runs"][device] = runs;
-    json["host"] = {{"launch_ns", recipe.launch.count()},
+    json["host"] = {{"launched", name_of(recipe.launched)},
+                    {"eager", recipe.eager},
+                    {"launch_ns", recipe.launch.count()},
                     {"action_ns", recipe.action.count()},
                     {"layer_ns", recipe.layer.count()},
                     {"expert_layer_ns", recipe.expert_layer.count()},
@@ -341,6 +373,12 @@ std::string_view name_of(TensorOverlap overlap) {
 std::string_view name_of(Dispatcher dispatcher) {
     for (const auto& [name, value] : dispatchers)
         if (value == dispatcher) return name;
+    return "";
+}
+
+std::string_view name_of(Launched launched) {
+    for (const auto& [name, value] : ways_to_launch)
+        if (value == launched) return name;
     return "";
 }
 

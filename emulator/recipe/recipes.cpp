@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
 namespace pipeweaver::emulator {
 
@@ -44,7 +43,8 @@ constexpr std::array shipped{
         "kept": {"linear_norm": "fused"},
         "state_bytes": {"optimizer": 10, "apart": 2},
         "kernels": {"products": 1.0, "attention_after_ampere": 2.2, "experts": 0.5, "traffic": 0.72},
-        "runs": {"h100_sxm": 10, "h200_sxm": 5, "b200": 10, "a100_sxm": 2}})",
+        "runs": {"h100_sxm": 10, "h200_sxm": 5, "b200": 10, "a100_sxm": 2},
+        "host": {"launched": "compiled", "eager": "torch-fsdp2-eager"}})",
     R"({"format": "pipeweaver-recipe/1", "name": "torch-fsdp2-eager",
         "about": "PyTorch FSDP2 without torch.compile: every norm and activation in kernels of its own",
         "source": "torch.distributed.fsdp.fully_shard; torchtitan's logs, KempnerForge",
@@ -118,19 +118,8 @@ constexpr std::array shipped{
         "source": "NVIDIA/dgxc-benchmarking maxtext",
         "extends": "torch-fsdp2",
         "kernels": {"products": 0.783, "attention_after_ampere": 1, "memory_bound": 0.75, "traffic": 0.82},
-        "runs": {"h100_sxm": 6}})"};
-
-// Which recipe launches kernel by kernel what another has in graphs or compiles.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 4> launched_as{
-    {{"megatron-core", "megatron-core-plain"},
-     {"megatron-core-overlap", "megatron-core-plain"},
-     {"torch-fsdp2", "torch-fsdp2-eager"},
-     {"nemo-automodel", "torch-fsdp2-eager"}}};
-
-bool knows_host(const Recipe& recipe) {
-    return recipe.launch > Duration{} || recipe.layer > Duration{} || recipe.expert_layer > Duration{} ||
-           !recipe.layer_of.empty();
-}
+        "runs": {"h100_sxm": 6},
+        "host": {"launched": "graphs"}})"};
 
 Recipe recipe_among(const std::string& name, const std::vector<Recipe>& known) {
     std::vector<std::string> names;
@@ -162,17 +151,32 @@ Recipe find_recipe(const std::string& name_or_path) {
     return recipe_among(name_or_path, recipes());
 }
 
-std::optional<LaunchedByHost> launched_by_host(const Recipe& recipe) {
-    if (knows_host(recipe)) return std::nullopt;
-    for (const auto& [name, as] : launched_as) {
-        if (name != recipe.name) continue;
-        const Recipe host = recipe_among(std::string(as), recipes());
-        LaunchedByHost launched{recipe, std::string(as)};
-        launched.recipe.layer = host.layer;
-        launched.recipe.expert_layer = host.expert_layer;
-        return launched;
+Recipe launched_as(const Recipe& recipe, Launched launched) {
+    Recipe changed = recipe;
+    changed.launched = launched;
+    if (launched == Launched::graphs) {
+        changed.launch = changed.layer = changed.expert_layer = Duration{};
+        changed.layer_of.clear();
+        return changed;
     }
-    return std::nullopt;
+    if (recipe.has_host()) return changed;
+    std::vector<std::string> timed;
+    for (const Recipe& one : recipes())
+        if (one.has_host()) timed.push_back(one.name);
+    const auto named = std::find(timed.begin(), timed.end(), recipe.eager);
+    if (named == timed.end())
+        fail(ErrorKind::input, "recipe {}: host.eager: {}", recipe.name,
+             must_be(recipe.eager, one_of(timed) + ", which have times of their host"));
+    const Recipe host = recipe_among(*named, recipes());
+    changed.launch = host.launch;
+    changed.layer = host.layer;
+    changed.layer_of = host.layer_of;
+    changed.expert_layer = host.expert_layer;
+    return changed;
+}
+
+bool is_open(const Recipe& recipe) {
+    return recipe.launched != Launched::graphs && !recipe.has_host() && !recipe.eager.empty();
 }
 
 }  // namespace pipeweaver::emulator

@@ -80,6 +80,12 @@ Duration host_time_of(const std::string& text) {
     return time;
 }
 
+emulator::Launched launched_of(const std::string& text) {
+    for (const auto launched : {emulator::Launched::graphs, emulator::Launched::eager})
+        if (text == name_of(launched)) return launched;
+    fail(ErrorKind::input, "{}", must_be(text, "graphs or eager"));
+}
+
 Bandwidth host_link_of(const std::string& text) {
     const Bandwidth link = parse_bandwidth(text);
     if (link < Bandwidth{1'000'000}) fail(ErrorKind::input, "{}", must_be(text, "a speed from 1MB/s"));
@@ -132,6 +138,14 @@ void RecipeOverrides::add_to(OptionTable& options) {
         "(default: the recipe's)",
         [this](const std::string& text) { bucket = parse_bytes(text); }, said(bucket));
     options.parsed(
+        "launched", "graphs|eager",
+        "how layers' kernels are launched: graphs, the host is never waited for; eager, one by one, with the recipe's "
+        "times of the host or those of such runs of its stack (default: the recipe's)",
+        [this](const std::string& text) { launched = launched_of(text); },
+        [this]() -> std::optional<std::string> {
+            return launched ? std::optional(std::string(name_of(*launched))) : std::nullopt;
+        });
+    options.parsed(
         "launch", "TIME", "of the host for each kernel that it launches (default: the recipe's)",
         [this](const std::string& text) { launch = host_time_of(text); }, said(launch));
     options.parsed(
@@ -151,6 +165,7 @@ emulator::Recipe RecipeOverrides::over(emulator::Recipe recipe) const {
     const bool own_buckets = recipe.bucket > Bytes{};
     put(zero, recipe.zero);
     put(bucket, recipe.bucket);
+    if (launched) recipe = launched_as(recipe, *launched);
     put(launch, recipe.launch);
     put(action, recipe.action);
     put(overlap_slowdown, recipe.overlap_slowdown);

@@ -269,3 +269,38 @@ TEST_CASE("a layer with experts takes its recipe's time for routing") {
     CHECK(vit_alone.host_of(workloads::Module{"llm", {}, {}, {}, true}) == Duration{5});
     CHECK(parse_recipe(JsonDocument("own", to_json(vit_alone))) == vit_alone);
 }
+
+TEST_CASE("a recipe says how its kernels are launched; one with times of its host launches them one by one") {
+    CHECK(parsed("").launched == Launched::unknown);
+    CHECK(is_open(parsed("")));
+    CHECK(find_recipe("megatron-2022").launched == Launched::eager);
+    CHECK(!is_open(find_recipe("megatron-2022")));
+    CHECK(find_recipe("torchtitan").launched == Launched::compiled);
+    CHECK(find_recipe("torchtitan").eager == "torch-fsdp2-eager");
+    CHECK(find_recipe("torch-fsdp2-eager").launched == Launched::eager);
+    CHECK(!is_open(find_recipe("maxtext")));
+    CHECK(parsed(R"(,"host":{"layer_ns":5})").launched == Launched::eager);
+    CHECK(!is_open(parsed(R"(,"host":{"launched":"compiled","layer_ns":5})")));
+    CHECK(!is_open(parsed(R"(,"host":{"eager":""})")));
+}
+
+TEST_CASE(
+    "kernel by kernel a recipe has its own host's times, else those of such runs of its stack; graphs have none") {
+    const auto eager = parsed(R"(,"host":{"launched":"eager"})");
+    CHECK(eager.layer == find_recipe("megatron-core-plain").layer);
+    CHECK(eager.expert_layer == find_recipe("megatron-core-plain").expert_layer);
+    CHECK(parsed(R"(,"extends":"megatron-2022","host":{"launched":"eager"})").layer ==
+          find_recipe("megatron-2022").layer);
+    const auto graphs = parsed(R"(,"extends":"megatron-core-plain","host":{"launched":"graphs"})");
+    CHECK(!graphs.has_host());
+    CHECK(!is_open(graphs));
+    for (const Recipe& one : {eager, graphs}) CHECK(parse_recipe(JsonDocument("again", to_json(one))) == one);
+    CHECK_THROWS_WITH_AS(
+        static_cast<void>(parsed(R"(,"host":{"launched":"graphs","layer_ns":5})")),
+        "r.json: host.launched: is 'graphs', which goes with no launch_ns, layer_ns, layer_ns_of and expert_layer_ns "
+        "above 0",
+        Error);
+    CHECK_THROWS_WITH_AS(
+        check(parsed(R"(,"host":{"eager":"maxtext"})"), testing::small_model(), workloads::device("h100_sxm")),
+        doctest::Contains("recipe mine: host.eager: is 'maxtext', must be one of megatron-2022, "), Error);
+}

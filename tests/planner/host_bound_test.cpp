@@ -15,14 +15,16 @@ struct HostCase {
     std::optional<HostBound> bound;
 };
 
-HostCase host_case(int tp, const std::string& recipe, const std::string& cluster = "h100-sxm:8") {
+HostCase host_case(int tp, const std::string& recipe, const std::string& cluster = "h100-sxm:8",
+                   const std::string& launched = {}) {
     EmulateOptions all;
     OptionTable table;
     all.add_to(table);
     const JsonDocument document(
-        "asked", fmt::format(R"({{"model":"llama3-8b","cluster":"{}","tp":{},"pp":1,"dataset":"constant-1024",)"
-                             R"("microbatches":4,"recipe":"{}","any-memory":true}})",
-                             cluster, tp, recipe));
+        "asked",
+        fmt::format(R"({{"model":"llama3-8b","cluster":"{}","tp":{},"pp":1,"dataset":"constant-1024",)"
+                    R"("microbatches":4,"recipe":"{}"{},"any-memory":true}})",
+                    cluster, tp, recipe, launched.empty() ? "" : fmt::format(R"(,"launched":"{}")", launched)));
     table.configure(document.root());
     const auto request = all.request(1, in_order);
     HostCase made{emulate(request, in_order), {}};
@@ -41,9 +43,38 @@ TEST_CASE("short passes wait for a host that launches kernel by kernel, and the 
     // 32 layers, four microbatches, forward and 1.3 times as long backward: no step is shorter than its host.
     CHECK(bound.step > std::chrono::microseconds(1880) * 32 * 4 * 23 / 10);
     CHECK(bound.step > short_passes.emulation.step * 11 / 10);
-    CHECK(bound.waits > Duration{});
-    CHECK(bound.waits < bound.step);
+    REQUIRE(bound.waits.size() == 1);
+    CHECK(bound.waits[bound.rank()] > Duration{});
+    CHECK(bound.waits[bound.rank()] < bound.step);
+    // The same work in so much more time.
+    CHECK(bound.mfu * static_cast<double>(bound.step.count()) ==
+          doctest::Approx(short_passes.emulation.mfu * static_cast<double>(short_passes.emulation.step.count())));
+    CHECK(bound.tokens_per_second * static_cast<double>(bound.step.count()) == doctest::Approx(4 * 1024 * 1e9));
     CHECK(!host_case(2, "megatron-core").bound);
+}
+
+TEST_CASE("a launch that is said has one end: that of graphs the near one, that of eager the far one") {
+    const auto open = host_case(8, "megatron-core");
+    const auto graphs = host_case(8, "megatron-core", "h100-sxm:8", "graphs");
+    const auto eager = host_case(8, "megatron-core", "h100-sxm:8", "eager");
+    REQUIRE(open.bound);
+    CHECK(!graphs.bound);
+    CHECK(!eager.bound);
+    CHECK(graphs.emulation.step == open.emulation.step);
+    CHECK(eager.emulation.step == open.bound->step);
+    // What knows its host is launched so already; in graphs it does not wait.
+    const auto plain = host_case(8, "megatron-core-plain");
+    CHECK(host_case(8, "megatron-core-plain", "h100-sxm:8", "eager").emulation.step == plain.emulation.step);
+    CHECK(host_case(8, "megatron-core-plain", "h100-sxm:8", "graphs").emulation.step < plain.emulation.step);
+}
+
+TEST_CASE("a recipe of one's own has the range of what it extends") {
+    const std::string own = R"({\"format\":\"pipeweaver-recipe/1\",\"name\":\"own\",\"extends\":\"torch-fsdp2\"})";
+    const auto mine = host_case(8, own), theirs = host_case(8, "torch-fsdp2");
+    REQUIRE(mine.bound);
+    REQUIRE(theirs.bound);
+    CHECK(mine.bound->as == "torch-fsdp2-eager");
+    CHECK(mine.bound->step == theirs.bound->step);
 }
 
 TEST_CASE("nothing is said where the recipe knows its host, and on a CPU") {

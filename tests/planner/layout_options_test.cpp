@@ -253,6 +253,10 @@ TEST_CASE("what is said of a recipe is taken over it") {
     CHECK(said.overlap_slowdown == 1.25);
     CHECK(said.host_link == Bandwidth{20'000'000'000});
     CHECK(recipe_of({{"zero", "1"}, {"bucket", "40MB"}}).bucket == Bytes{40'000'000});
+    CHECK(recipe_of({{"launched", "eager"}}).layer == emulator::find_recipe("megatron-core-plain").layer);
+    CHECK(recipe_of({{"launched", "graphs"}}).launched == emulator::Launched::graphs);
+    CHECK(error_of(small({{"tp", "8"}, {"pp", "1"}, {"launched", "compiled"}})) ==
+          "--launched: is 'compiled', must be graphs or eager");
     for (const char* zero : {"2", "3"})
         CHECK(error_of(small({{"tp", "8"}, {"pp", "1"}, {"zero", zero}, {"bucket", "40MB"}})) ==
               std::string("--bucket: goes with --zero 0 and 1; with ") + zero +

@@ -39,6 +39,14 @@ enum class Dispatcher : std::uint8_t {
                  ///< the network; inside a node one to each GPU with such experts (DeepEP, HybridEP)
 };
 
+/// How a layer's kernels come to the GPU.
+enum class Launched : std::uint8_t {
+    unknown,   ///< the recipe does not say: a step has a range
+    compiled,  ///< fused by a compiler into fewer kernels, each launched: a step has a range, too
+    graphs,    ///< as CUDA graphs, one launch for many: the host is never waited for
+    eager      ///< one by one, by a host that takes Recipe::layer and the like for it
+};
+
 /// How the GPUs that share out a layer's experts work together.
 struct ExpertParallel {
     Dispatcher dispatcher = Dispatcher::all_to_all;
@@ -210,6 +218,12 @@ struct Recipe {
     /// layer takes the root of the sum of the squares of the host's time, Recipe::layer's included, and its operators'.
     Duration expert_layer{};
 
+    /// `graphs`: no time of the host is above 0.
+    Launched launched = Launched::unknown;
+    /// The shipped recipe that was fitted on launches kernel by kernel of this stack: with the host's times of that one
+    /// a step takes the longest. Empty: no such runs were at hand.
+    std::string eager = "megatron-core-plain";
+
     /// The link between a GPU and its host's memory, for offloaded activations: PCIe 5.0 x16 at 80 %, assumed.
     Bandwidth host_link{50'000'000'000};
 
@@ -218,6 +232,9 @@ struct Recipe {
 
     /// The host's time for a forward of one of the module's layers.
     Duration host_of(const workloads::Module& module) const;
+
+    /// Whether the host takes time for any kernel or layer.
+    bool has_host() const;
 
     /// Whether passes are their layers one after the other: nothing of one reaches into another.
     bool is_serial() const { return zero < 2 && launch == Duration{0}; }
@@ -239,18 +256,17 @@ struct Recipe {
 using RecipeNamed = std::function<Recipe(const std::string& name)>;
 [[nodiscard]] Recipe parse_recipe(const JsonDocument& document, const RecipeNamed& named = find_recipe);
 
-/// A recipe with the host of another.
-struct LaunchedByHost {
-    Recipe recipe;
-    std::string as;  ///< that one's name
-};
+/// The recipe as its layers take when they are launched so: for `graphs` without a host, for `eager` with its own
+/// host's times, else those of Recipe::eager. Throws Error{input} where that is no recipe with such times.
+/// Pre: graphs or eager.
+[[nodiscard]] Recipe launched_as(const Recipe& recipe, Launched launched);
 
-/// A shipped recipe whose layers lie in CUDA graphs or compiled code, as its framework launches them kernel by kernel:
-/// with the host's times of the recipe that was fitted on such runs. None: it knows its host, or no such runs were at
-/// hand.
-[[nodiscard]] std::optional<LaunchedByHost> launched_by_host(const Recipe& recipe);
+/// Whether a step's time depends on what the recipe does not say of launches: not `graphs`, no host's time, and a
+/// Recipe::eager that has one.
+[[nodiscard]] bool is_open(const Recipe& recipe);
 
-/// Throws Error{input} for modules that the model lacks, and for a precision that the device has not.
+/// Throws Error{input} for modules that the model lacks, for a precision that the device has not, and for a
+/// Recipe::eager that is none.
 void check(const Recipe& recipe, const workloads::Model& model, const workloads::Device& device);
 
 /// The recipe as a file to edit.
@@ -258,5 +274,6 @@ void check(const Recipe& recipe, const workloads::Model& model, const workloads:
 
 [[nodiscard]] std::string_view name_of(TensorOverlap overlap);
 [[nodiscard]] std::string_view name_of(Dispatcher dispatcher);
+[[nodiscard]] std::string_view name_of(Launched launched);
 
 }  // namespace pipeweaver::emulator

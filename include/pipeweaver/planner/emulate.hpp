@@ -45,13 +45,16 @@ struct EmulationRequest {
     std::optional<std::size_t> shapes{};     ///< that microbatches are padded to, at most; none: each has its own
 };
 
-/// A step whose layers wait for their host, where the recipe's never do.
+/// The far end of a step whose recipe does not say how layers are launched: kernel by kernel.
 struct HostBound {
     std::string as;                    ///< the recipe whose host it is
     Duration layer{}, expert_layer{};  ///< of the host: for a layer's forward, for routing
     Duration step{};
-    std::size_t rank = 0;  ///< of the slowest replica, the one that waits longest
-    Duration waits{};      ///< of that rank
+    double mfu = 0, tokens_per_second = 0;
+    std::vector<Duration> waits;  ///< for the host, of the slowest replica's ranks
+
+    /// The rank that waits longest, the first of several.
+    std::size_t rank() const;
 };
 
 /// What it takes to have few shapes.
@@ -77,7 +80,7 @@ struct Emulation {
     emulator::TimeShares shares;        ///< of the time of kernels, all replicas
     std::uint64_t kernels = 0;          ///< of all replicas
     emulator::StoreStatistics reuse;    ///< measured
-    std::optional<HostBound> host{};    ///< as host_bound() has it; none: not asked, too
+    std::optional<HostBound> host{};    ///< as host_bound() has it: `step` is the near end; none: not asked, too
     std::optional<Input> input{};       ///< where a loader was given
     std::optional<FewShapes> shapes{};  ///< where a number of them was; MFU counts what is padded
 };
@@ -115,12 +118,11 @@ struct ScheduledTimes {
 [[nodiscard]] std::vector<emulator::TracedKernel> kernels_of(const EmulationRequest& request, std::size_t replica,
                                                              std::int64_t rank);
 
-// Whether a step's host would be waited for, by recipes that never wait for theirs.
+// Whether a step's host would be waited for, by recipes that do not know it.
 
-/// What the step takes with the host of emulator::launched_by_host(), where that is at least a tenth more: such recipes
-/// are of layers in CUDA graphs or compiled, and a launch that has neither takes so long. None: less, or the recipe
-/// knows its host, or an anchor holds it. Emulates once more; throws as emulate().
-/// Pre: `emulation` is that of `request`.
+/// The step as emulator::launched_as() has it launched kernel by kernel, where that is at least a tenth longer: how long
+/// it takes lies between the two. None: less, or the recipe is not open (emulator::is_open), or an anchor holds it, or a
+/// schedule is given. Emulates once more; throws as emulate(). Pre: `emulation` is that of `request`.
 [[nodiscard]] std::optional<HostBound> host_bound(const EmulationRequest& request, const Emulation& emulation,
                                                   const Executor& execute);
 

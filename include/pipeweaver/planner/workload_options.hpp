@@ -40,6 +40,7 @@ struct RecipeOverrides {
     std::optional<int> zero;
     bool any_zero = false;  ///< the stage is chosen with the layout
     std::optional<Bytes> bucket;
+    std::optional<emulator::Launched> launched;  ///< graphs or eager
     std::optional<Duration> launch, action;
     std::optional<double> overlap_slowdown;
     std::optional<Bandwidth> host_link;
