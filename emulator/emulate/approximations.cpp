@@ -12,14 +12,19 @@ namespace {
 // "compute takes 1.075 and traffic 1.00", or by class where these differ.
 std::string times_in_step(const InSituFactors& in_situ, const Recipe& recipe) {
     const double products = in_situ.factors.products * recipe.kernels.products;
-    const double attention = in_situ.factors.attention * recipe.kernels.attention *
-                             (in_situ.after_ampere ? recipe.kernels.attention_after_ampere : 1);
+    const auto attention_of = [&](bool causal) {
+        return in_situ.factors.attention * recipe.kernels.attention *
+               (in_situ.after_ampere ? recipe.kernels.after_ampere(causal) : 1);
+    };
+    const double attention = attention_of(true), unmasked = attention_of(false);
     const double memory_bound = in_situ.factors.memory_bound * recipe.kernels.memory_bound;
     const double traffic = in_situ.factors.traffic * recipe.kernels.traffic;
-    if (products == attention && products == memory_bound)
+    if (products == attention && products == unmasked && products == memory_bound)
         return fmt::format("compute takes {:.3f} and traffic {:.2f}", products, traffic);
-    return fmt::format("a product takes {:.3f}, attention {:.3f}, memory-bound work {:.3f} and traffic {:.2f}",
-                       products, attention, memory_bound, traffic);
+    const std::string without =
+        unmasked == attention ? std::string() : fmt::format(" ({:.3f} without a causal mask)", unmasked);
+    return fmt::format("a product takes {:.3f}, attention {:.3f}{}, memory-bound work {:.3f} and traffic {:.2f}",
+                       products, attention, without, memory_bound, traffic);
 }
 
 InSituFactors in_situ_of(const Setup& setup) {

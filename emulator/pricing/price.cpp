@@ -30,7 +30,8 @@ double of_kernel(const Operator& op, const InSituFactors& in_situ, const KernelF
         case OperatorClass::experts:
             return device.products * recipe.experts;
         case OperatorClass::attention:
-            return device.attention * recipe.attention * (in_situ.after_ampere ? recipe.attention_after_ampere : 1);
+            return device.attention * recipe.attention *
+                   (in_situ.after_ampere ? recipe.after_ampere(std::get<PackedAttention>(op.query).shape.causal) : 1);
         case OperatorClass::linear:
             return device.attention * recipe.attention;
         case OperatorClass::elementwise:

@@ -157,10 +157,15 @@ void read_factor(const Json& object, std::string_view key, double& value) {
 }
 
 void read_kernels(const Json& json, KernelFactors& kernels) {
-    json.only_keys({"products", "attention", "attention_after_ampere", "memory_bound", "experts", "traffic"});
+    json.only_keys({"products", "attention", "attention_after_ampere", "unmasked_after_ampere", "memory_bound",
+                    "experts", "traffic"});
     read_factor(json, "products", kernels.products);
     read_factor(json, "attention", kernels.attention);
+    // Of other kernels, what those of the recipe that is extended take is not known.
+    if (json.find("attention_after_ampere")) kernels.unmasked_after_ampere.reset();
     read_factor(json, "attention_after_ampere", kernels.attention_after_ampere);
+    if (json.find("unmasked_after_ampere"))
+        read_factor(json, "unmasked_after_ampere", kernels.unmasked_after_ampere.emplace());
     read_factor(json, "memory_bound", kernels.memory_bound);
     read_factor(json, "experts", kernels.experts);
     read_factor(json, "traffic", kernels.traffic);
@@ -350,6 +355,8 @@ std::string to_json(const Recipe& recipe) {
                        {"memory_bound", recipe.kernels.memory_bound},
                        {"experts", recipe.kernels.experts},
                        {"traffic", recipe.kernels.traffic}};
+    if (recipe.kernels.unmasked_after_ampere)
+        json["kernels"]["unmasked_after_ampere"] = *recipe.kernels.unmasked_after_ampere;
     if (recipe.beside > Bytes{}) json["beside_bytes"] = recipe.beside.count;
     json["runs"] = RecipeWriter::object();
     for (const auto& [device, runs] : recipe.runs) json["runs"][device] = runs;

@@ -208,6 +208,26 @@ TEST_CASE("a recipe's kernels take so much longer than the device's, by class") 
                          doctest::Contains("kernels: unknown key 'gemm'"), Error);
 }
 
+TEST_CASE("attention without a causal mask may take other times than with one, after Ampere alone") {
+    const auto both = parsed(R"(,"kernels":{"attention":3,"attention_after_ampere":2,"unmasked_after_ampere":1.5})");
+    CHECK(parse_recipe(JsonDocument("again", to_json(both))) == both);
+    const auto factor = [](const Recipe& recipe, workloads::ModuleKind kind, std::string_view device) {
+        const auto list = layer_operators(testing::small_network(kind, 2, 1024), {{1024}}, {}, PassKind::forward, 0);
+        const auto found = std::find_if(list.begin(), list.end(),
+                                        [](const Operator& op) { return op.kind() == OperatorClass::attention; });
+        REQUIRE(found != list.end());
+        const auto in_situ = in_situ_factors(device);
+        return in_situ_factor(*found, in_situ, recipe) / in_situ.factors.attention;
+    };
+    constexpr auto encoder = workloads::ModuleKind::vision_encoder, llm = workloads::ModuleKind::language_model;
+    CHECK(factor(both, llm, "h100_sxm") == doctest::Approx(6));
+    CHECK(factor(both, encoder, "h100_sxm") == doctest::Approx(4.5));
+    CHECK(factor(both, encoder, "a100_sxm") == doctest::Approx(3));
+    const auto masked = parsed(R"(,"extends":"torch-fsdp2","kernels":{"attention_after_ampere":1.5})");
+    CHECK(!masked.kernels.unmasked_after_ampere);  // those were other kernels
+    CHECK(factor(masked, encoder, "h100_sxm") == doctest::Approx(1.5));
+}
+
 TEST_CASE("what extends a recipe rests on no runs but its own") {
     CHECK(find_recipe("megatron-2022").runs.at("a100_sxm") > 700);
     CHECK(parsed(R"(,"extends":"megatron-2022")").runs.empty());

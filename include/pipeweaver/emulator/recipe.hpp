@@ -134,6 +134,14 @@ struct KernelFactors {
     double products = 1, attention = 1, memory_bound = 1;
     /// On Hopper and Blackwell besides: kernels written for Ampere (FlashAttention 2) take longer there.
     double attention_after_ampere = 1;
+    /// In place of that for attention without a causal mask, of encoders and diffusion transformers, which older
+    /// kernels fall behind less in; none: the same.
+    std::optional<double> unmasked_after_ampere{};
+
+    /// What attention takes besides, with a causal mask or without.
+    double after_ampere(bool causal) const {
+        return causal ? attention_after_ampere : unmasked_after_ampere.value_or(attention_after_ampere);
+    }
     double experts = 1;  ///< grouped products
     double traffic = 1;  ///< collectives
 
