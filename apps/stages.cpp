@@ -40,6 +40,11 @@ void StageOptions::add_to(Options& options) {
         [this](const std::string& text) { capacity = schedule::parse_capacity(text); });
     options.parsed("link", "SPEED", "with --stages: speed between ranks, like 50GB/s (default: transfers take no time)",
                    [this](const std::string& text) { link = parse_bandwidth(text); });
+    options.parsed(
+        "split-slowdown", "FACTOR",
+        "with --stages: time of a backward in two parts over backward_us and weight_us, which whole backwards "
+        "take (default: 1)",
+        [this](const std::string& text) { split_slowdown = parse_number("--split-slowdown", text, 1, 10); });
 }
 
 void StageOptions::check(const std::string& problem) const {
@@ -47,7 +52,11 @@ void StageOptions::check(const std::string& problem) const {
         if (!problem.empty()) fail(ErrorKind::input, "--stages: takes the place of the problem file '{}'", problem);
         return;
     }
-    const char* alone = microbatches ? "microbatches" : capacity ? "capacity" : link ? "link" : nullptr;
+    const char* alone = microbatches     ? "microbatches"
+                        : capacity       ? "capacity"
+                        : link           ? "link"
+                        : split_slowdown ? "split-slowdown"
+                                         : nullptr;
     if (alone != nullptr) fail(ErrorKind::input, "--{}: is for --stages, a problem file has its own", alone);
 }
 
@@ -58,6 +67,7 @@ void StageOptions::solve(const StagesWanted& wanted, const Limits& limits, const
     planner::StageRequest request;
     request.table = schedule::read_stage_table(table);
     request.options = {*microbatches, capacity, link};
+    request.options.split_slowdown = split_slowdown.value_or(1);
     request.target = wanted.target;
     if (!wanted.strategy.empty()) request.strategy = wanted.strategy;
     request.seed = static_cast<std::uint64_t>(limits.seed);

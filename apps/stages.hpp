@@ -18,12 +18,13 @@ struct StagesWanted {
     std::string out;       ///< folder
 };
 
-/// --stages, --microbatches, --capacity, --link.
+/// --stages, --microbatches, --capacity, --link, --split-slowdown.
 struct StageOptions {
     std::string table;
     std::optional<std::int64_t> microbatches;
     std::optional<Bytes> capacity;
     std::optional<Bandwidth> link;
+    std::optional<double> split_slowdown;
 
     void add_to(Options& options);
 

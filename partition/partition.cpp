@@ -37,4 +37,13 @@ Partition in_one_chain(const Partition& partition, const workloads::Model& model
     return one;
 }
 
+Partition like_a_v(Partition partition, std::int64_t ranks) {
+    if (partition.chains.size() != 1) return partition;
+    auto& stages = partition.chains.front().stages;
+    const auto row = static_cast<std::size_t>(ranks);
+    if (stages.size() != 2 * row) return partition;
+    for (std::size_t k = row; k < 2 * row; ++k) stages[k].rank = RankId{static_cast<std::uint32_t>(2 * row - 1 - k)};
+    return partition;
+}
+
 }  // namespace pipeweaver::partition

@@ -201,8 +201,9 @@ private:
         if (request.job.fixed) return request.job.fixed->partition;
         const std::string& name = request.job.partition;
         const auto& cutter = partition::partitioner(name.empty() ? partition::megatron_partition : name);
-        return partition::cut_as_asked(setup_, cut_on(request.job, request.cut_on.value_or(request.batch)),
-                                       {&cutter, request.chunks_per_rank}, request.job.layouts);
+        auto cut = partition::cut_as_asked(setup_, cut_on(request.job, request.cut_on.value_or(request.batch)),
+                                           {&cutter, request.chunks_per_rank}, request.job.layouts);
+        return search::policy(policy_).on_a_v ? partition::like_a_v(std::move(cut), setup_.layout.pp) : cut;
     }
 
     StepWanted wanted(std::size_t replica, std::size_t menu) const {

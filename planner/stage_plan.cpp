@@ -6,6 +6,9 @@
 #include "pipeweaver/search/standing.hpp"
 #include "planner/evaluate/step.hpp"
 
+#include <algorithm>
+#include <utility>
+
 namespace pipeweaver::planner {
 
 using namespace schedule;
@@ -96,7 +99,9 @@ StageSchedule schedule_stages(const StageRequest& request, const Target& target,
     return result;
 }
 
-StagePlan plan_stages(const StageRequest& request, const Executor& execute, const Time& time) {
+namespace {
+
+StagePlan plan_form(const StageRequest& request, const Executor& execute, const Time& time) {
     StagePlan plan;
     const Target& asked = target(request.target);
     if (has_own_plan(asked)) {
@@ -119,6 +124,37 @@ StagePlan plan_stages(const StageRequest& request, const Executor& execute, cons
     require_schedule(request, plan.best.found);
     if (plan.policies.empty()) plan.policies = policies_of(plan.best.problem, execute);
     return plan;
+}
+
+bool splits(const StageTable& table) {
+    return std::any_of(table.stages.begin(), table.stages.end(),
+                       [](const StageTimes& stage) { return stage.weight.has_value(); });
+}
+
+StageTable with_whole_backwards(StageTable table) {
+    for (StageTimes& stage : table.stages) stage.backward += std::exchange(stage.weight, {}).value_or(Duration{});
+    return table;
+}
+
+}  // namespace
+
+StagePlan plan_stages(const StageRequest& request, const Executor& execute, const Time& time) {
+    const double slowdown = request.options.split_slowdown;
+    if (slowdown == 1 || !splits(request.table)) return plan_form(request, execute, time);
+    StageRequest unsplit = request;
+    unsplit.table = with_whole_backwards(request.table);
+    StagePlan whole = plan_form(unsplit, execute, time.fraction(fractions.stages_whole));
+    StagePlan split = plan_form(request, execute, time);
+    const auto standing = [](const StagePlan& plan) {
+        return search::standing_of(plan.best.problem, plan.best.found.replay);
+    };
+    const bool is_split = standing(split) < standing(whole);
+    StagePlan &taken = is_split ? split : whole, &left = is_split ? whole : split;
+    taken.split_or_whole = SplitOrWhole{is_split, left.best.found.replay.makespan, slowdown};
+    for (std::size_t i = 0; i < taken.policies.size(); ++i)
+        if (search::policy(taken.policies[i].policy).needs_split != is_split)
+            taken.policies[i] = std::move(left.policies[i]);
+    return std::move(taken);
 }
 
 search::Found solve_problem(const Replayer& replayer, const SolveRequest& request, const Executor& execute,

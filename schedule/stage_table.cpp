@@ -214,6 +214,10 @@ private:
         return TaskId{static_cast<std::uint32_t>(problem_.tasks.size() - 1)};
     }
 
+    Duration slower(Duration part) const {
+        return Duration{std::llround(options_.split_slowdown * static_cast<double>(part.count()))};
+    }
+
     Mode mode_of(std::size_t s) const {
         const StageTimes& times = table_.stages[s];
         Mode mode;
@@ -221,7 +225,8 @@ private:
         mode.backward = times.backward;
         mode.held = times.activation;
         if (!times.weight) return mode;
-        mode.weight = *times.weight;
+        mode.backward = slower(times.backward);
+        mode.weight = slower(*times.weight);
         mode.kept = times.activation;
         if (!options_.first_input_gradient && s == 0) {
             mode.weight += mode.backward;

@@ -105,6 +105,9 @@ nlohmann::ordered_json stage_json(const StagePlan& plan) {
     Json answer = solution_answer(plan.best.problem, plan.best.found);
     answer["peak_bytes"] = Json::array();
     for (const Bytes peak : plan.best.found.replay.peak) answer["peak_bytes"].push_back(peak.count);
+    if (const auto& one = plan.split_or_whole)
+        answer["split_backwards"] = {
+            {"slowdown", one->slowdown}, {"taken", one->split}, {"otherwise_ns", one->otherwise.count()}};
     answer["policies"] = Json::array();
     for (const PolicyRun& one : plan.policies) {
         const Duration makespan = one.result.replay.makespan;
@@ -150,7 +153,13 @@ std::string stage_target_text(const StagePlan& plan, const StageSchedule& own) {
 }  // namespace
 
 std::string stage_table(const StagePlan& plan) {
-    std::string text = solution_table(plan.best.problem, plan.best.found) + policies_text(plan);
+    std::string text = solution_table(plan.best.problem, plan.best.found);
+    if (const auto& one = plan.split_or_whole)
+        text += fmt::format("backwards are {}; {} the step takes {}\n",
+                            one->split ? fmt::format("split, at {} times their time", one->slowdown) : "whole",
+                            one->split ? "whole" : fmt::format("split, at {} times their time,", one->slowdown),
+                            human(one->otherwise));
+    text += policies_text(plan);
     for (const StageSchedule& own : plan.targets) text += stage_target_text(plan, own);
     return text;
 }

@@ -35,10 +35,13 @@ const PolicyRun* fastest_policy(const StagePlan& plan) {
 
 std::string limits(const StageRequest& request) {
     const auto& options = request.options;
-    return fmt::format("{}, {}", options.capacity ? human(*options.capacity) + " a rank" : "memory not limited",
-                       options.link ? fmt::format("{:.4g} GB/s between ranks",
-                                                  static_cast<double>(options.link->bytes_per_second) * 1e-9)
-                                    : "transfers take no time");
+    return fmt::format(
+        "{}, {}{}", options.capacity ? human(*options.capacity) + " a rank" : "memory not limited",
+        options.link
+            ? fmt::format("{:.4g} GB/s between ranks", static_cast<double>(options.link->bytes_per_second) * 1e-9)
+            : "transfers take no time",
+        options.split_slowdown == 1 ? std::string()
+                                    : fmt::format(", split backwards {} times as long", options.split_slowdown));
 }
 
 std::string asked(const StageRequest& request) {

@@ -33,21 +33,25 @@ bool makes_weight_gradients(const StepInput& input, const TaskPass& task) {
     });
 }
 
-// Gives the longest operator that is not the host's the difference: a split backward is a few nanoseconds off the sum
-// of its parts.
+// Gives the longest kernel, or where none computes the longest operator but the host's, the difference: a split backward
+// is a few nanoseconds off the sum of its parts, or by Recipe::split_slowdown more.
 void fit(std::vector<PassPiece>& pieces, Duration wanted, const Recipe& recipe) {
     const Duration rest = wanted - cost_of(pieces, recipe).time;
     if (rest == Duration{0}) return;
     std::size_t place = 0, in_list = 0, in_row = 0;
     Duration longest{-1};
+    bool computes = false;
     for (std::size_t p = 0; p < pieces.size(); ++p)
         for (std::size_t l = 0; l < pieces[p].lists.size(); ++l)
-            for (std::size_t i = 0; i < pieces[p].lists[l].duration.size(); ++i)
-                if (pieces[p].lists[l].duration[i] > longest &&
-                    pieces[p].lists[l].operators[i].stream != Stream::host) {
-                    longest = pieces[p].lists[l].duration[i];
-                    place = p, in_list = l, in_row = i;
-                }
+            for (std::size_t i = 0; i < pieces[p].lists[l].duration.size(); ++i) {
+                const Stream stream = pieces[p].lists[l].operators[i].stream;
+                const Duration time = pieces[p].lists[l].duration[i];
+                const bool compute = stream == Stream::compute;
+                if (stream == Stream::host || (computes && !compute) || (compute == computes && time <= longest))
+                    continue;
+                longest = time, computes = compute;
+                place = p, in_list = l, in_row = i;
+            }
     PIPEWEAVER_ASSERT(is_closed(pieces, recipe) && longest + rest >= Duration{0});
     PassPiece one = pieces[place];
     one.times = 1;

@@ -73,9 +73,10 @@ void read_tensor_parallel(const Json& json, Execution& execution) {
             "true alone");
 }
 
-void read_split_backward(const Json& json, Execution& execution) {
-    json.only_keys({"norms_again"});
-    read_flag(json, "norms_again", execution.norms_again);
+void read_split_backward(const Json& json, Recipe& recipe) {
+    json.only_keys({"norms_again", "slowdown"});
+    read_flag(json, "norms_again", recipe.execution.norms_again);
+    if (const auto slowdown = json.find("slowdown")) recipe.split_slowdown = slowdown->number(1, 10);
 }
 
 void read_experts(const Json& json, ExpertParallel& experts) {
@@ -267,7 +268,7 @@ Recipe parse_recipe(const JsonDocument& document, const RecipeNamed& named) {
     if (const auto tensor = root.find("tensor_parallel")) read_tensor_parallel(*tensor, recipe.execution);
     if (const auto data = root.find("data_parallel")) read_data_parallel(*data, recipe);
     if (const auto experts = root.find("experts")) read_experts(*experts, recipe.execution.experts);
-    if (const auto split = root.find("split_backward")) read_split_backward(*split, recipe.execution);
+    if (const auto split = root.find("split_backward")) read_split_backward(*split, recipe);
     if (const auto precision = root.find("precision")) read_precision(*precision, recipe);
     if (const auto accumulation = root.find("gradient_accumulation"))
         recipe.fused_accumulation = accumulation->one_of({"fused", "separate"}) == "fused";
@@ -337,7 +338,7 @@ std::string to_json(const Recipe& recipe) {
                        {"imbalance", experts.imbalance},
                        {"most_nodes", experts.most_nodes},
                        {"tensor_parallel", experts.tensor_parallel}};
-    json["split_backward"] = {{"norms_again", recipe.execution.norms_again}};
+    json["split_backward"] = {{"norms_again", recipe.execution.norms_again}, {"slowdown", recipe.split_slowdown}};
     json["precision"] = {{"default", costdb::name_of(recipe.execution.products)}};
     for (const auto& [module, dtype] : recipe.precision) json["precision"][module] = costdb::name_of(dtype);
     json["gradient_accumulation"] = recipe.fused_accumulation ? "fused" : "separate";

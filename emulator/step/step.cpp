@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 
 namespace pipeweaver::emulator {
@@ -110,6 +111,7 @@ private:
         std::uint32_t forward_mix = 0, backward_mix = 0;
         std::vector<Mode> modes;
         SplitBackward split;
+        Duration lost{};  // of W, by Recipe::split_slowdown
     };
 
     TaskId add_task(std::size_t mb, std::size_t chain, std::size_t unit, std::size_t stage, TaskKind kind,
@@ -137,6 +139,12 @@ private:
     }
 
     Duration time_of(std::uint32_t cost) const { return out_.costs[cost].time; }
+
+    // What an I or W of that time takes besides.
+    Duration lost_by_split(Duration part) const {
+        const auto kernels = static_cast<double>((part - in_.setup->recipe.action).count());
+        return Duration{std::llround((in_.setup->recipe.split_slowdown - 1) * kernels)};
+    }
 
     static Duration lasting(Duration pass) { return std::max(Duration{1}, pass); }
 
@@ -178,8 +186,9 @@ private:
         Mode split = whole;
         split.weight = time_of(all.split.weight);
         const auto input = costs_.task_time(PassKind::input_gradient, recompute);
-        const Duration own_work = whole.backward - split.weight + in_.setup->recipe.action;
-        split.backward = lasting(std::max(input, own_work));
+        const Duration own_work = whole.backward - (split.weight - all.lost) + in_.setup->recipe.action;
+        const Duration lost = lost_by_split(costs_.task_time(PassKind::input_gradient, Recompute::none));
+        split.backward = lasting(std::max(input, own_work) + lost);
         split.transient = memory.input_transient;
         split.kept = in_.input_gradient_frees ? memory.kept : split.held + split.transient;
         all.split.modes.push_back(split);
@@ -197,8 +206,12 @@ private:
         if (modes.size() > 1 || in_.priced_split) all.again = out_.keep(costs_.blocks_forward(Recompute::full));
         all.backward = out_.keep(costs_.task(PassKind::backward, modes.front()));
         if (in_.priced_split) {
-            const PassCost weight = costs_.task(PassKind::weight_gradient);
-            if (weight.time != in_.setup->recipe.action) all.split.weight = out_.keep(weight);  // else none is trained
+            PassCost weight = costs_.task(PassKind::weight_gradient);
+            if (weight.time != in_.setup->recipe.action) {  // else none is trained
+                all.lost = lost_by_split(weight.time);
+                take_up(weight, weight.time + all.lost);
+                all.split.weight = out_.keep(weight);
+            }
             all.split.weight_mix = mix_of(stage, PassKind::weight_gradient);
         }
         for (const Recompute recompute : modes) add_modes(stage, recompute, all);
@@ -257,7 +270,7 @@ private:
         return pass;
     }
 
-    // Nanoseconds that rounding leaves between B and I with W.
+    // What rounding leaves between B and I with W, and what the split costs.
     static void take_up(PassCost& cost, Duration whole) {
         const Duration rest = whole - cost.time;
         PassCost::Share* largest = &cost.shares.front().front();

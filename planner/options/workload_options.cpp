@@ -157,6 +157,11 @@ void RecipeOverrides::add_to(OptionTable& options) {
         [this](const std::string& text) { overlap_slowdown = parse_number("--overlap-slowdown", text, 1, 10); },
         said(overlap_slowdown));
     options.parsed(
+        "split-slowdown", "FACTOR",
+        "time of a backward in two parts, over that of the same kernels in a whole one (default: the recipe's)",
+        [this](const std::string& text) { split_slowdown = parse_number("--split-slowdown", text, 1, 10); },
+        said(split_slowdown));
+    options.parsed(
         "host-link", "SPEED", "between a GPU and its host, for offloading (default: the recipe's)",
         [this](const std::string& text) { host_link = host_link_of(text); }, said(host_link));
 }
@@ -169,6 +174,7 @@ emulator::Recipe RecipeOverrides::over(emulator::Recipe recipe) const {
     put(launch, recipe.launch);
     put(action, recipe.action);
     put(overlap_slowdown, recipe.overlap_slowdown);
+    put(split_slowdown, recipe.split_slowdown);
     put(host_link, recipe.host_link);
     if (recipe.zero < 2 || recipe.bucket == Bytes{}) return recipe;
     if (own_buckets && !bucket)

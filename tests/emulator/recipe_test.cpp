@@ -71,6 +71,8 @@ TEST_CASE("a recipe that extends another says only what differs") {
     CHECK(!mine.execution.fused_attention);
     CHECK(mine.execution.norms_again);
     CHECK(!parsed(R"(,"split_backward":{"norms_again":false})").execution.norms_again);
+    CHECK(parsed(R"(,"split_backward":{"slowdown":1.2})").split_slowdown == 1.2);
+    CHECK_THROWS_AS(static_cast<void>(parsed(R"(,"split_backward":{"slowdown":0.9})")), Error);
     CHECK(parsed(R"(,"extends":"megatron-core-overlap","data_parallel":{"zero":2,"bucket_bytes":0})").zero == 2);
     CHECK(mine.precision == std::map<std::string, costdb::Dtype>{{"llm", costdb::Dtype::fp8}});
 }

@@ -67,6 +67,27 @@ TEST_CASE("without tensor parallelism I and W take as long as B, but for roundin
     }
 }
 
+TEST_CASE("where its recipe says so a split backward takes longer, but not what it computes again") {
+    Small usual, slow;
+    slow.recipe.split_slowdown = 1.25;
+    const auto whole = usual.step(), slower = slow.step();
+    for (std::size_t k = 0; k < whole.split.size(); ++k) {
+        const auto &a = whole.split[k].modes, &b = slower.split[k].modes;
+        REQUIRE(a.size() == b.size());
+        for (std::size_t m = 0; m < a.size(); ++m) {
+            CHECK(slower.problem.pairs[k].modes[m].backward == whole.problem.pairs[k].modes[m].backward);
+            CHECK(static_cast<double>(b[m].weight.count()) ==
+                  doctest::Approx(1.25 * static_cast<double>(a[m].weight.count())).epsilon(1e-6));
+            // The first mode computes nothing again.
+            CHECK(b[m].backward - a[m].backward == b.front().backward - a.front().backward);
+        }
+    }
+    const auto split = require_step(split_backwards(slower, splittable(slower)));
+    for (std::size_t i = 0; i < split.problem.tasks.size(); ++i)
+        if (split.problem.tasks[i].kind != TaskKind::other)
+            CHECK(split.cost_of(i).time == split.problem.tasks[i].duration);
+}
+
 TEST_CASE("W gives back what I kept, in every mode") {
     const auto whole = Small().step();
     const auto choice = splittable(whole);

@@ -187,7 +187,7 @@ TEST_CASE("reuse changes nothing under any way to train, cut or schedule") {
                              .operators = {{"attention", 0.7}},
                              .modules = {}};
         check_identity(setting.input(layout, 1, {}, what_if));
-        for (const Recipe& recipe : {Recipe{}, Recipe{.action = Duration{300'000}}}) {
+        for (const Recipe& recipe : {Recipe{}, Recipe{.split_slowdown = 1.2}, Recipe{.action = Duration{300'000}}}) {
             const auto split_input = setting.input(layout, 1, recipe);
             const auto whole = require_step(build_step(split_input));
             const auto split = require_step(split_backwards(whole, splittable(whole)));

@@ -65,3 +65,25 @@ TEST_CASE("the plan folder of a schedule is one of this format") {
         CHECK(contains(options.try_request(1, in_order).why_not->what(), said));
     }
 }
+
+TEST_CASE("under a schedule on a V a named partition lies like one: there and back") {
+    const auto emulated = [](const std::string& policy) {
+        EmulateOptions options;
+        OptionTable table;
+        options.add_to(table);
+        const JsonDocument document(
+            "asked", R"({"model":"llama3-8b","cluster":"h100-sxm:8","tp":2,"pp":4,"dataset":"constant-1024",)"
+                     R"("microbatches":8,"chunks":2,"any-memory":true,"policy":")" +
+                         policy + R"("})");
+        table.configure(document.root());
+        return emulate(options.request(1, in_order), in_order);
+    };
+    const auto ranks = [](const Emulation& emulation) {
+        std::vector<std::size_t> all;
+        for (const auto& stage : emulation.partition.chains.front().stages) all.push_back(index(stage.rank));
+        return all;
+    };
+    for (const char* policy : {"zb-v", "v-half", "v-min"})
+        CHECK(ranks(emulated(policy)) == std::vector<std::size_t>{0, 1, 2, 3, 3, 2, 1, 0});
+    CHECK(ranks(emulated("interleaved")) == std::vector<std::size_t>{0, 1, 2, 3, 0, 1, 2, 3});
+}

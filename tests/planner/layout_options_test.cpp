@@ -251,6 +251,7 @@ TEST_CASE("what is said of a recipe is taken over it") {
     CHECK(said.launch == std::chrono::microseconds(3));
     CHECK(said.action == std::chrono::microseconds(40));
     CHECK(said.overlap_slowdown == 1.25);
+    CHECK(recipe_of({{"split-slowdown", "1.1"}}).split_slowdown == 1.1);
     CHECK(said.host_link == Bandwidth{20'000'000'000});
     CHECK(recipe_of({{"zero", "1"}, {"bucket", "40MB"}}).bucket == Bytes{40'000'000});
     CHECK(recipe_of({{"launched", "eager"}}).layer == emulator::find_recipe("megatron-core-plain").layer);

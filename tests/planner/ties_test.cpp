@@ -8,8 +8,12 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 using namespace pipeweaver;
 using namespace pipeweaver::planner;
+using schedule::Task;
+using schedule::TaskKind;
 
 namespace {
 
@@ -50,6 +54,46 @@ TEST_CASE("a stage plan needs no more than 1F1B where that is as fast") {
             CHECK(again.best.found.schedule == plan.best.found.schedule);
             CHECK(again.best.found.strategy == plan.best.found.strategy);
         }
+}
+
+TEST_CASE("stages are planned with whole backwards where split ones take longer than they gain") {
+    // Zero bubble's problem of four ranks: backwards of two equal parts, as long as a forward each.
+    StageRequest request;
+    request.table = schedule::parse_stage_table(
+        "split.csv",
+        "stage,rank,forward_us,backward_us,weight_us,activation_bytes,weights_bytes,send_bytes\n"
+        "0,0,1000,1000,1000,4,8,0\n1,1,1000,1000,1000,4,8,0\n2,2,1000,1000,1000,4,8,0\n3,3,1000,1000,1000,4,8,0\n");
+    request.options.microbatches = 8;
+    request.max_rounds = 2;
+    const auto makespan = [](const StagePlan& plan) { return plan.best.found.replay.makespan; };
+    const auto of = [](const StagePlan& plan, std::string_view policy) {
+        const auto found = std::find_if(plan.policies.begin(), plan.policies.end(),
+                                        [&](const PolicyRun& run) { return run.policy == policy; });
+        REQUIRE(found->applies());
+        return found->makespan();
+    };
+    const auto free = plan_stages(request, in_order, {});
+    CHECK(!free.split_or_whole);
+    request.options.split_slowdown = 1.5;
+    const auto slow = plan_stages(request, in_order, {});
+    REQUIRE(slow.split_or_whole);
+    CHECK(!slow.split_or_whole->split);
+    // (8 + 3) (1 + 2) ms whole; in two parts, each of 1.5 ms, no rank is through before 8 (1 + 3) ms and the forwards
+    // in front of the last.
+    CHECK(makespan(slow) == std::chrono::milliseconds(33));
+    CHECK(of(slow, "1f1b") == std::chrono::milliseconds(33));
+    CHECK(slow.split_or_whole->otherwise >= std::chrono::milliseconds(35));
+    CHECK(of(slow, "zb-h1") > of(free, "zb-h1"));
+    for (const Task& task : slow.best.problem.tasks) CHECK(task.kind != TaskKind::weight_gradient);
+    request.options.split_slowdown = 1.01;
+    const auto little = plan_stages(request, in_order, {});
+    REQUIRE(little.split_or_whole);
+    CHECK(little.split_or_whole->split);
+    CHECK(little.split_or_whole->otherwise == std::chrono::milliseconds(33));
+    CHECK(makespan(little) < std::chrono::milliseconds(33));
+    CHECK(makespan(little) >= std::chrono::microseconds(3000 + 8 * 3020));
+    CHECK(makespan(free) >= std::chrono::milliseconds(27));
+    CHECK(of(little, "1f1b") == std::chrono::milliseconds(33));
 }
 
 TEST_CASE("a search alone may end with a fuller schedule; a solved problem does not") {

@@ -202,6 +202,10 @@ struct Recipe {
 
     KernelFactors kernels{};
 
+    /// Time of a split backward, I and W, over that of the same kernels in a whole one: what is fused, launched or read
+    /// once there. What is computed again takes no longer.
+    double split_slowdown = 1;
+
     /// What every GPU holds all the time beside what follows from the model: as an anchor was measured.
     Bytes beside{};
     /// What `kernels` and `beside` were corrected by; none: by nothing. No part of the format.

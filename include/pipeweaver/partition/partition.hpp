@@ -38,6 +38,10 @@ struct Partition {
 /// ranks - 1.
 [[nodiscard]] Partition in_one_chain(const Partition& partition, const workloads::Model& model);
 
+/// A single chain of two stages on each rank with its second row turned round: stage k lies on rank k, stage 2 P - 1 - k
+/// too. Any other partition stays as it is.
+[[nodiscard]] Partition like_a_v(Partition partition, std::int64_t ranks);
+
 /// The units that pass the chains: per microbatch, then per chain and after the chains per module in phases, whose
 /// units are single items. A module without items in a microbatch has no unit there; n items make ceil(n / unit_items)
 /// units whose sizes differ by one at most.

@@ -32,8 +32,17 @@ struct StageSchedule {
     search::Found found{};        ///< no schedule: why_not says which rank and how many bytes
 };
 
+/// Where split backwards take longer (StageOptions::split_slowdown): the plan is the better of one with all of them
+/// split that may be and one with none.
+struct SplitOrWhole {
+    bool split = false;    ///< what the plan took
+    Duration otherwise{};  ///< makespan of the other
+    double slowdown = 1;
+};
+
 struct StagePlan {
-    StageSchedule best;               ///< always has a schedule
+    StageSchedule best;  ///< always has a schedule
+    std::optional<SplitOrWhole> split_or_whole{};
     std::vector<PolicyRun> policies;  ///< all of them, on `best.problem`
     std::vector<StageSchedule>
         targets;  ///< one for each target that has a plan of its own; one that is asked for alone
@@ -45,7 +54,8 @@ struct StagePlan {
                                             const Time& time);
 
 /// Half of the budget goes to the schedules for targets, and the plan starts from those; of a target that is asked for
-/// they are one. Throws Error{limit} where nothing fits, and what stage_problem() throws.
+/// they are one. Where split backwards take longer, half goes to a plan without any, and each of `policies` has the
+/// backwards that it asks for. Throws Error{limit} where nothing fits, and what stage_problem() throws.
 [[nodiscard]] StagePlan plan_stages(const StageRequest& request, const Executor& execute, const Time& time);
 
 // One search of a given problem, with what `solve` may be asked for: a target's rules, a warm start, a second

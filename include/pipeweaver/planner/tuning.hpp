@@ -54,6 +54,7 @@ struct Fractions {
     double before_ports = 2.0 / 3;     ///< of a search that is likely to be followed by another, on shared ports
     double makespan = 0.7;             ///< of a search with a second objective, for the first
     double stages_target = 0.5;        ///< of a plan from stage times, for the target's own schedule
+    double stages_whole = 0.5;         ///< of such a plan where split backwards take longer, for one without any
 };
 inline constexpr Fractions fractions{};
 

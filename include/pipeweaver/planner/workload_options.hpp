@@ -42,7 +42,7 @@ struct RecipeOverrides {
     std::optional<Bytes> bucket;
     std::optional<emulator::Launched> launched;  ///< graphs or eager
     std::optional<Duration> launch, action;
-    std::optional<double> overlap_slowdown;
+    std::optional<double> overlap_slowdown, split_slowdown;
     std::optional<Bandwidth> host_link;
 
     void add_to(OptionTable& options);

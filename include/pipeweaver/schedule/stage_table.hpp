@@ -49,6 +49,7 @@ struct StageOptions {
 
     std::string suffix{};              ///< of the problem's name
     bool buffers_for_all = false;      ///< receive buffers for all microbatches are held all the time
+    double split_slowdown = 1;         ///< time of a stage's I and W over the table's
     bool first_input_gradient = true;  ///< false: stage 0 computes none; split, its I takes 1 ns, its W a full backward
 };
 

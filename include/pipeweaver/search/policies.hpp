@@ -24,6 +24,7 @@ struct Policy {
     std::string about;         ///< one line
     bool needs_split = false;  ///< applies only where backwards are split into I and W
     bool fixed_order = false;  ///< an order that no time decides
+    bool on_a_v = false;       ///< of two stages on each rank, whose second row goes back from the last rank
 };
 
 /// All policies, in the order of their introduction.
