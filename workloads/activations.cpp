@@ -40,13 +40,19 @@ Widths attention_widths(const Architecture& a, const BlockParts& parts) {
     return widths;
 }
 
+// Of a column between the products of a feed-forward.
+std::int64_t column_width(const Architecture& a) { return a.gated ? 6 : 4; }
+
+std::int64_t routed_width(const Architecture& a) {
+    return 2 * a.moe->top_k * (expert_width(a) + column_width(a) / 2 * a.moe->expert_ffn);
+}
+
 std::int64_t feed_forward_width(const Architecture& a, std::int64_t layer) {
-    const std::int64_t of_column = a.gated ? 6 : 4;
+    const std::int64_t of_column = column_width(a);
     const BlockParts parts = block_parts(a, layer);
     if (!parts.experts) return parts.dense ? of_column * a.ffn : 0;
     const auto& moe = *a.moe;
-    return of_column * moe.shared_ffn + 2 * moe.top_k * (expert_width(a) + of_column / 2 * moe.expert_ffn) +
-           8 * moe.experts + 4 * moe.latent;
+    return of_column * moe.shared_ffn + routed_width(a) + 8 * moe.experts + 4 * moe.latent;
 }
 
 // Norms whose outputs are scaled and shifted by what the sample is conditioned on.
@@ -81,6 +87,10 @@ Bytes layer_activations(const Architecture& network, std::int64_t layer, std::in
         of_context = keys_and_values;
     }
     return {(positions * widths + context * of_context) / tp + positions * whole};
+}
+
+Bytes routed_activations(const Architecture& network, std::int64_t layer, std::int64_t positions, std::int64_t tp) {
+    return {block_parts(network, layer).experts ? positions * routed_width(network) / tp : 0};
 }
 
 Bytes adapter_activations(const Architecture& network, std::int64_t layer, const Adapters& adapters,

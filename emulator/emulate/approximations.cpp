@@ -87,9 +87,13 @@ std::vector<std::string> approximations(const Setup& setup) {
     if (layout.dp > 1 &&
         (recipe.zero >= 2 || layout.ep * recipe.execution.experts.tensor_parallel > layout.gpus_of_rank()))
         all.emplace_back("replicas reach what they exchange inside the step at the same time: each is emulated alone");
+    const double imbalance = layout.ep > 1 ? recipe.execution.experts.imbalance : 1;
     for (const auto& module : setup.model.modules)
         if (module.architecture.moe)
-            all.push_back(fmt::format("{}: tokens are spread over the experts evenly", module.name));
+            all.push_back(module.name + (imbalance == 1 ? ": tokens are spread over the experts evenly"
+                                                        : fmt::format(": {} times the mean of the tokens reach the "
+                                                                      "experts of the fullest GPU",
+                                                                      imbalance)));
     return all;
 }
 

@@ -8,6 +8,7 @@
 #include "pipeweaver/workloads/module_roles.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <utility>
@@ -70,6 +71,14 @@ Bytes kept_of_others(const Layout& layout, const ExpertParallel& experts, const 
     return {(experts.tensor_parallel - 1) * 2 * m * network.moe->top_k * expert_width(network) / layout.tp};
 }
 
+// Of the GPU that most tokens reach, what its experts keep more than the mean of all.
+Bytes kept_of_the_fullest(const Layout& layout, const ExpertParallel& experts, const Architecture& network,
+                          std::int64_t layer, std::int64_t m) {
+    if (layout.ep == 1 || experts.imbalance == 1) return {};
+    const Bytes mean = routed_activations(network, layer, m, layout.tp);
+    return {std::llround((experts.imbalance - 1) * static_cast<double>(mean.count))};
+}
+
 // Most that I adds to what the forward left, as it goes from the last block to the first.
 Bytes most_above(const std::vector<Held>& blocks) {
     Bytes above, most;
@@ -89,7 +98,8 @@ Bytes block_activations(const Architecture& network, std::int64_t layer, const P
     const std::int64_t context = context_of_group(shape, layout);
     return layer_activations(network, layer, m, context, layout.tp) + kept_for_exchange(layout, network, layer, shape) +
            kept_besides(network, layer, m, layout, recipe) +
-           kept_of_others(layout, recipe.execution.experts, network, layer, m);
+           kept_of_others(layout, recipe.execution.experts, network, layer, m) +
+           kept_of_the_fullest(layout, recipe.execution.experts, network, layer, m);
 }
 
 namespace {

@@ -1,6 +1,7 @@
 // What of the exchanges of experts a recipe decides, products of experts, and the host's time for routing.
 #include "emulator/operators/expert_operators.hpp"
 #include "emulator/pricing/price.hpp"
+#include "emulator/pricing/stage_memory.hpp"
 #include "pipeweaver/costdb/database.hpp"
 #include "pipeweaver/emulator/in_situ.hpp"
 #include "pipeweaver/emulator/layer_costs.hpp"
@@ -92,6 +93,17 @@ TEST_CASE("all wait for the fullest GPU of an expert parallel group") {
     CHECK(tokens(spread, "") == 8 * 4096);
     CHECK(tokens(spread, R"("imbalance":1.5)") == 12 * 4096);
     CHECK(tokens(alone, R"("imbalance":1.5)") == 4096);
+}
+
+TEST_CASE("experts of the fullest GPU keep what they got of its tokens") {
+    const auto kept = [](const Layout& layout, const std::string& members) {
+        return block_activations(with_experts(), 0, shape, layout, with(members)).count;
+    };
+    // Half of what 4096 positions leave on one of two tensor parallel GPUs, two copies each: 1024 values in and three
+    // times 512 between the products, of 2 bytes.
+    const Layout spread{.tp = 2, .dp = 8, .ep = 8}, alone{.tp = 2, .dp = 8};
+    CHECK(kept(spread, R"("imbalance":1.5)") - kept(spread, "") == 4096 / 2 * 2 * (1024 + 3 * 512) * 2 / 2);
+    CHECK(kept(alone, R"("imbalance":1.5)") == kept(alone, ""));
 }
 
 TEST_CASE("GPUs of a split expert gather the tokens of all of them and scatter what it gave") {

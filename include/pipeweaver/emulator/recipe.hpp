@@ -51,7 +51,8 @@ enum class Launched : std::uint8_t {
 struct ExpertParallel {
     Dispatcher dispatcher = Dispatcher::all_to_all;
     double exposed = 1;    ///< of the exchanges' time, what work on another microbatch does not hide
-    double imbalance = 1;  ///< tokens of the fullest GPU, for which the others wait, over their mean
+    double imbalance = 1;  ///< tokens of the fullest GPU, for which the others wait and whose experts keep as many
+                           ///< more activations, over their mean
     /// Nodes that a token's experts are on at most (node-limited routing: DeepSeek-V3, 4); 0: any. Counts with
     /// Dispatcher::once_a_node.
     std::int64_t most_nodes = 0;
