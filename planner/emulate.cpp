@@ -14,6 +14,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <numeric>
 #include <utility>
@@ -397,6 +398,11 @@ Duration waits_of(const emulator::RankTime& time) {
 // Its layers are compiled into nothing that a host launches.
 bool is_launched(const emulator::Setup& setup) { return setup.cluster.device != "cpu"; }
 
+bool has_experts(const workloads::Model& model) {
+    return std::any_of(model.modules.begin(), model.modules.end(),
+                       [](const workloads::Module& module) { return module.architecture.moe.has_value(); });
+}
+
 bool is_timed(const emulator::Recipe& recipe) { return recipe.anchored && recipe.anchored->has_step(); }
 
 }  // namespace
@@ -439,6 +445,7 @@ std::optional<HostBound> host_bound(const EmulationRequest& request, const Emula
     bound.as = setup.recipe.eager;
     bound.layer = setup.recipe.layer;
     bound.expert_layer = setup.recipe.expert_layer;
+    const double far = setup.recipe.far, far_with_experts = setup.recipe.far_with_experts;
     setup.store = std::make_shared<emulator::LayerStore>();
     EmulationRequest changed = request;
     changed.job.setup = std::make_shared<const emulator::Setup>(std::move(setup));
@@ -451,11 +458,12 @@ std::optional<HostBound> host_bound(const EmulationRequest& request, const Emula
     if (static_cast<double>(eager.step.count()) < least * static_cast<double>(emulation.step.count()))
         return std::nullopt;
     bound.step = eager.step;
-    bound.mfu = eager.mfu;
-    bound.tokens_per_second = eager.tokens_per_second;
+    bound.far = has_experts(request.job.setup->model) ? far_with_experts : far;
     for (const emulator::RankTime& time : eager.replicas[eager.slowest].time) bound.waits.push_back(waits_of(time));
     return bound;
 }
+
+Duration HostBound::most() const { return Duration{std::llround(far * static_cast<double>(step.count()))}; }
 
 std::size_t HostBound::rank() const {
     return static_cast<std::size_t>(std::max_element(waits.begin(), waits.end()) - waits.begin());

@@ -131,8 +131,7 @@ Writer host_json(const planner::HostBound& host) {
             {"layer_ns", host.layer.count()},
             {"expert_layer_ns", host.expert_layer.count()},
             {"step_ns", host.step.count()},
-            {"mfu", host.mfu},
-            {"tokens_per_second", host.tokens_per_second},
+            {"far", host.far},
             {"rank", host.rank()},
             {"waits_ns", host.waits[host.rank()].count()},
             {"waits_ns_of_ranks", std::move(ranks)}};
@@ -219,7 +218,7 @@ Writer emulation_json(const EmulationRequest& request, const Emulation& emulatio
     json["assumed"] = emulator::approximations(*request.job.setup);
     add_modelled(json, *request.job.setup);
     if (emulation.host) {
-        json["step_range_ns"] = {emulation.step.count(), emulation.host->step.count()};
+        json["step_range_ns"] = {emulation.step.count(), emulation.host->most().count()};
         json["host"] = host_json(*emulation.host);
     }
     if (emulation.shapes) json["shapes"] = shapes_json(*emulation.shapes);

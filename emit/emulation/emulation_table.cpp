@@ -83,18 +83,21 @@ std::string host_line(const Recipe& recipe, const Emulation& emulation) {
     if (!emulation.host) return known_host_line(recipe, emulation);
     const planner::HostBound& host = *emulation.host;
     const std::size_t rank = host.rank();
+    const std::string runs =
+        host.far > 1 ? fmt::format(", and {} times that is what nine of ten such runs took at most", host.far) : "";
     return fmt::format(
-        "host: the near end has layers in CUDA graphs{}, and never waits for it; at the far end they are launched "
-        "kernel by kernel ({}, as {} has it): {:.2f} times as long, of which rank {} waits {}; --launched graphs or "
-        "eager takes one\n",
-        recipe.launched == Launched::compiled ? " or compiled into few kernels" : "",
-        layer_of_host(host.layer, host.expert_layer), host.as, ratio(host.step, emulation.step), rank,
-        share(host.waits[rank], host.step));
+        "host: the near end has layers in CUDA graphs{} and never waits for it; launched kernel by kernel ({}, as "
+        "{} has it) the step takes {}, {:.2f} times as long, of which rank {} waits {} for its host{}; --launched "
+        "graphs or eager takes one\n",
+        recipe.launched == Launched::compiled ? ", or compiled into few kernels," : "",
+        layer_of_host(host.layer, host.expert_layer), host.as, human(host.step), ratio(host.step, emulation.step), rank,
+        share(host.waits[rank], host.step), runs);
 }
 
 // Both ends, where there are two.
-std::string range(const std::string& near, const std::string& far, bool is_range) {
-    return is_range ? near + " to " + far : near;
+template <class TextOf>
+std::string both_ends(const Emulation& emulation, const std::string& near, TextOf far) {
+    return emulation.host ? fmt::format("{} to {}", near, far(emulation.host->most())) : near;
 }
 
 // "4 workers with 2 packs ahead on 3 cores"
@@ -145,42 +148,44 @@ std::string footing_lines(const planner::Job& job, const Emulation& emulation) {
            host_line(job.setup->recipe, emulation) + shapes_line(emulation) + input_lines(emulation);
 }
 
+// A rate at both ends of the step, where there are two.
+std::string rate_text(const Emulation& emulation, double near, const char* form) {
+    const auto text = [&](double number) { return fmt::format(fmt::runtime(form), number); };
+    return both_ends(emulation, text(near), [&](Duration far) { return text(near * ratio(emulation.step, far)); });
+}
+
 std::string rates_text(const EmulationRequest& request, const Emulation& emulation) {
     const planner::Job& job = request.job;
-    const planner::HostBound* const far = emulation.host ? &*emulation.host : nullptr;
     const auto gpus = static_cast<double>(job.setup->layout.gpus());
-    const auto both = [&](auto text, auto of) { return range(text(of(emulation)), far ? text(of(*far)) : "", far); };
-    const auto whole = [](double number) { return fmt::format("{:.0f}", number); };
-    const auto seconds = [](const auto& one) { return static_cast<double>(one.step.count()) * 1e-9; };
-    const auto samples = static_cast<double>(request.batch.samples.size());
+    const double seconds = static_cast<double>(emulation.step.count()) * 1e-9;
     return fmt::format("{} tokens/s, {} a GPU: {} tokens of '{}' a step; {} samples/s; {} TFLOP/s a GPU; {} kernels\n",
-                       both(whole, [](const auto& one) { return one.tokens_per_second; }),
-                       both(whole, [&](const auto& one) { return one.tokens_per_second / gpus; }), emulation.tokens,
+                       rate_text(emulation, emulation.tokens_per_second, "{:.0f}"),
+                       rate_text(emulation, emulation.tokens_per_second / gpus, "{:.0f}"), emulation.tokens,
                        job.setup->model.modules[job.setup->model.backbone()].name,
-                       both([](double number) { return fmt::format("{:.2f}", number); },
-                            [&](const auto& one) { return samples / seconds(one); }),
-                       both([](double number) { return fmt::format("{:.1f}", number); },
-                            [&](const auto& one) { return emulation.model_flops / seconds(one) / gpus * 1e-12; }),
+                       rate_text(emulation, static_cast<double>(request.batch.samples.size()) / seconds, "{:.2f}"),
+                       rate_text(emulation, emulation.model_flops / seconds / gpus * 1e-12, "{:.1f}"),
                        emulation.kernels);
 }
 
 // A step whose host is not known has both ends; what it is made of, and all below, is of the near one.
 std::string figures(const EmulationRequest& request, const Emulation& emulation) {
     const planner::Job& job = request.job;
-    const planner::HostBound* const far = emulation.host ? &*emulation.host : nullptr;
     const double peak = workloads::device(job.setup->cluster.device).bf16_flops;
-    const std::string step = exact_seconds(emulation.step);
-    const std::string ends =
-        far ? fmt::format("{} to {}, by how layers are launched: {}", step, exact_seconds(far->step), step) : step;
+    const std::string near = exact_seconds(emulation.step);
+    const std::string ends = both_ends(emulation, near, [&](Duration far) {
+        return fmt::format("{}, by how layers are launched: {}", exact_seconds(far), near);
+    });
+    const std::string mfu = both_ends(emulation, percent(emulation.mfu), [&](Duration far) {
+        return percent(emulation.mfu * ratio(emulation.step, far));
+    });
     return fmt::format(
         "step {} = makespan {} + optimizer {}\n"
         "MFU {}: {:.4g} model FLOPs (forward and backward, recomputation not counted) over {} GPUs x {:.4g} TFLOP/s "
         "(dense bf16) x step\n"
         "{}{}{}",
-        ends, exact_seconds(emulation.makespan), exact_seconds(emulation.step - emulation.makespan),
-        range(percent(emulation.mfu), far ? percent(far->mfu) : "", far), emulation.model_flops,
-        job.setup->layout.gpus(), peak * 1e-12, rates_text(request, emulation), training_text(job, emulation),
-        line(waits_text(emulation.replicas[emulation.slowest].waits)));
+        ends, exact_seconds(emulation.makespan), exact_seconds(emulation.step - emulation.makespan), mfu,
+        emulation.model_flops, job.setup->layout.gpus(), peak * 1e-12, rates_text(request, emulation),
+        training_text(job, emulation), line(waits_text(emulation.replicas[emulation.slowest].waits)));
 }
 
 std::string factors_text(const WhatIf& what_if) {

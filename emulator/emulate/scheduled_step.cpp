@@ -33,8 +33,8 @@ bool makes_weight_gradients(const StepInput& input, const TaskPass& task) {
     });
 }
 
-// Gives the longest kernel, or where none computes the longest operator but the host's, the difference: a split backward
-// is a few nanoseconds off the sum of its parts, or by Recipe::split_slowdown more.
+// Gives the longest kernel, or where none computes the longest operator but the host's, the difference: a split
+// backward is a few nanoseconds off the sum of its parts, or by Recipe::split_slowdown more.
 void fit(std::vector<PassPiece>& pieces, Duration wanted, const Recipe& recipe) {
     const Duration rest = wanted - cost_of(pieces, recipe).time;
     if (rest == Duration{0}) return;

@@ -187,11 +187,13 @@ void read_host_times(const Json& json, Recipe& recipe) {
 
 // A recipe that says how its kernels are launched takes no times of another launch over.
 void read_host(const Json& json, Recipe& recipe) {
-    json.only_keys({"launched", "eager", "launch_ns", "action_ns", "layer_ns", "layer_ns_of", "expert_layer_ns",
-                    "link_bytes_per_s"});
+    json.only_keys({"launched", "eager", "far", "far_with_experts", "launch_ns", "action_ns", "layer_ns", "layer_ns_of",
+                    "expert_layer_ns", "link_bytes_per_s"});
     read_duration(json, "action_ns", recipe.action);
     read_integer(json, "link_bytes_per_s", slowest_link, Json::largest, recipe.host_link.bytes_per_second);
     read_text(json, "eager", recipe.eager);
+    if (const auto far = json.find("far")) recipe.far = far->number(1, 10);
+    if (const auto far = json.find("far_with_experts")) recipe.far_with_experts = far->number(1, 10);
     const auto launched = json.find("launched");
     if (launched) {
         const auto text = launched->one_of({"unknown", "compiled", "graphs", "eager"});
@@ -368,6 +370,8 @@ std::string to_json(const Recipe& recipe) {
                     {"layer_ns", recipe.layer.count()},
                     {"expert_layer_ns", recipe.expert_layer.count()},
                     {"link_bytes_per_s", recipe.host_link.bytes_per_second}};
+    if (recipe.far > 1) json["host"]["far"] = recipe.far;
+    if (recipe.far_with_experts > 1) json["host"]["far_with_experts"] = recipe.far_with_experts;
     for (const auto& [module, time] : recipe.layer_of) json["host"]["layer_ns_of"][module] = time.count();
     return json.dump(2) + "\n";
 }

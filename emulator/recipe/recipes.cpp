@@ -54,7 +54,7 @@ constexpr std::array shipped{
         "kernels": {"products": 0.93, "attention_after_ampere": 2.2, "unmasked_after_ampere": 2.0,
                     "memory_bound": 2.9, "traffic": 1},
         "runs": {"a100_sxm": 3, "b200": 9, "h200_sxm": 3},
-        "host": {"layer_ns": 600000}})",
+        "host": {"layer_ns": 600000, "far": 1.18, "far_with_experts": 1.18}})",
     R"({"format": "pipeweaver-recipe/1", "name": "torchtitan",
         "about": "torchtitan: compiled FSDP2, weights kept gathered; a pipeline adds gradients up whole in 32 bits",
         "source": "torchtitan 0.3.0 torchtitan/distributed/fsdp.py; torch.distributed.pipelining stage.py",
@@ -97,7 +97,7 @@ constexpr std::array shipped{
         "kept": {"logit_bytes": 10},
         "kernels": {"products": 0.95, "attention": 1.1, "memory_bound": 0.8},
         "runs": {"h100_sxm": 40, "b200": 13, "a100_sxm": 3},
-        "host": {"layer_ns": 1880000, "expert_layer_ns": 6000000}})",
+        "host": {"layer_ns": 1880000, "expert_layer_ns": 6000000, "far": 1.41, "far_with_experts": 1.6}})",
     R"({"format": "pipeweaver-recipe/1", "name": "nanotron",
         "about": "nanotron: eager PyTorch, FlashAttention 2, gradients added in fp32 by kernels of their own",
         "source": "Hugging Face, The Ultra-Scale Playbook: benchmarks",
@@ -174,6 +174,8 @@ Recipe launched_as(const Recipe& recipe, Launched launched) {
     changed.layer = host.layer;
     changed.layer_of = host.layer_of;
     changed.expert_layer = host.expert_layer;
+    changed.far = host.far;
+    changed.far_with_experts = host.far_with_experts;
     return changed;
 }
 

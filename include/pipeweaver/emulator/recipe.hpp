@@ -236,6 +236,9 @@ struct Recipe {
     /// The shipped recipe that was fitted on launches kernel by kernel of this stack: with the host's times of that one
     /// a step takes the longest. Empty: no such runs were at hand.
     std::string eager = "megatron-core-plain";
+    /// Of runs of this recipe, as it launches kernel by kernel, how many times its emulated length nine of ten took at
+    /// most: without experts, and with. 1: not known.
+    double far = 1, far_with_experts = 1;
 
     /// The link between a GPU and its host's memory, for offloaded activations: PCIe 5.0 x16 at 80 %, assumed.
     Bandwidth host_link{50'000'000'000};

@@ -38,8 +38,8 @@ struct Partition {
 /// ranks - 1.
 [[nodiscard]] Partition in_one_chain(const Partition& partition, const workloads::Model& model);
 
-/// A single chain of two stages on each rank with its second row turned round: stage k lies on rank k, stage 2 P - 1 - k
-/// too. Any other partition stays as it is.
+/// A single chain of two stages on each rank with its second row turned round: on rank k lie the stages k and
+/// 2 P - 1 - k. Any other partition stays as it is.
 [[nodiscard]] Partition like_a_v(Partition partition, std::int64_t ranks);
 
 /// The units that pass the chains: per microbatch, then per chain and after the chains per module in phases, whose

@@ -49,9 +49,12 @@ struct EmulationRequest {
 struct HostBound {
     std::string as;                    ///< the recipe whose host it is
     Duration layer{}, expert_layer{};  ///< of the host: for a layer's forward, for routing
-    Duration step{};
-    double mfu = 0, tokens_per_second = 0;
-    std::vector<Duration> waits;  ///< for the host, of the slowest replica's ranks
+    Duration step{};                   ///< emulated so
+    double far = 1;                    ///< the end of the range over it: Recipe::far of a launch so
+    std::vector<Duration> waits;       ///< for the host, of the slowest replica's ranks
+
+    /// The far end of the range.
+    Duration most() const;
 
     /// The rank that waits longest, the first of several.
     std::size_t rank() const;
@@ -120,9 +123,9 @@ struct ScheduledTimes {
 
 // Whether a step's host would be waited for, by recipes that do not know it.
 
-/// The step as emulator::launched_as() has it launched kernel by kernel, where that is at least a tenth longer: how long
-/// it takes lies between the two. None: less, or the recipe is not open (emulator::is_open), or an anchor holds it, or a
-/// schedule is given. Emulates once more; throws as emulate(). Pre: `emulation` is that of `request`.
+/// The step as emulator::launched_as() has it launched kernel by kernel, where that is at least a tenth longer: how
+/// long it takes lies between the two. None: less, or the recipe is not open (emulator::is_open), or an anchor holds
+/// it, or a schedule is given. Emulates once more; throws as emulate(). Pre: `emulation` is that of `request`.
 [[nodiscard]] std::optional<HostBound> host_bound(const EmulationRequest& request, const Emulation& emulation,
                                                   const Executor& execute);
 

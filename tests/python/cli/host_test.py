@@ -12,7 +12,8 @@ def test_a_step_of_short_passes_has_both_ends(pipeweaver):
     assert len(said) == 1 and "as megatron-core-plain has it" in said[0] and "times as long" in said[0]
     answer = json.loads(pipeweaver(*SHORT, "--json"))
     near, far = answer["step_range_ns"]
-    assert near == answer["step_ns"] and far == answer["host"]["step_ns"] > 1.1 * near
+    assert near == answer["step_ns"] and answer["host"]["step_ns"] > 1.1 * near
+    assert abs(far - answer["host"]["far"] * answer["host"]["step_ns"]) <= 1
     both = f"step {near / 1e9:.6f} s to {far / 1e9:.6f} s, by how layers are launched: "
     assert any(line.startswith(both[:both.rindex(":")]) for line in lines)
     assert answer["host"]["waits_ns"] == max(answer["host"]["waits_ns_of_ranks"])
@@ -36,5 +37,6 @@ def test_a_launch_that_is_said_has_one_step(pipeweaver):
     far = json.loads(pipeweaver(*SHORT, "--json"))["host"]["step_ns"]
     lines = pipeweaver(*SHORT, "--launched", "eager").splitlines()
     assert any(line.startswith(f"step {far / 1e9:.6f} s = makespan") for line in lines)
-    assert any(line.startswith("host: rank 0 waits") and "1.880 ms of it for a layer's forward" in line for line in lines)
+    said = [line for line in lines if line.startswith("host: ")]
+    assert len(said) == 1 and "rank 0 waits" in said[0] and "1.880 ms of it for a layer's forward" in said[0]
     assert not any(line.startswith("host: ") for line in pipeweaver(*SHORT, "--launched", "graphs").splitlines())
