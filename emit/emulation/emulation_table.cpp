@@ -144,8 +144,8 @@ std::string shapes_line(const Emulation& emulation) {
 std::string footing_lines(const planner::Job& job, const Emulation& emulation) {
     const std::string modelled = modelled_text(*job.setup), anchored = anchored_text(*job.setup);
     return (modelled.empty() ? "" : fmt::format("modelled: {}\n", modelled)) +
-           (anchored.empty() ? "" : fmt::format("anchored: {}\n", anchored)) +
-           host_line(job.setup->recipe, emulation) + shapes_line(emulation) + input_lines(emulation);
+           (anchored.empty() ? "" : fmt::format("anchored: {}\n", anchored)) + host_line(job.setup->recipe, emulation) +
+           shapes_line(emulation) + input_lines(emulation);
 }
 
 // A rate at both ends of the step, where there are two.
