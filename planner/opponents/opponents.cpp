@@ -313,7 +313,8 @@ Opponents choose_opponents(const Job& job, const Batch& batch, const Executor& e
 Baselines run_opponents(const Opponents& opponents, const Job& job, const Batch& batch, const Executor& execute,
                         const Time& time) {
     const auto& ways = opponents.ways;
-    const OpponentWay* const fastest_launched = first_launched(opponents, job);
+    const OpponentWay* const fastest_launched = searches_order(job) ? nullptr : first_launched(opponents, job);
+    const OpponentWay* const anyhow = fastest_launched != nullptr || ways.empty() ? fastest_launched : &ways.front();
     std::vector<WayResult> ran(ways.size());
     run_jobs(execute, ways.size(), [&](std::size_t w) {
         const OpponentWay& way = ways[w];
@@ -322,11 +323,13 @@ Baselines run_opponents(const Opponents& opponents, const Job& job, const Batch&
             ran[w].why_not = "the batch has fewer microbatches than its replicas";
             return;
         }
-        if (w > 0 && &way != fastest_launched && time.is_over())
+        if (&way != anyhow && time.is_over()) {
             ran[w].why_not = no_time_left;
-        else
-            ran[w] = BuiltWay(way, examined_replicas(way, job, packed, in_order), target(job.target))
-                         .run(way.policy, way.recompute);
+            return;
+        }
+        const BuiltWay built(way, examined_replicas(way, job, packed, in_order), target(job.target));
+        const IsLate is_late = [&] { return &way != anyhow && time.left() && time.is_over(); };
+        ran[w] = built.run(way.policy, way.recompute, false, is_late);
     });
     Baselines result;
     result.not_applicable = opponents.not_applicable;

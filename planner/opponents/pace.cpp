@@ -27,10 +27,11 @@ std::optional<Way> plain_way(const Job& job, const Batch& batch) {
                .recompute = StepRecompute{.everywhere = Recompute::full}};
 }
 
-// The way on all replicas, by as many of them as run at once: whatever else runs on the machine counts.
+// The way on all replicas, by some of them on all threads: whatever else runs on the machine counts.
 Duration time_on_all(const Way& way, const Job& job, const Batch& batch, const Executor& execute) {
     const auto all = static_cast<std::size_t>(way.setup->layout.dp);
-    const std::size_t each = batch.microbatches.size() / all, count = std::min(all, threads_of(execute));
+    constexpr std::size_t turns = 8;
+    const std::size_t each = batch.microbatches.size() / all, count = std::min(all, turns * threads_of(execute));
     std::vector<Microbatches> some;
     for (auto at = batch.microbatches.begin(); some.size() < count; at += static_cast<std::ptrdiff_t>(each))
         some.emplace_back(at, at + static_cast<std::ptrdiff_t>(each));

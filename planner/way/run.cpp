@@ -43,14 +43,15 @@ Fitted of_both(const Fitted& a, const Fitted& b) {
 class ReplicasOfWay {
 public:
     ReplicasOfWay(std::size_t replicas, std::string_view policy, const std::vector<Recompute>& settings, bool by_rank,
-                  Lend lend, Executor execute, bool keeps_schedules)
+                  Lend lend, Executor execute, bool keeps_schedules, IsLate is_late = {})
         : replicas_(replicas),
           has_order_(search::policy(policy).fixed_order),
           settings_(settings),
           by_rank_(by_rank && has_order_),
           lend_(std::move(lend)),
           execute_(std::move(execute)),
-          keeps_schedules_(keeps_schedules) {}
+          keeps_schedules_(keeps_schedules),
+          is_late_(std::move(is_late)) {}
 
     WayResult under(const StepRecompute& setting) const {
         WayResult result{.recompute = setting, .replicas = std::vector<ReplicaRun>(replicas_)};
@@ -140,10 +141,14 @@ private:
         return worth;
     }
 
-    static void run_all(const std::vector<StepRecompute>& settings, const Lent& lent, RunsOfReplica& all) {
+    void run_all(const std::vector<StepRecompute>& settings, const Lent& lent, RunsOfReplica& all) const {
         all.in_buckets = lent.step.input.setup->recipe.bucket > Bytes{};
         bool fits = false;
         for (std::size_t s = 0; s < settings.size(); ++s) {
+            if (is_late_ && is_late_()) {
+                all.refused = no_time_left;
+                return;
+            }
             auto run = lent.runs.run(settings[s]);
             if (!run) continue;
             fits = true;
@@ -195,6 +200,7 @@ private:
     Lend lend_;
     Executor execute_;  // in_order is made one where it is handed over
     bool keeps_schedules_;
+    IsLate is_late_;
 };
 
 // Why microbatches are no whole groups where the target interleaves those alone; empty if they are.
@@ -212,7 +218,7 @@ std::string why_not_run(const Target& target, const Step& step, std::string_view
 // Steps at hand, each with what has been worked out of it.
 WayResult run_known(const std::vector<const Step*>& steps, std::string_view policy,
                     const std::vector<Recompute>& settings, const Target& target, bool by_rank,
-                    const std::optional<StepRecompute>& recompute, bool keeps_schedules) {
+                    const std::optional<StepRecompute>& recompute, bool keeps_schedules, const IsLate& is_late = {}) {
     std::vector<std::optional<StepUnderPolicy>> runs(steps.size());
     const auto lend = [&](std::size_t r, const std::function<void(Lent)>& use) {
         std::string why_not = why_not_run(target, *steps[r], policy);
@@ -221,7 +227,7 @@ WayResult run_known(const std::vector<const Step*>& steps, std::string_view poli
         use({*steps[r], *runs[r]});
         return why_not;
     };
-    const ReplicasOfWay all(steps.size(), policy, settings, by_rank, lend, in_order, keeps_schedules);
+    const ReplicasOfWay all(steps.size(), policy, settings, by_rank, lend, in_order, keeps_schedules, is_late);
     if (recompute)
         if (WayResult said = all.under(*recompute); said.runs()) return said;
     return all.fastest();
@@ -333,12 +339,12 @@ BuiltWay::BuiltWay(const Way& way, const std::vector<Microbatches>& replicas, co
     }
 }
 
-WayResult BuiltWay::run(std::string_view policy, const std::optional<StepRecompute>& recompute,
-                        bool keeps_schedules) const {
+WayResult BuiltWay::run(std::string_view policy, const std::optional<StepRecompute>& recompute, bool keeps_schedules,
+                        const IsLate& is_late) const {
     std::vector<const Step*> steps;
     for (const Step& one : known_) steps.push_back(&one);
     WayResult result =
-        run_known(steps, policy, runs_.settings, *runs_.target, runs_.by_rank, recompute, keeps_schedules);
+        run_known(steps, policy, runs_.settings, *runs_.target, runs_.by_rank, recompute, keeps_schedules, is_late);
     if (!result.runs() && known_.back().shortage) result.short_by = known_.back().shortage->short_by();
     return result;
 }

@@ -13,6 +13,7 @@
 #include "planner/evaluate/step.hpp"
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,6 +37,9 @@ struct WayOfTarget {
     [[nodiscard]] Step build(const Way& way, Units units) const;
 };
 
+/// Whether work is to end without a result; null: never.
+using IsLate = std::function<bool()>;
+
 /// Steps of a way that are at hand: any policy can be run on them.
 class BuiltWay {
 public:
@@ -44,8 +48,10 @@ public:
     BuiltWay(const Way& way, const std::vector<Microbatches>& replicas, const Target& target);
 
     /// With the setting that is said if all fit with it; of many steps schedules would be most of the memory.
+    /// `is_late`, where there is one, is asked before each of the settings that are tried; then the result has the
+    /// reason no_time_left.
     [[nodiscard]] WayResult run(std::string_view policy, const std::optional<StepRecompute>& recompute,
-                                bool keeps_schedules = false) const;
+                                bool keeps_schedules = false, const IsLate& is_late = {}) const;
 
     Step take(std::size_t replica) { return std::move(known_[replica]); }
 

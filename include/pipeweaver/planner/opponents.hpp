@@ -69,8 +69,8 @@ struct Opponents {
 /// Runs each on the batch; the fastest comes first. Of more than `sizes.replicas_examined` replicas the most
 /// loaded are judged: never slower than all of them. A recomputation that was chosen on the sample and does not fit the
 /// batch gives way to the fastest that does, and is named. `not_applicable`: those that do not fit the batch at all.
-/// Those that `time` leaves out are among them; it is asked before each but the fastest on the sample and the fastest
-/// of those that the target launches in the job's layout.
+/// Those that `time` leaves out or, where it has a clock, ends are among them; it is asked of each but the fastest on
+/// the sample, where no order is searched of those that the target launches in the job's layout.
 [[nodiscard]] Baselines run_opponents(const Opponents& opponents, const Job& job, const Batch& batch,
                                       const Executor& execute, const Time& time = {});
 
