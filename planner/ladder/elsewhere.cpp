@@ -64,8 +64,10 @@ Elsewhere launched_elsewhere(const Job& job, const Batch& batch, const std::opti
                              const Executor& execute, const Time& time) {
     Elsewhere found;
     if (time.is_over()) return found;
+    // Layouts are judged several at a time, and the best of them run after that.
+    const Time judging = time.left() ? time.fraction(fractions.judging) : time;
     const LayoutChoice all =
-        job.layout_choice ? *job.layout_choice : launched_layouts(judged_elsewhere(job), batch, cp, execute, time);
+        job.layout_choice ? *job.layout_choice : launched_layouts(judged_elsewhere(job), batch, cp, execute, judging);
     found.layouts = all.tried.size();
     found.is_whole = !all.cut_short;
     std::size_t left = sizes.layouts_searched;

@@ -42,6 +42,7 @@ struct Fractions {
     double turns_as_whole = 24;  ///< beside so many more turns of replicas, one to a thread, what is done once has half
     double launched = 0.95;      ///< as `opponents` where no order is searched, less what follows
     double choosing = 0.6;       ///< of that, before known schedules run on the batch: they are chosen on the sample
+    double judging = 0.5;        ///< of what other layouts have, before the best of them are run
     double layouts = 0.4;        ///< the choice of a layout
     double partition = 0.4;      ///< a partition's choice, beside which searches are for replicas
     double robustness = 0.02;    ///< replays under perturbed costs, which take less unless the budget is short
