@@ -16,6 +16,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace pipeweaver;
@@ -195,6 +196,7 @@ TEST_CASE("peaks of a plan are those at the optimizer's update where passes hold
         update = std::min(update, left.count / (rank.optimizer.count / each) - 1);
     }
     testing::change_setup(request, [&](emulator::Setup& setup) { setup.recipe.state.update = update; });
+    request = testing::on_partition(std::move(request), first.partition());
     const Plan plan = testing::planned(request);
     const ReplicaPlan& replica = plan.replicas.front();
     const auto said = nlohmann::json::parse(emit::plan_json(request.job, request.batch, plan).dump());
