@@ -444,8 +444,9 @@ std::optional<HostBound> host_bound(const EmulationRequest& request, const Emula
     HostBound bound;
     bound.as = setup.recipe.eager;
     bound.layer = setup.recipe.layer;
-    bound.expert_layer = setup.recipe.expert_layer;
-    const double far = setup.recipe.far, far_with_experts = setup.recipe.far_with_experts;
+    const bool routes = has_experts(setup.model);
+    if (routes) bound.expert_layer = setup.recipe.expert_layer;
+    bound.far = routes ? setup.recipe.far_with_experts : setup.recipe.far;
     setup.store = std::make_shared<emulator::LayerStore>();
     EmulationRequest changed = request;
     changed.job.setup = std::make_shared<const emulator::Setup>(std::move(setup));
@@ -458,7 +459,6 @@ std::optional<HostBound> host_bound(const EmulationRequest& request, const Emula
     if (static_cast<double>(eager.step.count()) < least * static_cast<double>(emulation.step.count()))
         return std::nullopt;
     bound.step = eager.step;
-    bound.far = has_experts(request.job.setup->model) ? far_with_experts : far;
     for (const emulator::RankTime& time : eager.replicas[eager.slowest].time) bound.waits.push_back(waits_of(time));
     return bound;
 }

@@ -76,7 +76,8 @@ std::string known_host_line(const Recipe& recipe, const Emulation& emulation) {
     if (!recipe.has_host() || ratio(waits(*most), replica.step) < least) return {};
     return fmt::format("host: rank {} waits {} of the step for it{}\n", most - replica.time.begin(),
                        share(waits(*most), replica.step),
-                       recipe.layer > Duration{} ? ", " + layer_of_host(recipe.layer, recipe.expert_layer) : "");
+                       recipe.layer > Duration{} ? fmt::format(", {} of it for a layer's forward", human(recipe.layer))
+                                                 : std::string());
 }
 
 std::string host_line(const Recipe& recipe, const Emulation& emulation) {

@@ -40,6 +40,7 @@ TEST_CASE("short passes wait for a host that launches kernel by kernel, and the 
     const HostBound& bound = *short_passes.bound;
     CHECK(bound.as == "megatron-core-plain");
     CHECK(bound.layer == std::chrono::microseconds(1880));
+    CHECK(bound.expert_layer == Duration{});  // it has no experts
     // 32 layers, four microbatches, forward and 1.3 times as long backward: no step is shorter than its host.
     CHECK(bound.step > std::chrono::microseconds(1880) * 32 * 4 * 23 / 10);
     CHECK(bound.step > short_passes.emulation.step * 11 / 10);
