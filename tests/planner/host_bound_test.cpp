@@ -70,11 +70,11 @@ TEST_CASE("a launch that is said has one end: that of graphs the near one, that 
 }
 
 TEST_CASE("a recipe of one's own has the range of what it extends") {
-    const std::string own = R"({\"format\":\"pipeweaver-recipe/1\",\"name\":\"own\",\"extends\":\"torch-fsdp2\"})";
-    const auto mine = host_case(8, own), theirs = host_case(8, "torch-fsdp2");
+    const std::string own = R"({\"format\":\"pipeweaver-recipe/1\",\"name\":\"own\",\"extends\":\"megatron-core\"})";
+    const auto mine = host_case(8, own), theirs = host_case(8, "megatron-core");
     REQUIRE(mine.bound);
     REQUIRE(theirs.bound);
-    CHECK(mine.bound->as == "torch-fsdp2-eager");
+    CHECK(mine.bound->as == "megatron-core-plain");
     CHECK(mine.bound->step == theirs.bound->step);
 }
 

@@ -257,7 +257,7 @@ TEST_CASE("what is said of a recipe is taken over it") {
     CHECK(recipe_of({{"launched", "eager"}}).layer == emulator::find_recipe("megatron-core-plain").layer);
     CHECK(recipe_of({{"launched", "graphs"}}).launched == emulator::Launched::graphs);
     CHECK(error_of(small({{"tp", "8"}, {"pp", "1"}, {"launched", "compiled"}})) ==
-          "--launched: is 'compiled', must be graphs or eager");
+          "is 'compiled', must be graphs or eager");
     for (const char* zero : {"2", "3"})
         CHECK(error_of(small({{"tp", "8"}, {"pp", "1"}, {"zero", zero}, {"bucket", "40MB"}})) ==
               std::string("--bucket: goes with --zero 0 and 1; with ") + zero +
