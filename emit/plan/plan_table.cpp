@@ -226,17 +226,22 @@ std::string memory(const Job& job, const Plan& plan) {
                      {"activations", false, 12},
                      {"fullest replica", false, 16}},
                     1);
+    std::vector<std::string> at_update;
     std::vector<std::vector<Bytes>> peaks;
     for (const ReplicaPlan& one : plan.replicas) peaks.push_back(peaks_of(one.cut.step, one.found.replay.peak));
     for (std::size_t rank = 0; rank < peaks.front().size(); ++rank) {
         const std::size_t number = fullest_replica(peaks, rank);
         const ReplicaPlan& replica = plan.replicas[number];
         const StaticMemory& fixed = replica.cut.step.memory[rank];
-        const Bytes peak = peaks[number][rank];
+        const Bytes peak = peaks[number][rank], passes = replica.found.replay.peak[rank];
+        if (peak > passes) at_update.push_back(std::to_string(rank));
         table.add({std::to_string(rank), human(peak), human(*replica.cut.step.problem.ranks[rank].capacity),
-                   human(fixed.total()), human(peak - fixed.total()), several ? std::to_string(replica.number) : ""});
+                   human(fixed.total()), human(passes - fixed.total()), several ? std::to_string(replica.number) : ""});
     }
-    return text + table.text() + emulator::not_counted() + "\n";
+    text += table.text();
+    if (!at_update.empty())
+        text += fmt::format("at its peak when the optimizer updates: rank {}\n", fmt::join(at_update, ", "));
+    return text + emulator::not_counted() + "\n";
 }
 
 std::string robustness_text(const Plan& plan) {

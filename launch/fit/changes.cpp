@@ -163,18 +163,19 @@ std::string loss_flag(const ShardedLaunch& l) {
     return row->words.empty() ? flag : std::string();
 }
 
-// States on the host, weights beside them where these alone are not enough. `with` adds a change that fits.
+// States on the host, under stage 3 where these alone are not enough; of FSDP weights, too. DeepSpeed's weights on the
+// host are not offered: they are counted on the GPU. `with` adds a change that fits.
 template <class With>
 void add_offload(const ShardedLaunch& l, const With& with) {
     const auto is_left = [](const std::string& device) { return device.empty() || device == "none"; };
     if (l.is_deepspeed() && l.zero_stage() > 0 && is_left(l.offload_optimizer)) {
         const auto states = [](ShardedLaunch& one) { one.offload_optimizer = "cpu"; };
-        if (with("offload_optimizer to cpu in DeepSpeed's zero_optimization", states)) return;
-        with("stage 3 with offload_optimizer and offload_param to cpu in DeepSpeed's zero_optimization",
-             [](ShardedLaunch& one) {
-                 one.zero = 3;
-                 one.offload_optimizer = one.offload_weights = "cpu";
-             });
+        const bool fits = with("offload_optimizer to cpu in DeepSpeed's zero_optimization", states);
+        if (!fits && l.zero_stage() < 3)
+            with("stage 3 with offload_optimizer to cpu in DeepSpeed's zero_optimization", [](ShardedLaunch& one) {
+                one.zero = 3;
+                one.offload_optimizer = "cpu";
+            });
     }
     const std::string_view setting =
         frameworks::setting_of(*l.trainer, &frameworks::ShardedLaunch::offload_weights, "accelerate.");

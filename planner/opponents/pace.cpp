@@ -27,18 +27,19 @@ std::optional<Way> plain_way(const Job& job, const Batch& batch) {
                .recompute = StepRecompute{.everywhere = Recompute::full}};
 }
 
-// The way on all replicas, by some of them on all threads: whatever else runs on the machine counts.
-Duration time_on_all(const Way& way, const Job& job, const Batch& batch, const Executor& execute) {
+// The way on all replicas, by some of them on all threads: whatever else runs on the machine counts. None: it does not
+// run, and ends too soon to tell.
+std::optional<Duration> time_on_all(const Way& way, const Job& job, const Batch& batch, const Executor& execute) {
     const auto all = static_cast<std::size_t>(way.setup->layout.dp);
     constexpr std::size_t turns = 8;
     const std::size_t each = batch.microbatches.size() / all, count = std::min(all, turns * threads_of(execute));
     std::vector<Microbatches> some;
     for (auto at = batch.microbatches.begin(); some.size() < count; at += static_cast<std::ptrdiff_t>(each))
         some.emplace_back(at, at + static_cast<std::ptrdiff_t>(each));
-    const auto run = [&] { static_cast<void>(run_way(way, some, target(job.target), true, execute)); };
-    run();  // prices what later runs find priced
+    const auto runs = [&] { return run_way(way, some, target(job.target), true, execute).runs(); };
+    if (!runs()) return std::nullopt;  // prices what later runs find priced
     const Stopwatch taken;
-    run();
+    static_cast<void>(runs());
     return taken.elapsed() * static_cast<std::int64_t>(all) / static_cast<std::int64_t>(count);
 }
 
@@ -50,8 +51,9 @@ Time time_for_opponents(const Job& job, const Batch& batch, const Executor& exec
     const auto on_ranks = static_cast<std::int64_t>(batch.microbatches.size()) * job.setup->layout.pp;
     if (!time.left() || time.is_over()) return time.fraction(fractions.launched, on_ranks * launching_a_microbatch);
     const auto way = like != nullptr ? std::optional(*like) : plain_way(job, batch);
-    if (!way) return time.fraction(fractions.launched, on_ranks * launching_a_microbatch);
-    const double reserve = runs * static_cast<double>(time_on_all(*way, job, batch, execute).count());
+    const auto taken = way ? time_on_all(*way, job, batch, execute) : std::nullopt;
+    if (!taken) return time.fraction(fractions.launched, on_ranks * launching_a_microbatch);
+    const double reserve = runs * static_cast<double>(taken->count());
     return time.fraction(fractions.launched, Duration{static_cast<std::int64_t>(reserve)});
 }
 
