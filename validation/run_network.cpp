@@ -225,6 +225,8 @@ RunNetwork network_of(const PublishedRun& row) {
     apply_latent_note(row, network);
     if (!network.moe && row.ep.value_or(1) > 1)
         found.refusal = fmt::format("ep is {}, but nothing is known of the experts of '{}'", *row.ep, row.model);
+    if (!named && contains(in_lower_case(row.note), "mamba"))
+        found.refusal = fmt::format("'{}' has layers of Mamba that no column holds", row.model);
     if (!named && !is_gpt(row.model)) {
         network.gated = is_gated_by_name(row.model) || network.ffn != 4 * network.hidden;
         if (contains(in_lower_case(row.note), "non-gated moe")) network.gated = false;

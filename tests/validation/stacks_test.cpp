@@ -181,6 +181,14 @@ TEST_CASE("a note's experts and latent attention are what no column holds") {
     CHECK_FALSE(network_of(row).network->moe);
 }
 
+TEST_CASE("a hybrid whose layers are not known is no stack of attention") {
+    auto row = of("NVIDIA/dgxc-benchmarking nemotron-h/README.md", "mean, std 7 ms; hybrid Mamba-2");
+    row.model = "nemotron-h-56b";
+    CHECK(predicted(row).reason == "'nemotron-h-56b' has layers of Mamba that no column holds");
+    row.model = "nemotron-h-8b";
+    CHECK(network_of(row).network->linear);
+}
+
 TEST_CASE("llamas have a gate however wide they are, and a note says whether embeddings are tied") {
     auto row = of("mine", "tied embeddings");
     row.model = "llama-1B";
