@@ -158,7 +158,7 @@ TEST_CASE("provenance columns come together or not at all, and tables are known 
 TEST_CASE("stats count points by operator, kind and source, with the range of every axis") {
     const auto rows = stats(one_of_each());
 
-    REQUIRE(rows.size() == 9);
+    REQUIRE(rows.size() == 10);
     CHECK(rows[0].op == "gemm");
     CHECK(rows[0].kind == "bf16 backward_weight");
     CHECK(rows[0].source == "a.csv");
@@ -166,5 +166,6 @@ TEST_CASE("stats count points by operator, kind and source, with the range of ev
     std::size_t points = 0;
     for (const auto& row : stats(h100().measurements())) points += row.points;
     const auto& m = h100().measurements();
-    CHECK(points == m.gemm.size() + m.attention.size() + m.collective.size() + m.point_to_point.size() + m.moe.size());
+    CHECK(points == m.gemm.size() + m.attention.size() + m.collective.size() + m.point_to_point.size() + m.moe.size() +
+                        m.linear.size());
 }
