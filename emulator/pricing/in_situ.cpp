@@ -26,8 +26,8 @@ constexpr FittedConstants of_b200{
     .rows = "33 dense bf16 runs of SimuMax and torchtitan, 8 GPUs: mean error 3.4 %; 6 with experts",
     .error_percent = 3.4};
 
-// One row for these, as each has few runs of its own. Their attention was measured forward alone, and the forward of B300 and GB300 gains what backwards do not. How much
-// traffic stays exposed is said by one run with tp 2.
+// One row for these, as each has few runs of its own. Their attention was measured forward alone, and the forward of
+// B300 and GB300 gains what backwards do not. How much traffic stays exposed is said by one run with tp 2.
 constexpr FittedConstants like_gb200(std::string_view device, double attention) {
     return {.device = device,
             .factors = {.products = 1.27, .attention = attention, .memory_bound = 1.1, .traffic = 1.45},

@@ -25,7 +25,7 @@ launch::SaidLaunch run_recipe(const std::string& words) {
 
 TEST_CASE("a checkpoint's folder names the model where no model is said") {
     const auto model_of = [](const std::string& words) {
-        return launch::read_script("megatron sft " + words + "\n", "a.sh").named_model;
+        return launch::read_script("megatron sft --micro_batch_size 1 " + words + "\n", "a.sh").named_model;
     };
     CHECK(model_of("--load Qwen3-8B-mcore") == "Qwen3-8B-mcore");
     CHECK(model_of("--mcore_model a/Qwen3-8B-mcore --load b") == "a/Qwen3-8B-mcore");

@@ -54,7 +54,7 @@ TEST_CASE("a pattern says what each layer is") {
 }
 
 TEST_CASE("experts in a latent space: what a token passes, and what its GPU holds") {
-    const auto& network = model("nemotron-3-super-120b-a12b").modules.front().architecture;
+    const auto network = model("nemotron-3-super-120b-a12b").modules.front().architecture;
     std::int64_t active = embedding_parameters(network) + head_parameters(network);
     for (std::int64_t layer = 0; layer < network.layers; ++layer) active += active_layer_parameters(network, layer);
     // The published weights without inactive experts and without the layer that predicts ahead: 12,770,216,960.
