@@ -86,7 +86,7 @@ TEST_CASE("what makes a sharded launch fit takes what it takes when it is launch
         launch::CheckAsked of;
         of.said = launch::read_script(
             "swift sft --model Qwen/Qwen2.5-14B --dataset d.jsonl --train_type full --torch_dtype bfloat16 "
-            "--attn_impl flash_attn --per_device_train_batch_size 1 --packing true --max_length 16384 " +
+            "--attn_impl flash_attn --per_device_train_batch_size 1 --packing true --max_length 8192 " +
                 more,
             "launch.sh");
         of.cluster = "a100-sxm:8";
