@@ -1,6 +1,12 @@
 #include "pipeweaver/workloads/built_model.hpp"
 
+#include "pipeweaver/base/assert.hpp"
+
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
 
 namespace pipeweaver::workloads {
 
@@ -42,18 +48,68 @@ void build_as(Model& model, const Built& row) {
         if (is_encoder(model, m)) model.modules[m].lies = row.lies;
 }
 
-std::vector<std::string> pad_heads(Model& model, std::int64_t tp) {
+namespace {
+
+bool pads(const Module& module, std::int64_t heads) {
+    return heads > 0 && module.unit == PassUnit::items && module.lies.tensor != OnTensorRanks::whole &&
+           module.architecture.heads == heads;
+}
+
+std::int64_t padded_to(std::int64_t heads, std::int64_t tp) { return (heads + tp - 1) / tp * tp; }
+
+void set_heads(Architecture& a, std::int64_t heads) {
+    if (a.kv_heads == a.heads) a.kv_heads = heads;
+    a.heads = heads;
+}
+
+std::string said_of(const Module& module, std::int64_t heads, std::int64_t padded) {
+    return fmt::format("the {} heads of '{}' are padded to {}", heads, module.name, padded);
+}
+
+std::string as_built_by(const Model& model, std::string_view said) {
+    return fmt::format("{}, as {} pads them", said, model.built->framework);
+}
+
+// As the model has them.
+void unpad(Model& model) {
+    for (Module& module : model.modules) {
+        const std::int64_t own = std::exchange(module.unpadded_heads, 0);
+        if (own == 0) continue;
+        const auto said = as_built_by(model, said_of(module, own, module.architecture.heads));
+        model.assumed.erase(std::remove(model.assumed.begin(), model.assumed.end(), said), model.assumed.end());
+        set_heads(module.architecture, own);
+    }
+}
+
+}  // namespace
+
+std::vector<std::string> pad_heads(Model& model, std::int64_t heads, std::int64_t tp) {
+    PIPEWEAVER_ASSERT(tp > 0);
     std::vector<std::string> said;
-    for (std::size_t m = 0; m < model.backbone(); ++m) {
-        if (model.modules[m].lies.tensor == OnTensorRanks::whole) continue;
-        Architecture& a = model.modules[m].architecture;
-        const std::int64_t padded = (a.heads + tp - 1) / tp * tp;
-        if (padded == a.heads) continue;
-        said.push_back(fmt::format("the {} heads of '{}' are padded to {}", a.heads, model.modules[m].name, padded));
-        if (a.kv_heads == a.heads) a.kv_heads = padded;
-        a.heads = padded;
+    const std::int64_t padded = padded_to(heads, tp);
+    if (padded == heads) return said;
+    for (Module& module : model.modules) {
+        if (!pads(module, heads)) continue;
+        said.push_back(said_of(module, heads, padded));
+        set_heads(module.architecture, padded);
     }
     return said;
+}
+
+std::int64_t heads_on(const Model& model, const Module& module, std::int64_t tp) {
+    PIPEWEAVER_ASSERT(tp > 0);
+    if (module.unpadded_heads > 0) return padded_to(module.unpadded_heads, tp);
+    const std::int64_t own = module.architecture.heads;
+    return model.built && pads(module, model.built->pads_heads) ? padded_to(own, tp) : own;
+}
+
+void pad_as_built(Model& model, std::int64_t tp) {
+    if (!model.built || model.built->pads_heads == 0) return;
+    unpad(model);
+    const std::int64_t own = model.built->pads_heads;
+    for (Module& module : model.modules)
+        if (pads(module, own) && padded_to(own, tp) != own) module.unpadded_heads = own;
+    for (const std::string& said : pad_heads(model, own, tp)) model.assumed.push_back(as_built_by(model, said));
 }
 
 EncoderRecompute recompute_of(const Model& model, std::size_t module) {

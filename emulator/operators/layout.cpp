@@ -1,6 +1,7 @@
 #include "pipeweaver/emulator/layout.hpp"
 
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/workloads/built_model.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -18,7 +19,7 @@ bool divides_all(std::int64_t tp, const Model& model) {
     return std::all_of(model.modules.begin(), model.modules.end(), [&](const Module& module) {
         if (is_whole(module)) return true;
         const auto& linear = module.architecture.linear;
-        return module.architecture.heads % tp == 0 && module.architecture.ffn % tp == 0 &&
+        return heads_on(model, module, tp) % tp == 0 && module.architecture.ffn % tp == 0 &&
                (!linear || linear->key_heads % tp == 0);
     });
 }
@@ -78,12 +79,12 @@ bool keeps_sequences(const Module& module) { return module.lies.context != workl
 
 // All-to-alls give every GPU of a rank its own heads.
 std::optional<LayoutConflict> unexchanged(const Module& module, const Layout& layout, const Model& model) {
-    const auto& network = module.architecture;
     if (layout.context == ContextParallel::ring || keeps_sequences(module)) return std::nullopt;
-    if (network.heads % layout.gpus_of_rank() == 0) return std::nullopt;
+    const std::int64_t heads = heads_on(model, module, layout.tp);
+    if (heads % layout.gpus_of_rank() == 0) return std::nullopt;
     const auto divides = [&](std::int64_t cp) {
         return std::all_of(model.modules.begin(), model.modules.end(), [&](const Module& other) {
-            return keeps_sequences(other) || other.architecture.heads % (layout.tp * cp) == 0;
+            return keeps_sequences(other) || heads_on(model, other, layout.tp) % (layout.tp * cp) == 0;
         });
     };
     std::int64_t fits = layout.cp - 1;  // 1 does: tp divides all heads
@@ -92,7 +93,7 @@ std::optional<LayoutConflict> unexchanged(const Module& module, const Layout& la
         Indivisible::context,
         fmt::format("--cp: tp {} * cp {} = {} does not divide the {} attention heads of module '{}'; the next smaller "
                     "that does those of every module is --cp {}, and --context ring takes any",
-                    layout.tp, layout.cp, layout.gpus_of_rank(), network.heads, module.name, fits)};
+                    layout.tp, layout.cp, layout.gpus_of_rank(), heads, module.name, fits)};
 }
 
 // Experts that every module with experts has in common; 0: there are none.
@@ -186,7 +187,8 @@ std::optional<LayoutConflict> conflict(const Layout& layout, const Model& model,
     if (auto found = unbuilt(layout, model)) return found;
     for (const auto& module : model.modules) {
         const auto& network = module.architecture;
-        if (auto found = undivided(module, Indivisible::heads, network.heads, layout.tp, model)) return found;
+        if (auto found = undivided(module, Indivisible::heads, heads_on(model, module, layout.tp), layout.tp, model))
+            return found;
         if (auto found = undivided(module, Indivisible::columns, network.ffn, layout.tp, model)) return found;
         if (auto found = undivided_keys(module, layout.tp, model)) return found;
         if (auto found = unexchanged(module, layout, model)) return found;

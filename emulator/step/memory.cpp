@@ -2,6 +2,7 @@
 
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emulator/setup.hpp"
+#include "pipeweaver/workloads/built_model.hpp"
 
 #include <fmt/format.h>
 
@@ -17,6 +18,12 @@ Bytes usable_bytes(const workloads::Cluster& cluster) {
 std::string kept_free(Headroom headroom) {
     if (headroom == Headroom{}) return {};
     return fmt::format(" with {:g} % kept free", 100 * headroom.fraction());
+}
+
+Setup with_layout(const Setup& setup, const Layout& layout) {
+    Setup other{setup.model, setup.cluster, layout, setup.costs, setup.recipe, setup.what_if, setup.headroom};
+    workloads::pad_as_built(other.model, layout.tp);
+    return other;
 }
 
 Bytes capacity_of(const Setup& setup) {

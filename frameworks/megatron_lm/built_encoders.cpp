@@ -18,14 +18,14 @@ std::span<const workloads::Built> built_by_megatron_lm() {
                          .lies = workloads::Lies{all_positions, each},
                          .recompute = workloads::EncoderRecompute::never,
                          .recompute_by = "recompute-vision"},
-        // InternViT's 25 heads become the next multiple of tp.
+        // The heads of InternViT-6B become the next multiple of tp.
         workloads::Built{.framework = "megatron-lm",
                          .families = "internvl_chat|internvl",
                          .source = "core_v0.16.1 examples/multimodal/model.py:164-170 and 177-182, config.py:224",
                          .lies = workloads::Lies{all_positions, each},
                          .recompute = workloads::EncoderRecompute::never,
                          .recompute_by = "recompute-vision",
-                         .pads_heads = true},
+                         .pads_heads = workloads::internvit_6b_heads},
         // examples/mimo: Hugging Face's CLIP, never trained, on every GPU.
         workloads::Built{.framework = "megatron-mimo",
                          .families = "llava|llava_next|llava_next_video",

@@ -365,7 +365,8 @@ Run run_without_batch(const MegatronLaunch& l, const FitAsked& asked) {
     put_tuning(tuning_of(l), model, run.doubts);
     put_stage(l, run);
     // As Megatron-LM and LoongForge do.
-    for (std::string& padded : workloads::pad_heads(model, l.tp)) run.assumed.push_back(std::move(padded));
+    for (std::string& padded : workloads::pad_heads(model, workloads::internvit_6b_heads, l.tp))
+        run.assumed.push_back(std::move(padded));
     put_degrees(options.workload, asked, model);
     options.workload.tp = degree(l.tp);
     options.workload.pp = degree(l.pp);

@@ -190,6 +190,7 @@ void WorkloadOptions::choose_layout(emulator::Setup& setup, Job& job, const Batc
     const LayoutTried& best = job.layout_choice->best();
     const auto chosen = in_layout(setup, {best.layout, best.zero});
     setup.layout = chosen.layout;
+    setup.model = chosen.model;  // whose heads may be padded
     setup.recipe = chosen.recipe;
 }
 

@@ -365,17 +365,6 @@ emulator::Setup WorkloadOptions::setup(const std::optional<CostFile>& file) cons
 
 Job WorkloadOptions::job(std::uint64_t seed, const Executor& execute) const { return job(seed, execute, nullptr); }
 
-namespace {
-
-// Where what builds them pads them. A layout that is chosen divides them as they are.
-void pad_encoders(std::int64_t tp, workloads::Model& model) {
-    if (!model.built || !model.built->pads_heads) return;
-    for (const std::string& padded : workloads::pad_heads(model, tp))
-        model.assumed.push_back(fmt::format("{}, as {} pads them", padded, model.built->framework));
-}
-
-}  // namespace
-
 // `given`: is filled with the batch of a file, where there is one.
 Job WorkloadOptions::job(std::uint64_t seed, const Executor& execute, Batch* given) const {
     check();
@@ -391,7 +380,7 @@ Job WorkloadOptions::job(std::uint64_t seed, const Executor& execute, Batch* giv
     std::optional<std::int64_t> ranks;
     if (!choose(setup)) {
         setup.layout = layout(setup);
-        pad_encoders(setup.layout.tp, setup.model);
+        workloads::pad_as_built(setup.model, setup.layout.tp);
         emulator::check(setup.layout, setup.cluster, setup.model, setup.recipe.execution.experts.tensor_parallel);
         ranks = setup.layout.pp;
     }

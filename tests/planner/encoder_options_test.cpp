@@ -145,6 +145,45 @@ TEST_CASE("heads of InternViT that tensor parallel GPUs do not divide are padded
     CHECK_THROWS_WITH_AS(static_cast<void>(options.job(1, in_order)), doctest::Contains("25 attention heads"), Error);
 }
 
+TEST_CASE("each layout pads the heads that the model has, and no more") {
+    WorkloadOptions options;
+    options.model = "internvl2.5-26b";
+    options.cluster = "h200-sxm:16";
+    options.dataset = "vlm-mix";
+    options.target = "megatron";
+    options.tp = {8, false};
+    options.pp = {2, false};
+    options.dp = {1, false};
+    const auto setup = options.job(1, in_order).setup;
+    const auto in = [&](std::int64_t tp) {
+        return emulator::with_layout(*setup, {.tp = tp, .pp = 2, .dp = 8 / tp}).model;
+    };
+    const auto heads = [](const workloads::Model& model) { return model.modules[0].architecture.heads; };
+    CHECK((heads(setup->model) == 32 && heads(in(4)) == 28 && heads(in(2)) == 26));
+    CHECK(in(2).assumed.back() == "the 25 heads of 'vit' are padded to 26, as megatron-lm pads them");
+    CHECK(in(2).assumed.size() == setup->model.assumed.size());
+    // As the command of that layout has it, and whole again where nothing is padded.
+    CHECK(in(1) == options.found_model());
+    CHECK(in(8) == setup->model);
+    options.tp = {1, false};
+    options.pp = {4, false};
+    options.dp = {4, false};
+    const auto unpadded = options.job(1, in_order).setup;
+    CHECK(heads(unpadded->model) == 25);
+    const emulator::Layout other{.tp = 8, .pp = 2, .dp = 1};
+    CHECK_FALSE(conflict(other, unpadded->model));
+    CHECK(emulator::with_layout(*unpadded, other).model == setup->model);
+}
+
+TEST_CASE("other encoders of the family keep their heads, whatever does not divide them") {
+    auto model = model_of("internvl2.5-8b", "megatron");
+    const auto as_built = model;
+    REQUIRE(model.modules[0].architecture.heads == 16);
+    workloads::pad_as_built(model, 32);
+    CHECK(model == as_built);
+    CHECK(emulator::conflict({.tp = 32}, model));
+}
+
 TEST_CASE("what of encoders runs again may be said in place of what their framework does") {
     WorkloadOptions options;
     options.model = "qwen2.5-vl-7b";

@@ -37,10 +37,8 @@ struct Setup {
     bool is_usual() const { return recipe == judging(recipe) && what_if.empty(); }
 };
 
-/// `setup` in another layout, with nothing priced yet.
-[[nodiscard]] inline Setup with_layout(const Setup& setup, const Layout& layout) {
-    return {setup.model, setup.cluster, layout, setup.costs, setup.recipe, setup.what_if, setup.headroom};
-}
+/// `setup` in another layout, with nothing priced yet and heads padded as the model's framework pads them there.
+[[nodiscard]] Setup with_layout(const Setup& setup, const Layout& layout);
 
 /// `setup` trained by another recipe, with nothing priced yet.
 [[nodiscard]] inline Setup with_recipe(const Setup& setup, const Recipe& recipe, WhatIf what_if = {}) {

@@ -47,6 +47,10 @@ enum class EncoderRecompute : std::uint8_t {
     always        ///< all of it, whatever is said
 };
 
+/// Heads of InternViT-6B, which no power of two divides. Megatron-LM's examples/multimodal pads them and no others
+/// (core_v0.16.1 config.py:224: InternViT-300M keeps its 16).
+inline constexpr std::int64_t internvit_6b_heads = 25;
+
 /// What is in front of the backbone lies whole on its first stage in all rows.
 struct Built {
     std::string_view framework;   ///< "megatron-bridge"
@@ -61,7 +65,8 @@ struct Built {
     bool averages_gradients = false;  ///< of what lies whole, over tensor parallel GPUs once a step, as Megatron Core
                                       ///< does for weights that are marked average_gradients_across_tp_domain
     bool loss_per_token = false;      ///< with context parallelism it turns on calculate_per_token_loss itself
-    bool pads_heads = false;   ///< with zeros, to what tensor parallel GPUs divide, where they do not divide them
+    std::int64_t pads_heads =
+        0;                     ///< encoders with so many heads get more, to what tensor parallel GPUs divide; 0: none
     std::string_view deals{};  ///< the switch with which images are dealt over context parallel groups, off by
                                ///< default; empty: none
 

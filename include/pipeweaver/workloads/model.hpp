@@ -191,6 +191,7 @@ struct Module {
     bool trainable = true;                  ///< its own weights
     std::optional<Adapters> adapters = {};  ///< of a module that is not trainable
     Lies lies = {};                         ///< of a job, in no model file: as its framework builds the module
+    std::int64_t unpadded_heads = 0;        ///< of a job: its heads before its framework padded them; 0: it did not
 
     /// Whether anything of it is trained.
     bool trains() const { return trainable || adapters.has_value(); }
