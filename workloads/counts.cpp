@@ -167,7 +167,7 @@ BlockKind block_kind(const Architecture& a, std::int64_t layer) {
         case 'L':
             return is_moe_layer(a, layer) ? BlockKind::linear_experts : BlockKind::linear;
         case 'P':
-            return BlockKind::parallel;
+            return is_moe_layer(a, layer) ? BlockKind::parallel_experts : BlockKind::parallel;
         case 'M':
             return BlockKind::linear_alone;
         case '*':

@@ -289,6 +289,7 @@ std::vector<Operator> layer_operators(const Architecture& network, const PassSha
             break;
         case BlockKind::linear:
         case BlockKind::parallel:
+        case BlockKind::parallel_experts:
         case BlockKind::linear_experts:
         case BlockKind::linear_alone:
         case BlockKind::attention_alone:

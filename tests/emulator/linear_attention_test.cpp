@@ -236,3 +236,26 @@ TEST_CASE("blocks of a hybrid are priced by their kind, whatever is kept of cost
         CHECK(own == 48 * linear + 16 * full);
     }
 }
+
+TEST_CASE("blocks side by side with experts are other ones than those without") {
+    auto network = workloads::architecture("qwen3.6-35b-a3b-llm");
+    network.layer_pattern = "P";
+    network.ffn = 4096;
+    network.moe->first_layer = 1;
+    network.moe->every = 2;
+    network.moe->moe_layers = network.layers / 2;
+    REQUIRE(block_kind(network, 0) == workloads::BlockKind::parallel);
+    REQUIRE(block_kind(network, 1) == workloads::BlockKind::parallel_experts);
+    CHECK(layer_flops(network, 0, shape) != layer_flops(network, 1, shape));
+    // Of both in one stage each costs what it costs alone.
+    const auto cost = [&](std::int64_t first, std::int64_t count) {
+        testing::SmallWorkload setup({.tp = 1, .pp = 1, .dp = 1});
+        setup.model = model_of(network);
+        LayerCosts costs(setup);
+        return costs.layers({0, first, count}, shape, PassKind::forward);
+    };
+    const PassCost dense = cost(0, 1), experts = cost(1, 1), all = cost(0, 4);
+    CHECK(dense.kernels < experts.kernels);
+    CHECK(all.kernels == 2 * (dense.kernels + experts.kernels));
+    CHECK(all.time == 2 * (dense.time + experts.time));
+}

@@ -55,16 +55,17 @@ namespace pipeweaver::workloads {
 
 /// What makes blocks of one network differ. Blocks of one kind have equal parameters, FLOPs, activations and operators.
 enum class BlockKind : std::uint8_t {
-    plain,           ///< attention to all of the own sequence (and beside it to a context, where the network has one)
-    windowed,        ///< attention inside windows
-    cross,           ///< attention to another module's output alone
-    experts,         ///< a mixture of experts
-    double_stream,   ///< MMDiT: context and positions have weights of their own and attend jointly
-    single_stream,   ///< MMDiT: context and positions as one sequence; attention and feed-forward side by side
-    linear,          ///< linear attention, then a feed-forward
-    parallel,        ///< linear attention and attention side by side, then a feed-forward or experts
-    linear_experts,  ///< linear attention, then a mixture of experts
-    linear_alone,    ///< the rest: one part of a block, with one norm
+    plain,             ///< attention to all of the own sequence (and beside it to a context, where the network has one)
+    windowed,          ///< attention inside windows
+    cross,             ///< attention to another module's output alone
+    experts,           ///< a mixture of experts
+    double_stream,     ///< MMDiT: context and positions have weights of their own and attend jointly
+    single_stream,     ///< MMDiT: context and positions as one sequence; attention and feed-forward side by side
+    linear,            ///< linear attention, then a feed-forward
+    parallel,          ///< linear attention and attention side by side, then a feed-forward
+    parallel_experts,  ///< the same, then a mixture of experts
+    linear_experts,    ///< linear attention, then a mixture of experts
+    linear_alone,      ///< the rest: one part of a block, with one norm
     attention_alone,
     dense_alone,
     experts_alone
