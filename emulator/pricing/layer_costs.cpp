@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <memory>
 
 namespace pipeweaver::emulator {
 
@@ -27,12 +29,30 @@ std::vector<std::array<double, 2>> measured_factors(const costdb::CostDatabase& 
     return factors;
 }
 
+Setup of_reference(const Setup& setup) {
+    Setup copy = setup;
+    copy.model = as_reference(std::move(copy.model));
+    return copy;
+}
+
 // What a pass's own time is made of: not the traffic of replicas, copies and the host, which run beside it.
 bool is_of_pass(Stream stream) {
     return stream == Stream::compute || stream == Stream::tensor || stream == Stream::context;
 }
 
 }  // namespace
+
+// Its own forward, of which nothing is kept and nothing runs again.
+struct LayerCosts::Reference {
+    Reference(const Setup& of, const ModuleLayouts& modules, const Recipe& recipe, const WhatIf* what_if,
+              std::int64_t replica, LayerStore* store)
+        : setup(of_reference(of)), costs(setup, modules, recipe, what_if, replica, store) {}
+
+    Setup setup;
+    LayerCosts costs;
+};
+
+LayerCosts::~LayerCosts() = default;
 
 LayerCosts::LayerCosts(const Setup& setup, const ModuleLayouts& modules, std::int64_t replica, Store store)
     : LayerCosts(setup, modules, setup.recipe, setup.what_if.empty() ? nullptr : &setup.what_if, replica,
@@ -57,7 +77,13 @@ LayerCosts::LayerCosts(const Setup& setup, const ModuleLayouts& modules, const R
       recipe_(recipe),
       what_if_(what_if),
       replica_(replica),
-      store_(store) {}
+      store_(store) {
+    if (!model_.reference) return;
+    // Keys of a store say nothing of adapters, which the copy has not.
+    const bool is_as_trained = std::none_of(model_.modules.begin(), model_.modules.end(),
+                                            [](const auto& module) { return module.adapters.has_value(); });
+    reference_ = std::make_unique<Reference>(setup, modules, recipe, what_if, replica, is_as_trained ? store : nullptr);
+}
 
 PricedOperators LayerCosts::priced(std::vector<Operator> operators, const Place& place) const {
     const bool in_every_pass = recipe_.zero >= 3 || (recipe_.zero == 2 && place.pass != PassKind::forward);
@@ -246,7 +272,9 @@ const PassCost& LayerCosts::layer_on_copy(std::size_t module, std::int64_t layer
 
 PassCost LayerCosts::layers(const LayerRange& range, const PassShape& shape, PassKind pass, RankId rank) {
     const OnCopy copy(model_.modules[range.module].architecture, shape, modules_[range.module].own);
-    return layers_on_copy(range, copy.shape(), pass, rank);
+    PassCost sum = layers_on_copy(range, copy.shape(), pass, rank);
+    if (reference_ && pass == PassKind::forward) sum += reference_->costs.layers(range, shape, pass, rank);
+    return sum;
 }
 
 PassCost LayerCosts::layers_on_copy(const LayerRange& range, const PassShape& shape, PassKind pass, RankId rank) {
@@ -292,7 +320,8 @@ PassCost LayerCosts::stage(const StageLayers& stage, const std::vector<PassShape
             sum += *cost;
         });
     if (runs_backwards(pass)) sum += blocks_forward(stage, shapes, recompute);
-    return model_.reference && pass == PassKind::forward ? 2 * sum : sum;
+    if (reference_ && pass == PassKind::forward) sum += reference_->costs.stage(stage, shapes, pass);
+    return sum;
 }
 
 // Then a pass is no sum of its layers.
@@ -394,9 +423,9 @@ std::vector<PassPiece> LayerCosts::pieces(const StageLayers& stage, const std::v
             pieces.insert(place, {{std::move(priced)}, module, 0, 1, false, parameters, trained});
         });
     if (pass != PassKind::forward) std::reverse(pieces.begin(), pieces.end());
-    if (model_.reference && pass == PassKind::forward) {
-        const auto of_reference = pieces;  // first
-        pieces.insert(pieces.begin(), of_reference.begin(), of_reference.end());
+    if (reference_ && pass == PassKind::forward) {
+        auto first = reference_->costs.pieces(stage, shapes, pass, Recompute::none, beside_data);
+        pieces.insert(pieces.begin(), std::make_move_iterator(first.begin()), std::make_move_iterator(first.end()));
     }
     return pieces;
 }

@@ -19,12 +19,13 @@ Duration waits_for_traffic(const PassCost& cost) {
 void add_layer(LayerCosts& costs, const Setup& setup, std::size_t m, const PassShape& shape, bool gradient,
                LayerTime& sum) {
     const auto& module = setup.model.modules[m];
-    const PassCost& forward = costs.layer(m, sum.layer, shape, PassKind::forward);
+    const LayerRange range{m, sum.layer, 1};
+    const PassCost forward = costs.layers(range, shape, PassKind::forward);
     sum.forward += forward.time;
     sum.exposed_traffic += waits_for_traffic(forward);
     const auto pass = pass_in(module, gradient, PassKind::backward);
     if (!pass) return;
-    const PassCost& backward = costs.layer(m, sum.layer, shape, *pass);
+    const PassCost backward = costs.layers(range, shape, *pass);
     sum.backward += backward.time;
     sum.exposed_traffic += waits_for_traffic(backward);
     sum.kept +=

@@ -27,6 +27,13 @@ void walk_layers(const workloads::Model& model, const LayerRange& range, const A
     }
 }
 
+/// The copy beside a model with a reference, as it was: without adapters.
+inline workloads::Model as_reference(workloads::Model model) {
+    model.reference = false;
+    for (workloads::Module& module : model.modules) module.adapters.reset();
+    return model;
+}
+
 /// What a pass does with weights that may be frozen; none: nothing at all.
 inline std::optional<PassKind> pass_with(bool trained, bool gradient, PassKind pass) {
     if (pass == PassKind::forward) return pass;

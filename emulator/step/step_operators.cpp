@@ -12,21 +12,28 @@ void visit_all(const std::vector<Operator>& operators, std::int64_t times, const
     for (const Operator& op : operators) visit(op, times);
 }
 
-void visit_pass(const StepInput& input, const StageLayers& stage, const Unit& unit, PassKind pass,
-                const OperatorVisitor& visit) {
+void visit_pass(const StepInput& input, const workloads::Model& model, const StageLayers& stage, const Unit& unit,
+                PassKind pass, const OperatorVisitor& visit) {
     const auto modules = input.placed();
     walk_stage(
-        input.setup->model, modules, gradient_reaches(input.setup->model), input.setup->recipe, stage, unit.shapes,
-        pass,
+        model, modules, gradient_reaches(model), input.setup->recipe, stage, unit.shapes, pass,
         [&](const LayerRange& part, PassKind here, const PassShape& shape) {
-            const auto& module = input.setup->model.modules[part.module];
-            walk_layers(input.setup->model, part, [&](std::int64_t first, std::int64_t alike) {
+            const auto& module = model.modules[part.module];
+            walk_layers(model, part, [&](std::int64_t first, std::int64_t alike) {
                 visit_all(layer_operators(module.architecture, shape, modules[part.module].layout, here, first,
                                           input.setup->recipe.execution_of(module)),
                           alike, visit);
             });
         },
         [&](const AroundBlocks& around) { visit_all(around.operators(), 1, visit); });
+}
+
+// Forward and backward, and in front of them the forward of the model's reference.
+void visit_passes(const StepInput& input, const StageLayers& stage, const Unit& unit, const OperatorVisitor& visit) {
+    const workloads::Model& model = input.setup->model;
+    if (model.reference) visit_pass(input, as_reference(model), stage, unit, PassKind::forward, visit);
+    for (const PassKind pass : {PassKind::forward, PassKind::backward})
+        visit_pass(input, model, stage, unit, pass, visit);
 }
 
 void visit_phases(const StepInput& input, const OperatorVisitor& visit) {
@@ -38,8 +45,7 @@ void visit_phases(const StepInput& input, const OperatorVisitor& visit) {
     for (const auto& microbatch : input.units)
         for (std::size_t d = 0; d < phases.size(); ++d)
             for (const Unit& item : microbatch[input.chains.size() + d])
-                for (const PassKind pass : {PassKind::forward, PassKind::backward})
-                    visit_pass(input, stage_of(phases[d]), item, pass, visit);
+                visit_passes(input, stage_of(phases[d]), item, visit);
     if (const auto sent = exchange_of(input)) visit({"transfer", *sent, {}}, 1);
 }
 
@@ -49,9 +55,7 @@ void visit_operators(const StepInput& input, const StepProblem& step, const Oper
     for (const auto& microbatch : input.units)
         for (std::size_t c = 0; c < input.chains.size(); ++c)
             for (const Unit& unit : microbatch[c])
-                for (const StageLayers& stage : input.chains[c].stages)
-                    for (const PassKind pass : {PassKind::forward, PassKind::backward})
-                        visit_pass(input, stage, unit, pass, visit);
+                for (const StageLayers& stage : input.chains[c].stages) visit_passes(input, stage, unit, visit);
     visit_phases(input, visit);
     for (const Transfer& transfer : step.transfers)
         if (transfer.asked) visit({"transfer", *transfer.asked, {}}, 1);

@@ -2,10 +2,15 @@
 #include "emulator/pricing/stage_memory.hpp"
 #include "emulator/step/step_parts.hpp"
 #include "pipeweaver/emulator/layer_costs.hpp"
+#include "pipeweaver/emulator/layer_times.hpp"
 #include "pipeweaver/emulator/step.hpp"
 #include "tests/support/small_workload.hpp"
 
 #include <doctest/doctest.h>
+
+#include <string_view>
+#include <tuple>
+#include <vector>
 
 using namespace pipeweaver;
 using namespace pipeweaver::emulator;
@@ -41,6 +46,30 @@ Held held(const testing::SmallWorkload& workload) {
             sum.frozen += group.frozen;
         }
     return sum;
+}
+
+// Of each piece: where it stands, and how often and for how long it runs.
+using Sign = std::tuple<std::size_t, std::int64_t, std::int64_t, bool, Duration>;
+std::vector<Sign> signs(const std::vector<PassPiece>& pieces) {
+    std::vector<Sign> all;
+    for (const PassPiece& piece : pieces)
+        all.emplace_back(piece.module, piece.layer, piece.times, piece.lists.size() == 1,
+                         piece.lists.front().cost.time);
+    return all;
+}
+
+// How often an operator runs.
+std::int64_t named(const std::vector<PassPiece>& pieces, std::string_view name) {
+    std::int64_t sum = 0;
+    for (const PassPiece& piece : pieces)
+        for (const auto& list : piece.lists)
+            for (const Operator& op : list.operators) sum += op.name == name ? piece.times : 0;
+    return sum;
+}
+
+testing::SmallWorkload without_reference(testing::SmallWorkload workload) {
+    workload.model.reference = false;
+    return workload;
 }
 
 }  // namespace
@@ -86,6 +115,49 @@ TEST_CASE("the copy runs in front of each forward, and no backward is longer") {
     const auto once = trained.pieces(stage, shapes, PassKind::forward);
     const auto twice = both.pieces(stage, shapes, PassKind::forward);
     REQUIRE(twice.size() == 2 * once.size());
-    CHECK(twice.front().layer == twice[once.size()].layer);
+    // First all of the copy, whose loss is its last, then all of the model.
+    REQUIRE(signs(once).size() > 1);
+    CHECK(signs(once).front() != signs(once).back());
+    auto expected = signs(once);
+    expected.insert(expected.end(), expected.begin(), expected.begin() + std::ssize(once));
+    CHECK(signs(twice) == expected);
     CHECK(cost_of(twice, dpo.recipe).time == both.stage(stage, shapes, PassKind::forward).time);
+}
+
+TEST_CASE("nothing of the copy goes to the host, and it has no adapters") {
+    const Layout layout{.tp = 2, .pp = 2, .dp = 1};
+    auto adapted = pairs(layout, true);
+    adapted.model.modules[1].trainable = false;
+    adapted.model.modules[1].adapters = workloads::Adapters{.rank = 16};
+    std::vector<PassShape> shapes(2);
+    shapes[1] = PassShape{{1088}};
+    const StageLayers stage{RankId{0}, {{1, 0, 4}}};
+    const auto counted = [&](const testing::SmallWorkload& workload, Recompute recompute, std::string_view name) {
+        LayerCosts costs(workload, 0, LayerCosts::Store::own);
+        return named(costs.pieces(stage, shapes, PassKind::forward, recompute), name);
+    };
+    // A forward of four layers of four projections each: with adapters in the model alone.
+    CHECK(counted(adapted, Recompute::none, "adapter up") == 4 * 4);
+    CHECK(counted(adapted, Recompute::none, "qkv") == 2 * 4);
+    CHECK(counted(pairs(layout, true), Recompute::offload, "offload") == 4);
+    CHECK(counted(pairs(layout, false), Recompute::offload, "offload") == 4);
+    // The sum of layers is what their list has.
+    LayerCosts own(adapted, 0, LayerCosts::Store::own);
+    CHECK(own.stage(stage, shapes, PassKind::forward).time ==
+          cost_of(own.pieces(stage, shapes, PassKind::forward), adapted.recipe).time);
+    const auto alone = without_reference(adapted);
+    LayerCosts once(alone, 0, LayerCosts::Store::own);
+    CHECK(own.stage(stage, shapes, PassKind::forward).kernels <
+          2 * once.stage(stage, shapes, PassKind::forward).kernels);
+}
+
+TEST_CASE("layers that are priced one by one have their copies") {
+    const Layout layout{.tp = 2, .pp = 2, .dp = 1};
+    const auto dpo = pairs(layout, true), sft = pairs(layout, false);
+    const std::vector<std::vector<PassShape>> microbatches{{{}, PassShape{{1024}}}};
+    const auto both = layer_times(dpo, microbatches), alone = layer_times(sft, microbatches);
+    const auto first = static_cast<std::size_t>(dpo.model.modules[0].architecture.layers);
+    REQUIRE(alone[first].forward > Duration{});
+    CHECK(both[first].forward == 2 * alone[first].forward);
+    CHECK(both[first].backward == alone[first].backward);
 }
