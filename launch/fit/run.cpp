@@ -27,6 +27,13 @@ void assume(Run& run, Doubt doubt, std::string sentence) {
     run.assumed.push_back(std::move(sentence));
 }
 
+void leave_reference_to(std::string_view stage, workloads::Model& model, Run& run) {
+    if (!model.reference || frameworks::training_stage(stage) == nullptr) return;
+    model.reference = false;
+    run.assumed.push_back(
+        fmt::format("'{}' says whether a copy lies beside the model: that of the model's file is not counted", stage));
+}
+
 void put_degrees(planner::WorkloadOptions& workload, const FitAsked& asked, const workloads::Model& model) {
     workload.model = workloads::to_json(model);
     workload.cluster = asked.cluster;
@@ -364,6 +371,7 @@ Run run_without_batch(const MegatronLaunch& l, const FitAsked& asked) {
     options.layers = layers_text(built_layers(l), model, run);
     put_tuning(tuning_of(l), model, run.doubts);
     put_stage(l, run);
+    leave_reference_to(l.learns, model, run);
     // As Megatron-LM and LoongForge do.
     for (std::string& padded : workloads::pad_heads(model, workloads::internvit_6b_heads, l.tp))
         run.assumed.push_back(std::move(padded));

@@ -18,6 +18,10 @@ inline planner::Degree degree(std::int64_t number) { return {number, false}; }
 /// has them in its rung "now".
 void put_samples(const FitAsked& asked, std::int64_t sequence, std::int64_t microbatches, Run& run);
 
+/// A launch that trains in a stage that is known decides whether a copy of the model lies beside it (Besides), whatever
+/// the model's file says. `stage` may be empty.
+void leave_reference_to(std::string_view stage, workloads::Model& model, Run& run);
+
 void put_degrees(planner::WorkloadOptions& workload, const FitAsked& asked, const workloads::Model& model);
 
 /// "--seq-length times --micro-batch-size".

@@ -365,6 +365,7 @@ Run run_of(const ShardedLaunch& l, const FitAsked& asked) {
     put_pixels(l, model);
     put_tuning(tuning_of(l), model, run.doubts);
     put_other_doubts(l, run);
+    leave_reference_to(l.stage, model, run);
     options.layers = partition::text_of({{"", {model.modules[model.backbone()].architecture.layers}}});
     put_degrees(options.workload, asked, model);
     options.workload.tp = degree(l.tp);

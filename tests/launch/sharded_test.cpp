@@ -178,6 +178,28 @@ TEST_CASE("an engine that sleeps keeps what was seen of one, of several GPUs mor
           Bytes{std::int64_t{7392} << 20});
 }
 
+TEST_CASE("a copy that the launch and the model's file both say is counted once") {
+    auto model = workloads::model("qwen2.5-7b");
+    model.reference = true;
+    const auto of = [&](const std::string& text) {
+        return launch::run_of(launch::with_model(read(text), model),
+                              {.cluster = "a100-sxm:8", .gpus = 8, .model = model});
+    };
+    const auto is_in_model = [](const launch::Run& one) {
+        return workloads::parse_model(JsonDocument("model", one.options.workload.model)).reference;
+    };
+    const auto dpo = of("swift rlhf --rlhf_type dpo --model M --max_length 1024 --train_type full");
+    CHECK(dpo.besides.reference > Bytes{});
+    CHECK_FALSE(is_in_model(dpo));
+    CHECK(std::any_of(dpo.assumed.begin(), dpo.assumed.end(), [](const std::string& one) {
+        return one.starts_with("'dpo' says whether a copy lies beside the model");
+    }));
+    // A script that says no stage may train in any: the file counts.
+    const auto any = of(script + "--fsdp full_shard");
+    CHECK(any.besides.reference == Bytes{});
+    CHECK(is_in_model(any));
+}
+
 TEST_CASE("plans for FSDP2 hold what a launch of Hugging Face's trainers does, of several microbatches") {
     auto planned = emulator::find_recipe("accelerate-fsdp2");
     std::swap(planned.state.whole, planned.state.summed);
