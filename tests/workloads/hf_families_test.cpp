@@ -249,6 +249,16 @@ TEST_CASE("latent attention with an indexer, beside delta attention, and where a
     const auto heads = parsed(small("deepseek_v2", plain));
     CHECK((llm(heads).attention.kind == AttentionKind::dense && llm(heads).head_dim == 32));
     CHECK(assumes(heads, "plain heads, no latent attention"));
+    // The word of the file wins over sizes that lie beside it.
+    auto off = latent;
+    off["use_mla"] = "false";
+    const auto said = parsed(small("deepseek_v2", off));
+    CHECK((llm(said).attention.kind == AttentionKind::dense && llm(said).head_dim == 32));
+    CHECK(assumes(said, "use_mla is false"));
+    for (const char* type : {"deepseek_v3", "kimi_k2", "glm4_moe_lite"}) {
+        CAPTURE(type);
+        CHECK(refusal(small(type, plain)).find("kv_lora_rank") != std::string::npos);
+    }
 }
 
 TEST_CASE("towers of further families: layers that are kept, words of vision, queries, names with prefixes") {

@@ -48,11 +48,15 @@ void read_latent(const Part& part, Architecture& a) {
     a.head_dim = t.v_head_dim;
 }
 
-// Small models of DeepSeek's second generation have plain heads.
+// Small models of DeepSeek's second generation have plain heads. Elsewhere a size that is missing is asked for.
 bool has_latent_heads(const Part& part, const DecoderRow& row) {
     if (!row.latent) return false;
-    if (given(part, key::kv_rank) || (!given(part, key::use_latent) && given(part, key::nope))) return true;
-    if (flag(part, key::use_latent, false)) return true;
+    if (given(part, key::use_latent)) {
+        if (flag(part, key::use_latent, true)) return true;
+        assume(*part.reading, "plain heads, no latent attention: use_mla is false");
+        return false;
+    }
+    if (!row.plain_heads || given(part, key::kv_rank) || given(part, key::nope)) return true;
     assume(*part.reading, "plain heads, no latent attention: there is no kv_lora_rank");
     return false;
 }

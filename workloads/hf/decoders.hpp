@@ -39,9 +39,10 @@ struct DecoderRow {
     bool experts_by_ffn = false;  ///< intermediate_size is an expert's width
     bool per_token = false;       ///< the chosen experts are num_experts_per_token
     bool latent = false;
-    bool indexed = false;  ///< an indexer chooses the positions that are attended to
-    bool linear = false;   ///< gated delta nets but in each n-th layer; those have an output gate
-    bool cross = false;    ///< added cross-attention layers
+    bool plain_heads = false;  ///< of latent attention: in files that say nothing of it
+    bool indexed = false;      ///< an indexer chooses the positions that are attended to
+    bool linear = false;       ///< gated delta nets but in each n-th layer; those have an output gate
+    bool cross = false;        ///< added cross-attention layers
     Windows windows = Windows::none;
     std::int64_t period = 0;
     bool global_heads = false;  ///< full layers have heads of their own size
