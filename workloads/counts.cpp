@@ -367,7 +367,8 @@ double layer_flops(const Architecture& a, std::int64_t layer, double tokens, dou
 double head_flops(const Architecture& a, double tokens) {
     if (a.kind != ModuleKind::language_model) return 0;
     const std::int64_t head = (1 + a.predicted_layers) * a.vocab * a.hidden + prediction_parameters(a);
-    return 2 * tokens * static_cast<double>(head);
+    const std::int64_t of_layers = a.layers * a.layer_embedding * a.hidden;
+    return 2 * tokens * static_cast<double>(head + of_layers);
 }
 
 std::string parameters_by_module(const Model& model) {

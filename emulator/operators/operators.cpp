@@ -101,13 +101,22 @@ std::vector<Operator> embedding_operators(const Architecture& network, const Pas
     if (pass == PassKind::input_gradient) return {};  // token ids have none
     const std::int64_t m = positions_of_group(shape, layout);
     OperatorBuilder embedding(m, layout, pass == PassKind::weight_gradient ? PassKind::backward : pass, execution);
-    const std::int64_t columns = network.hidden + network.layers * network.layer_embedding;
+    const std::int64_t of_layers = network.layers * network.layer_embedding, columns = network.hidden + of_layers;
+    // Of what is embedded, for each layer one more, of the positions that a GPU has.
+    const auto project = [&] {
+        if (of_layers == 0) return;
+        embedding.over(execution.sequence_parallel ? own_positions(m, layout) : m);
+        embedding.gemm("layer embeddings", of_layers, network.hidden);
+        embedding.over(m);
+    };
+    if (pass != PassKind::forward) project();
     embedding.elementwise("embedding", costdb::ElementwiseKind::embedding, 4 * m * columns, 2.0,
                           {.rows = m, .columns = columns, .vocab = network.vocab});
     if (pass == PassKind::forward)
-        embedding.reduce("embedding sum", network.hidden);
+        embedding.reduce("embedding sum", columns);
     else if (execution.sequence_parallel)
-        embedding.collective("embedding sum", CollectiveKind::all_gather, network.hidden);
+        embedding.collective("embedding sum", CollectiveKind::all_gather, columns);
+    if (pass == PassKind::forward) project();
     return embedding.operators;
 }
 

@@ -312,9 +312,12 @@ private:
             // A head's condition is of every position, and as wide as they are.
             if (network.kind == workloads::ModuleKind::head)
                 return sent_by(part.module, unit, {2 * shape.positions(), network.hidden, bytes});
-            // Every block of a generator reads the context: it travels with the activations.
-            const std::int64_t context = shape.context_positions() * network.cross_attention_dim;
-            const std::int64_t rows = block_positions(network, shape) + (context + network.hidden - 1) / network.hidden;
+            // Every block of a generator reads the context: it travels with the activations. So do embeddings of the
+            // layers to come.
+            const std::int64_t to_come = network.layers - part.first - part.count;
+            const std::int64_t beside = shape.context_positions() * network.cross_attention_dim +
+                                        shape.positions() * to_come * network.layer_embedding;
+            const std::int64_t rows = block_positions(network, shape) + (beside + network.hidden - 1) / network.hidden;
             return sent_by(part.module, unit, {rows, network.hidden, bytes});
         }
         for (const auto& edge : in_.setup->model.edges)

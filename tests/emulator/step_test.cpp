@@ -323,6 +323,37 @@ TEST_CASE("a language model sends a generator's unit the tokens that condition i
     CHECK(step.model_flops == doctest::Approx(3 * expected));
 }
 
+TEST_CASE("embeddings of layers are one product, and travel to the stages whose layers they are") {
+    const Layout layout{.tp = 2, .pp = 2, .dp = 1};
+    testing::SmallWorkload with(layout, {0}), without(layout, {0});
+    with.model.modules[1].architecture.layer_embedding = 64;  // of 8 layers of width 2048
+    const auto& network = with.model.modules[1].architecture;
+    CHECK(head_flops(network, 10) - head_flops(without.model.modules[1].architecture, 10) == 2. * 10 * 8 * 64 * 2048);
+    const auto found = [&](PassKind pass, std::string_view name) {
+        const auto all = embedding_operators(network, {{1024}}, layout, pass, {});
+        const auto one = std::find_if(all.begin(), all.end(), [&](const Operator& op) { return op.name == name; });
+        REQUIRE(one != all.end());
+        return one->query;
+    };
+    const auto product = std::get<costdb::Gemm>(found(PassKind::forward, "layer embeddings"));
+    CHECK((product.m == 512 && product.n == 8 * 64 && product.k == 2048));
+    for (const PassKind pass : {PassKind::forward, PassKind::backward})
+        CHECK(std::get<costdb::Collective>(found(pass, "embedding sum")).message == Bytes{2 * 1024 * (2048 + 8 * 64)});
+    // Behind four of eight layers.
+    const auto messages = [](const testing::SmallWorkload& workload) {
+        const auto cut = workload.cut("megatron");
+        const auto step = require_step(build_step(workload.input(cut)));
+        Bytes sum{};
+        for (const Transfer& transfer : step.transfers) sum += transfer.message;
+        return sum;
+    };
+    const StageLayers first = with.cut("megatron").chains[0].stages[0];
+    const std::int64_t to_come = 8 - first.parts.back().first - first.parts.back().count;
+    REQUIRE(to_come > 0);
+    // Forward and backward.
+    CHECK(messages(with) - messages(without) == Bytes{2 * 2 * 1024 * to_come * 64 / 2});
+}
+
 TEST_CASE("every pass says whose modules' time it is, also where a stage has layers of two") {
     const testing::SmallWorkload setup;
     const auto partition = setup.cut("balanced");

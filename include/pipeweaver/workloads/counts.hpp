@@ -157,7 +157,7 @@ struct Context {
 [[nodiscard]] std::int64_t prediction_parameters(const Architecture& architecture);
 
 /// Forward FLOPs of the output head (0 where absent; a tied head counts), once more for each block of multi-token
-/// prediction, with its projection.
+/// prediction, with its projection, and of the one product that makes embeddings of layers.
 [[nodiscard]] double head_flops(const Architecture& architecture, double tokens);
 
 /// Parameters in the matrices of block `layer` that are applied to a sample's conditioning vector (in a head: to a
