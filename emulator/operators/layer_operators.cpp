@@ -7,6 +7,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/workloads/counts.hpp"
 
+#include <algorithm>
 #include <array>
 
 namespace pipeweaver::emulator {
@@ -113,15 +114,22 @@ void cross_attention(OperatorBuilder& layer, const Architecture& network, const 
     layer.row_parallel("cross output", w.hidden, w.queries);
 }
 
+// Of a stream with so many norms, over all tensor parallel GPUs. Two streams share what is said of the block.
+std::int64_t modulation_columns(const Architecture& network, std::int64_t norms) {
+    if (network.modulation > 0) return network.modulation / network.hidden / (network.mmdit && norms == 2 ? 2 : 1);
+    return network.mmdit ? 3 * norms * network.hidden : 0;
+}
+
 // Of a diffusion transformer's block. Norms with shift and scale are one kernel, and so are gates with their residuals
 // (NeMo's AdaLN); their backward sums three gradients over the positions, for which each of the two reads 4 bytes a
-// value again. MMDiT makes the vectors by a product over the samples; others share them between blocks.
+// value again. MMDiT and blocks with a modulation of their own make the vectors by a product over the samples; others
+// share them between blocks.
 void modulation(OperatorBuilder& layer, const Architecture& network, const Layout& layout, std::int64_t samples,
                 std::int64_t m, std::int64_t norms) {
     if (network.kind != workloads::ModuleKind::diffusion_transformer) return;
-    if (network.mmdit) {
+    if (const std::int64_t columns = modulation_columns(network, norms); columns > 0) {
         layer.over(samples);
-        layer.gemm("modulation", 3 * norms * network.hidden / layout.tp, network.hidden);
+        layer.gemm("modulation", std::max<std::int64_t>(1, columns / layout.tp), network.hidden);
         layer.over(m);
     }
     if (!has_input_gradient(layer.pass_kind())) return;
@@ -309,7 +317,8 @@ double layer_flops(const Architecture& network, std::int64_t layer, const PassSh
     for (std::size_t i = 0; i < shape.context.size(); ++i)
         context.pairs += static_cast<double>(shape.lengths[i]) * static_cast<double>(shape.context[i]);
     const auto attended = network.mmdit ? joined(shape) : shape.lengths;
-    const double of_samples = network.mmdit ? 2 * static_cast<double>(shape.lengths.size()) *
+    const bool is_of_samples = network.kind == workloads::ModuleKind::diffusion_transformer;
+    const double of_samples = is_of_samples ? 2 * static_cast<double>(shape.lengths.size()) *
                                                   static_cast<double>(modulation_parameters(network, layer))
                                             : 0;
     return of_samples + workloads::layer_flops(network, layer, static_cast<double>(block_positions(network, shape)),

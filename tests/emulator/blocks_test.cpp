@@ -147,6 +147,24 @@ TEST_CASE("a double-stream block has matrices for each stream, a single-stream b
           std::vector<std::int64_t>{356});
 }
 
+TEST_CASE("a modulation of a block's own is a product over the samples, in one stream or two") {
+    const PassShape two{{256, 128}, {100, 100}};
+    auto cosmos = cross_dit();
+    const double without = layer_flops(cosmos, 0, two);
+    cosmos.modulation = 3 * 256 * 4 * 1024;
+    CHECK(layer_flops(cosmos, 0, two) - without == 2. * 2 * 3 * 256 * 4 * 1024);
+    CHECK(is(queries<costdb::Gemm>(layer_operators(cosmos, two, tp4, PassKind::forward, 0))[0], 2, 3 * 256 * 4 / 4,
+             1024));
+    CHECK(4 * flops(layer_operators(cosmos, two, tp4, PassKind::forward, 0)) -
+              4 * flops(layer_operators(cross_dit(), two, tp4, PassKind::forward, 0)) ==
+          2. * 2 * 3 * 256 * 4 * 1024);
+    auto shared = mmdit();
+    shared.modulation = 12 * 512 * 1024;
+    const auto both = queries<costdb::Gemm>(layer_operators(shared, two, tp4, PassKind::forward, 0));
+    CHECK((is(both[0], 2, 6 * 512 / 4, 1024) && is(both[2], 2, 6 * 512 / 4, 1024)));
+    CHECK(is(queries<costdb::Gemm>(layer_operators(shared, two, tp4, PassKind::forward, 3))[0], 2, 12 * 512 / 4, 1024));
+}
+
 TEST_CASE("cross attention is priced with its keys, extrapolated at best") {
     const auto costs = costdb::CostDatabase::embedded("h100_sxm");
     const costdb::Attention shape{.q_heads = 12, .kv_heads = 12, .head_dim = 128, .causal = false};

@@ -75,8 +75,8 @@ void ltx2_blocks(const Part& part, Architecture& a) {
     const std::int64_t audio = needed(part, key::audio_dit_heads) * needed(part, key::audio_dit_head_dim);
     a.modulation = 16 * audio * audio + 4 * audio * (a.hidden + audio);
     assume(*part.reading,
-           "the stream of audio and its attentions are counted as parameters and not timed: its positions "
-           "are few beside the video's");
+           "the stream of audio and its attentions are counted as parameters and timed as one position a clip: "
+           "its positions are few beside the video's");
 }
 
 std::int64_t ltx_embedders(const Part& part, const Architecture& a) {
