@@ -2,9 +2,11 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/json.hpp"
+#include "pipeweaver/workloads/counts.hpp"
 #include "workloads/fields.hpp"
 #include "workloads/items.hpp"
 #include "workloads/other_forms.hpp"
+#include "workloads/sample_work.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -219,12 +221,25 @@ std::vector<Sample> parse_batch(const std::string& name, std::string_view text, 
     return samples;
 }
 
-std::string tokens_by_modality(const std::vector<Sample>& samples) {
+namespace {
+
+// Of the backbone's sequence, or what its cross attention reads; of an item that is made, its positions.
+std::int64_t positions_of(const Item& item, const Model& model) {
+    if (item.tokens > 0 || item.target) return item.tokens > 0 ? item.tokens : item.patches;
+    for (const ModelEdge& edge : model.edges)
+        if (edge.to == model.backbone() && takes(model.modules[edge.from], item))
+            return item.patches / edge.token_reduction;
+    return item.patches;
+}
+
+}  // namespace
+
+std::string tokens_by_modality(const std::vector<Sample>& samples, const Model& model) {
     std::array<std::int64_t, 4> tokens{};
     for (const Sample& sample : samples) {
         tokens[static_cast<std::size_t>(Modality::text)] += sample.text_tokens;
         for (const Item& item : sample.items)
-            tokens[static_cast<std::size_t>(item.modality)] += item.tokens > 0 ? item.tokens : item.patches;
+            tokens[static_cast<std::size_t>(item.modality)] += positions_of(item, model);
     }
     std::string text;
     for (const Modality modality : {Modality::text, Modality::image, Modality::video, Modality::audio})
@@ -232,6 +247,11 @@ std::string tokens_by_modality(const std::vector<Sample>& samples) {
             text += fmt::format("{}{}{} of {}", text.empty() ? "" : ", ", own, text.empty() ? " tokens" : "",
                                 name_of(modality));
     return text;
+}
+
+std::string sizes_text(const std::vector<Sample>& samples, const Model& model) {
+    const std::string tokens = tokens_by_modality(samples, model);
+    return parameters_by_module(model) + (tokens.empty() ? "" : "; ") + tokens;
 }
 
 std::string to_jsonl(const std::vector<Sample>& samples) {

@@ -43,13 +43,11 @@ std::string recipe_text(const EmulationRequest& request, const Emulation& emulat
 std::string emulation_heading(const EmulationRequest& request, const Emulation& emulation) {
     std::string layouts;
     for (const std::string& line : layout_lines(emulation.partition, request.job.setup->model)) layouts += line + "\n";
-    const std::string tokens = workloads::tokens_by_modality(request.batch.samples);
-    return fmt::format("{}; {}: {}\n{}{}{}\npartition {}, {}, schedule {}, {}\n{}\n", setup_text(*request.job.setup),
-                       request.batch.name, batch_text(request.batch),
-                       workloads::parameters_by_module(request.job.setup->model), tokens.empty() ? "" : "; ", tokens,
-                       emulation.partition.name, plural(emulation.partition.chunks_per_rank, "chunk") + " a rank",
-                       request.schedule.empty() ? emulation.policy : request.schedule, recipe_text(request, emulation),
-                       layouts);
+    return fmt::format(
+        "{}; {}: {}\n{}\npartition {}, {}, schedule {}, {}\n{}\n", setup_text(*request.job.setup), request.batch.name,
+        batch_text(request.batch), workloads::sizes_text(request.batch.samples, request.job.setup->model),
+        emulation.partition.name, plural(emulation.partition.chunks_per_rank, "chunk") + " a rank",
+        request.schedule.empty() ? emulation.policy : request.schedule, recipe_text(request, emulation), layouts);
 }
 
 std::string training_text(const planner::Job& job, const Emulation& emulation) {

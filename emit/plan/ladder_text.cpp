@@ -8,6 +8,7 @@
 #include "pipeweaver/planner/launched_way.hpp"
 #include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/workloads/built_model.hpp"
+#include "pipeweaver/workloads/counts.hpp"
 
 #include <fmt/format.h>
 
@@ -109,8 +110,9 @@ std::string ladder_text(const Job& job, const Batch& batch, const Plan& plan) {
     const std::int64_t gpus = job.setup->cluster.gpus;
     std::string text = fmt::format("{}, for {}; {}, {}\n", setup_text(*job.setup), planner::target(job.target).option,
                                    batch_text(batch), batch.name);
-    text += parameters_text(job.setup->model) + "\n";
-    if (const std::string tokens = workloads::tokens_by_modality(batch.samples); !tokens.empty()) text += tokens + "\n";
+    text += workloads::parameters_by_module(job.setup->model) + "\n";
+    if (const std::string tokens = workloads::tokens_by_modality(batch.samples, job.setup->model); !tokens.empty())
+        text += tokens + "\n";
     for (const std::string& line : job.setup->model.assumed) text += wrapped("assumed", line);
     text += fmt::format("\n{:<9} {:<42} {:>9} {:>8} {:>9}  {}\n", "rung", "way", "step", "over now", "tok/s/GPU",
                         "fullest rank");

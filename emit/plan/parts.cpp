@@ -63,8 +63,6 @@ std::string items_text(const Batch& batch) {
     return plural(items, "item");
 }
 
-std::string parameters_text(const workloads::Model& model) { return workloads::parameters_by_module(model); }
-
 Writer partition_json(const partition::Partition& partition, const workloads::Model& model) {
     Writer chains = Writer::array();
     std::int64_t number = 0;

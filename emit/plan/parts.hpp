@@ -36,9 +36,6 @@ void add_rules(nlohmann::ordered_json& json, const planner::Job& job, const plan
 /// Of all microbatches, "12 items".
 [[nodiscard]] std::string items_text(const planner::Batch& batch);
 
-/// "vit 0.41 B, llm 32.76 B parameters": of each module, without projectors.
-[[nodiscard]] std::string parameters_text(const workloads::Model& model);
-
 /// How a model is cut: chains with their stages, numbered through all of them.
 [[nodiscard]] nlohmann::ordered_json partition_json(const partition::Partition& partition,
                                                     const workloads::Model& model);

@@ -4,6 +4,7 @@
 #include "emit/report/report_parts.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/schedule/gap.hpp"
+#include "pipeweaver/workloads/counts.hpp"
 
 #include <fmt/format.h>
 
@@ -58,7 +59,7 @@ using namespace report_parts;
 namespace {
 
 std::string asked(const Job& job, const Batch& batch) {
-    return escape(fmt::format("{}. {}. Batch {}: {}, {}.", parameters_text(job.setup->model),
+    return escape(fmt::format("{}. {}. Batch {}: {}, {}.", workloads::parameters_by_module(job.setup->model),
                               emulator::name_of(job.setup->layout), batch.name, batch_text(batch), items_text(batch)));
 }
 

@@ -471,8 +471,7 @@ Fit fit_from(const Run& run, const planner::EmulationRequest& request, const pla
     fit.usable = emulator::capacity_of(setup);
     fit.device = setup.cluster.device;
     fit.device_memory = workloads::device(setup.cluster.device).memory;
-    const std::string tokens = workloads::tokens_by_modality(request.batch.samples);
-    fit.holds = fmt::format("{}{}{}", workloads::parameters_by_module(setup.model), tokens.empty() ? "" : "; ", tokens);
+    fit.holds = workloads::sizes_text(request.batch.samples, setup.model);
     fit.step = emulation.step;
     for (const auto& mine : emulation.assigned)
         fit.microbatches = std::max(fit.microbatches, static_cast<std::int64_t>(mine.size()));

@@ -6,6 +6,7 @@
 #include "pipeweaver/planner/launched_way.hpp"
 #include "pipeweaver/workloads/built_model.hpp"
 #include "pipeweaver/workloads/cluster.hpp"
+#include "pipeweaver/workloads/counts.hpp"
 #include "tests/support/small_request.hpp"
 
 #include <doctest/doctest.h>
@@ -68,12 +69,12 @@ TEST_CASE("where nothing runs now there is no factor over it, and no rung is wha
 
 TEST_CASE("a model's first line has the parameters of each module") {
     workloads::Model model = testing::small_request().job.setup->model;
-    const auto text = emit::parameters_text(model);
+    const auto text = workloads::parameters_by_module(model);
     for (const workloads::Module& module : model.modules) CHECK(text.find(module.name + " ") != std::string::npos);
     CHECK(text.ends_with(" B parameters"));
     workloads::Architecture& first = model.modules.front().architecture;
     first.layers = 1'000'000;
-    CHECK(emit::parameters_text(model) != text);
+    CHECK(workloads::parameters_by_module(model) != text);
 }
 
 TEST_CASE("what the next rungs would bring and are not worth is said, of no other rung") {

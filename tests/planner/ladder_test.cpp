@@ -13,6 +13,7 @@
 #include "pipeweaver/planner/plan.hpp"
 #include "pipeweaver/planner/plan_options.hpp"
 #include "pipeweaver/workloads/batch.hpp"
+#include "pipeweaver/workloads/counts.hpp"
 #include "planner/ladder/rungs.hpp"
 #include "tests/support/effort.hpp"
 #include "tests/support/small_request.hpp"
@@ -514,9 +515,9 @@ TEST_CASE("the terminal has the ladder in few lines of a hundred columns, and sa
          {"now ", "data ", "flags ", "layout ", "schedule ", "trust ", "in-situ factors borrowed", "left out"})
         CHECK(text.find(part) != std::string::npos);
     CHECK(text.find("left out  nothing") != std::string::npos);
-    const auto tokens = workloads::tokens_by_modality(start.request.batch.samples);
+    const auto tokens = workloads::tokens_by_modality(start.request.batch.samples, start.request.job.setup->model);
     CHECK(tokens.find(" tokens of text, ") != std::string::npos);
-    CHECK(text.find("\n" + emit::parameters_text(start.request.job.setup->model) + "\n" + tokens + "\n") !=
+    CHECK(text.find("\n" + workloads::parameters_by_module(start.request.job.setup->model) + "\n" + tokens + "\n") !=
           std::string::npos);
     CHECK(text.find("\nnow       best known today: ") != std::string::npos);
     Plan said = plan;

@@ -2,6 +2,7 @@
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/workloads/batch.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
+#include "pipeweaver/workloads/counts.hpp"
 #include "tests/support/temporary.hpp"
 
 #include <doctest/doctest.h>
@@ -352,6 +353,7 @@ TEST_CASE("files of chats, conversations and tables are named, with the command 
 }
 
 TEST_CASE("tokens of a batch by modality: text, what is read and what is made") {
+    const Model made;
     Sample first, second;
     first.text_tokens = 100;
     first.items = {{.modality = Modality::image, .tokens = 64, .patches = 256},
@@ -359,8 +361,19 @@ TEST_CASE("tokens of a batch by modality: text, what is read and what is made") 
     second.text_tokens = 20;
     second.items = {{.modality = Modality::image, .tokens = 16, .patches = 64},
                     {.modality = Modality::video, .tokens = 0, .patches = 1000, .target = true}};
-    CHECK(tokens_by_modality({first, second}) == "120 tokens of text, 80 of image, 1000 of video, 25 of audio");
+    CHECK(tokens_by_modality({first, second}, made) == "120 tokens of text, 80 of image, 1000 of video, 25 of audio");
     second.text_tokens = 0;
-    CHECK(tokens_by_modality({second}) == "16 tokens of image, 1000 of video");
-    CHECK(tokens_by_modality({}).empty());
+    CHECK(tokens_by_modality({second}, made) == "16 tokens of image, 1000 of video");
+    CHECK(tokens_by_modality({}, made).empty());
+    // Four patches are one position of what cross attention reads.
+    Model reading;
+    reading.modules = {{"vit", {}, PassUnit::items, {Modality::image}, true},
+                       {"llm", {}, PassUnit::microbatch, {Modality::text}, true}};
+    reading.edges = {{.from = 0, .to = 1, .token_reduction = 4}};
+    Sample crossed;
+    crossed.text_tokens = 10;
+    crossed.items = {{.modality = Modality::image, .tokens = 0, .patches = 256}};
+    CHECK(tokens_by_modality({crossed}, reading) == "10 tokens of text, 64 of image");
+    CHECK(sizes_text({crossed}, reading) == parameters_by_module(reading) + "; 10 tokens of text, 64 of image");
+    CHECK(sizes_text({}, reading) == parameters_by_module(reading));
 }

@@ -64,9 +64,12 @@ constexpr std::int64_t most_steps_deferred = 1'000;
 /// Reads a batch from a file's content; `name` stands for the file in errors.
 [[nodiscard]] std::vector<Sample> parse_batch(const std::string& name, std::string_view text, const Model& model);
 
-/// "8192 tokens of text, 4096 of image": of all samples, in the backbone's sequence; where it makes an item, the
-/// positions that it makes. Only what there is; empty: nothing.
-[[nodiscard]] std::string tokens_by_modality(const std::vector<Sample>& samples);
+/// "8192 tokens of text, 4096 of image": of all samples, in the backbone's sequence, or read by its cross attention;
+/// where the model makes an item, the positions that it makes. Only what there is; empty: nothing.
+[[nodiscard]] std::string tokens_by_modality(const std::vector<Sample>& samples, const Model& model);
+
+/// "llm 8.03 B parameters; 8192 tokens of text": parameters_by_module(), then these.
+[[nodiscard]] std::string sizes_text(const std::vector<Sample>& samples, const Model& model);
 
 /// The samples as a batch file, items with tokens and patches.
 [[nodiscard]] std::string to_jsonl(const std::vector<Sample>& samples);
