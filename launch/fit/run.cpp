@@ -142,7 +142,7 @@ BuiltLayers built_of(const TitanLaunch& l, const workloads::Model& model) {
 
 // Blocks of multi-token prediction are as the last block is (core_v0.16.1 gpt_layer_specs.py get_gpt_mtp_block_spec).
 void add_predicted(std::int64_t mtp, workloads::Architecture& a) {
-    if (!a.layer_pattern.empty() && a.layer_pattern.find_first_not_of("LF") != std::string::npos)
+    if (!a.layer_pattern.empty() && a.layer_pattern.find_first_not_of("LFP") != std::string::npos)
         fail(ErrorKind::limit,
              "--mtp-num-layers: multi-token prediction of a model whose blocks have one part each is not emulated");
     if (!a.layer_pattern.empty()) {

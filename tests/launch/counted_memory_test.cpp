@@ -95,6 +95,20 @@ TEST_CASE("a block of multi-token prediction of a hybrid is as its last one") {
     CHECK(last_of(with).weights - last_of(without).weights == Bytes{2 * more});
 }
 
+TEST_CASE("multi-token prediction behind blocks of two attentions side by side has one more of them") {
+    const auto without = of_model("falcon-h1-7b", on_four_ranks + rotary);
+    const auto with = of_model("falcon-h1-7b", on_four_ranks + rotary + "--mtp-num-layers 1");
+    REQUIRE((with.fit && without.fit));
+    const auto model = workloads::find_model("falcon-h1-7b");
+    const auto& network = model.modules[0].architecture;
+    REQUIRE(block_kind(network, network.layers - 1) == workloads::BlockKind::parallel);
+    // What a model with an output head of its own has not on its last stage: the embedding.
+    const std::int64_t copied = network.tied_embeddings ? 0 : network.vocab * network.hidden;
+    const std::int64_t more =
+        layer_parameters(network, network.layers - 1) + 2 * network.hidden * network.hidden + copied;
+    CHECK(last_of(with).weights - last_of(without).weights == Bytes{2 * more});
+}
+
 TEST_CASE("adapters of routed experts are a pair for each in ms-swift, one for all of a GPU in Megatron-Bridge") {
     const auto gradients = [](launch::Dialect dialect, const std::string& text) {
         launch::CheckAsked asked;
