@@ -272,6 +272,11 @@ TEST_CASE("towers of further families: layers that are kept, words of vision, qu
                               R"("adapter_config":{"hidden_size":64,"intermediate_size":96,"vit_layers":[-3,-9]}})");
     CHECK(molmo.modules[0].architecture.layers == 25);
     CHECK((molmo.image.fixed_pixels == 392 && molmo.image.merge == 2));
+    CHECK(refusal(R"({"model_type":"molmo2","text_config":{"model_type":"molmo2_text",)" + text +
+                  R"(},"vit_config":{)" + tower +
+                  R"(,"num_hidden_layers":27,"image_default_input_size":[378,378],"image_patch_size":14},)"
+                  R"("adapter_config":{"hidden_size":64,"intermediate_size":96,"vit_layers":[]}})")
+              .find("is empty") != std::string::npos);
     // Queries, keys and values of two layers, output, a gated feed-forward to the width of text.
     const double pooled = 3 * 128 * 64 + 64 * 64 + 2 * 64 * 96 + 96 * 256;
     CHECK(static_cast<double>(projector_parameters(molmo.edges[0])) == doctest::Approx(pooled).epsilon(0.01));

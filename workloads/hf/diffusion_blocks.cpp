@@ -80,12 +80,13 @@ void ltx2_blocks(const Part& part, Architecture& a) {
 }
 
 std::int64_t ltx_embedders(const Part& part, const Architecture& a) {
-    const std::int64_t h = a.hidden,
-                       audio = given(part, key::audio_dit_heads)
-                                   ? needed(part, key::audio_dit_heads) * needed(part, key::audio_dit_head_dim)
-                                   : 0;
-    const auto of_stream = [&](std::int64_t width) { return width * (a.condition_dim + 8 * width + time_sines); };
-    return h * 2 * a.in_channels + of_stream(h) + of_stream(audio);
+    const auto of_stream = [&](std::int64_t width, std::int64_t channels) {
+        return width * (2 * channels + a.condition_dim + 8 * width + time_sines);
+    };
+    const std::int64_t of_video = of_stream(a.hidden, a.in_channels);
+    if (!given(part, key::audio_dit_heads)) return of_video;
+    const std::int64_t audio = needed(part, key::audio_dit_heads) * needed(part, key::audio_dit_head_dim);
+    return of_video + of_stream(audio, needed(part, key::audio_dit_channels));
 }
 
 void pixart_blocks(const Part& part, Architecture& a) { ltx_blocks(part, a); }

@@ -190,6 +190,7 @@ void kept_layers(Towers& towers) {
     if (!member) return;
     const auto kept = given({*member, towers.root.reading, "adapter_config"}, key::kept_layers);
     if (!kept) return;
+    if (kept->elements().empty()) kept->fail("is empty, at least one layer is needed");
     std::int64_t last = 0;
     for (const Json& entry : kept->elements()) {
         const std::int64_t layer = entry.integer(-towers.vit.layers, towers.vit.layers - 1);
