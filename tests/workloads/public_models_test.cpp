@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <cmath>
 
 using namespace pipeweaver;
 using namespace pipeweaver::workloads;
@@ -173,6 +174,15 @@ double parameters_in(const Model& model) {
     return static_cast<double>(sum);
 }
 
+// Two thousandths of figures to five digits behind the point, which are sums of weights. LTX-2's stream of audio and the
+// encoders of face and motion in front of Wan Animate are counted roughly.
+double allowed(const PublicWeights& one) {
+    const std::string_view name = one.name;
+    const bool is_rough = name == "ltx-2-19b" || name == "wan2.2-animate-14b";
+    const double digits = 1e3 * one.billions;
+    return !is_rough && std::abs(digits - std::round(digits)) > 1e-6 ? 0.002 : 0.01;
+}
+
 }  // namespace
 
 TEST_CASE("every public model has the published parameters") {
@@ -180,7 +190,7 @@ TEST_CASE("every public model has the published parameters") {
     for (const PublicWeights& one : published_weights) {
         CAPTURE(one.name);
         names.emplace_back(one.name);
-        CHECK(parameters_in(model(one.name)) / 1e9 == doctest::Approx(one.billions).epsilon(0.01));
+        CHECK(parameters_in(model(one.name)) / 1e9 == doctest::Approx(one.billions).epsilon(allowed(one)));
     }
     CHECK(names == public_model_names());
 }
