@@ -283,7 +283,7 @@ std::int64_t new_weight_shapes(const Architecture& network, const LayerRange& pa
     if (!network.moe) {
         std::int64_t largest = 0;
         for (std::int64_t i = part.first; i < part.first + part.count && first_part; ++i)
-            largest = std::max(largest, layer_parameters(network, i) / tp);
+            largest = std::max(largest, layer_parameter_parts(network, i).common(tp));
         return largest;
     }
     const auto count = [&] {

@@ -309,6 +309,16 @@ TEST_CASE("a rank holds its experts whole and shares their optimizer state out a
     CHECK(memory.optimizer == Bytes{12 * rank.trained() / 4 + 12 * rank.experts() / 2});
 }
 
+TEST_CASE("what of a layer every tensor parallel GPU has is whole in what is gathered of it") {
+    testing::SmallWorkload plain({.tp = 2, .pp = 1, .dp = 1}), embedded({.tp = 2, .pp = 1, .dp = 1});
+    embedded.model.modules[1].architecture.layer_embedding = 64;
+    const auto largest = [](const testing::SmallWorkload& workload) {
+        const auto cut = workload.cut("megatron");
+        return rank_parameters(workload.input(cut))[0].largest_layers;
+    };
+    CHECK(largest(embedded) - largest(plain) == 2 * 2048 * 64);
+}
+
 TEST_CASE("frozen experts lie in as many shards as trained ones") {
     OneChain run(with_experts(), {.tp = 1, .pp = 1, .dp = 4, .ep = 4});  // one copy of each expert
     run.setup.recipe.zero = 3;
