@@ -29,7 +29,7 @@ std::vector<std::array<double, 2>> measured_factors(const costdb::CostDatabase& 
     return factors;
 }
 
-Setup of_reference(const Setup& setup) {
+Setup setup_of_reference(const Setup& setup) {
     Setup copy = setup;
     copy.model = as_reference(std::move(copy.model));
     return copy;
@@ -46,7 +46,7 @@ bool is_of_pass(Stream stream) {
 struct LayerCosts::Reference {
     Reference(const Setup& of, const ModuleLayouts& modules, const Recipe& recipe, const WhatIf* what_if,
               std::int64_t replica, LayerStore* store)
-        : setup(of_reference(of)), costs(setup, modules, recipe, what_if, replica, store) {}
+        : setup(setup_of_reference(of)), costs(setup, modules, recipe, what_if, replica, store) {}
 
     Setup setup;
     LayerCosts costs;

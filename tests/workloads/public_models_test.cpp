@@ -174,7 +174,7 @@ double parameters_in(const Model& model) {
     return static_cast<double>(sum);
 }
 
-// Two thousandths of figures to five digits behind the point, which are sums of weights. LTX-2's stream of audio and the
+// Two thousandths of figures to five digits, which are sums of weights. LTX-2's stream of audio and the
 // encoders of face and motion in front of Wan Animate are counted roughly.
 double allowed(const PublicWeights& one) {
     const std::string_view name = one.name;

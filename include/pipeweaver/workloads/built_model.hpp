@@ -14,8 +14,8 @@ namespace pipeweaver::workloads {
 /// they stay as the job's.
 void build_as(Model& model, const Built& row);
 
-/// Pads the encoders with `heads` heads that tensor parallel GPUs split to what `tp` divides, and says which: a sentence
-/// each. Pre: tp > 0.
+/// Pads the encoders with `heads` heads that tensor parallel GPUs split to what `tp` divides, and says which: a
+/// sentence each. Pre: tp > 0.
 std::vector<std::string> pad_heads(Model& model, std::int64_t heads, std::int64_t tp);
 
 /// Heads of a module where its framework pads them for so many tensor parallel GPUs; as many as the model has where it
