@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <utility>
 
 namespace pipeweaver::partition {
 
@@ -41,22 +42,39 @@ struct Known {
 using Groups = std::vector<std::size_t>;  // of each known shape
 
 constexpr std::int64_t endless = std::numeric_limits<std::int64_t>::max();
+constexpr std::size_t most_known = 256;  // that are looked at one by one
+
+std::int64_t cost_of_group(const std::vector<Known>& known, const Groups& groups, std::size_t g) {
+    Known all;
+    for (std::size_t i = 0; i < known.size(); ++i)
+        if (groups[i] == g) {
+            all.shape = larger(all.shape, known[i].shape);
+            all.count += known[i].count;
+        }
+    return all.count * all.shape.positions();
+}
 
 std::int64_t cost_of(const std::vector<Known>& known, const Groups& groups, std::size_t most) {
-    std::vector<Shape> shapes(most);
-    std::vector<std::int64_t> counts(most);
-    for (std::size_t i = 0; i < known.size(); ++i) {
-        shapes[groups[i]] = larger(shapes[groups[i]], known[i].shape);
-        counts[groups[i]] += known[i].count;
-    }
     std::int64_t sum = 0;
-    for (std::size_t g = 0; g < most; ++g) sum += counts[g] * shapes[g].positions();
+    for (std::size_t g = 0; g < most; ++g) sum += cost_of_group(known, groups, g);
     return sum;
+}
+
+// In this order; of many, neighbours together, as many in each.
+std::vector<Known> in_blocks(const std::vector<Known>& known, const std::vector<std::size_t>& order) {
+    std::vector<Known> blocks(std::min(known.size(), most_known));
+    for (std::size_t i = 0; i < order.size(); ++i) {
+        Known& block = blocks[i * blocks.size() / order.size()];
+        block.shape = larger(block.shape, known[order[i]].shape);
+        block.count += known[order[i]].count;
+    }
+    return blocks;
 }
 
 // The best groups of neighbours in this order, by dynamic programming over where the last of g groups begins.
 Groups neighbours(const std::vector<Known>& known, const std::vector<std::size_t>& order, std::size_t most) {
-    const std::size_t n = order.size();
+    const auto blocks = in_blocks(known, order);
+    const std::size_t n = blocks.size();
     std::vector<std::vector<std::int64_t>> best(most + 1, std::vector<std::int64_t>(n + 1, endless));
     std::vector<std::vector<std::size_t>> from(most + 1, std::vector<std::size_t>(n + 1, 0));
     best[0][0] = 0;
@@ -64,8 +82,8 @@ Groups neighbours(const std::vector<Known>& known, const std::vector<std::size_t
         Shape shape;
         std::int64_t count = 0;
         for (std::size_t begin = end; begin-- > 0;) {
-            shape = larger(shape, known[order[begin]].shape);
-            count += known[order[begin]].count;
+            shape = larger(shape, blocks[begin].shape);
+            count += blocks[begin].count;
             for (std::size_t g = 1; g <= most; ++g) {
                 if (best[g - 1][begin] == endless) continue;
                 const std::int64_t sum = best[g - 1][begin] + count * shape.positions();
@@ -78,25 +96,29 @@ Groups neighbours(const std::vector<Known>& known, const std::vector<std::size_t
     std::size_t g = 1;
     for (std::size_t k = 2; k <= most; ++k)
         if (best[k][n] < best[g][n]) g = k;
-    Groups groups(known.size());
+    Groups of_blocks(n), groups(known.size());
     for (std::size_t end = n; g > 0; end = from[g][end], --g)
-        for (std::size_t i = from[g][end]; i < end; ++i) groups[order[i]] = g - 1;
+        for (std::size_t i = from[g][end]; i < end; ++i) of_blocks[i] = g - 1;
+    for (std::size_t i = 0; i < order.size(); ++i) groups[order[i]] = of_blocks[i * n / order.size()];
     return groups;
 }
 
 // One shape after the other goes to the group where it costs least, as long as that gains.
 void exchange_shapes(const std::vector<Known>& known, std::size_t most, Groups& groups) {
-    constexpr std::size_t most_exchanged = 512;
-    if (known.size() > most_exchanged) return;
-    std::int64_t cost = cost_of(known, groups, most);
+    if (known.size() > most_known) return;
+    std::vector<std::int64_t> costs;
+    for (std::size_t g = 0; g < most; ++g) costs.push_back(cost_of_group(known, groups, g));
     for (bool gained = true; gained;) {
         gained = false;
         for (std::size_t& mine : groups)
             for (std::size_t g = 0; g < most; ++g) {
+                if (mine == g) continue;
                 const std::size_t before = std::exchange(mine, g);
-                const std::int64_t now = cost_of(known, groups, most);
-                if (now < cost) {
-                    cost = now;
+                const std::int64_t here = cost_of_group(known, groups, g);
+                const std::int64_t there = cost_of_group(known, groups, before);
+                if (here + there < costs[g] + costs[before]) {
+                    costs[g] = here;
+                    costs[before] = there;
                     gained = true;
                 } else {
                     mine = before;
@@ -106,6 +128,11 @@ void exchange_shapes(const std::vector<Known>& known, std::size_t most, Groups& 
 }
 
 Groups best_groups(const std::vector<Known>& known, std::size_t most) {
+    if (most >= known.size()) {
+        Groups own(known.size());
+        std::iota(own.begin(), own.end(), std::size_t{0});
+        return own;
+    }
     constexpr std::array<std::int64_t (*)(const Shape&), 4> measures{
         [](const Shape& shape) { return shape.positions(); }, [](const Shape& shape) { return shape.tokens; },
         [](const Shape& shape) { return shape.items; }, [](const Shape& shape) { return shape.patches; }};

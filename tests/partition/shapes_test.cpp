@@ -99,6 +99,20 @@ TEST_CASE("with shapes enough nothing is padded but items to the largest of thei
     CHECK(in_shapes({}, 3).shapes == 0);
 }
 
+TEST_CASE("of many shapes quantiles are parted, and as many as there are stay as they are") {
+    std::vector<Microbatch> many;
+    for (std::int64_t k = 1; k <= 2'000; ++k) many.push_back(of_size(10 * k));
+    const auto all = in_shapes(many, 2'000);
+    CHECK(all.shapes == 2'000);
+    CHECK(all.positions == all.positions_before);
+    // Of even lengths the best two groups are the halves: 1,000 * 10,000 + 1,000 * 20,000; 8 lengths make a quantile.
+    const auto two = in_shapes(many, 2);
+    CHECK(two.shapes == 2);
+    CHECK(two.positions >= 30'000'000);
+    CHECK(two.positions < 30'000'000 + 1'000 * 80);
+    CHECK(in_shapes(many, 64).shapes == 64);
+}
+
 TEST_CASE("no grouping of text has less padding, and of text and items none less by a tenth") {
     double worst = 1;
     for (std::uint64_t number = 0; number < 40; ++number)
