@@ -21,16 +21,20 @@ std::int64_t pixels_of(const Item& item, const workloads::Model& model) {
     return (item.own > 0 ? item.own : resized) * side * side;
 }
 
-Duration scaled(Duration rate, double by) { return Duration{std::llround(static_cast<double>(rate.count()) * by)}; }
+// Exact for whole numbers: doubles have all of them up to most_work.
+Duration scaled(Duration rate, double by) {
+    const double ns = static_cast<double>(rate.count()) * by;
+    return ns < static_cast<double>(most_work.count()) ? Duration{std::llround(ns)} : most_work;
+}
 
 Duration time_of_item(const Rates& rates, const Item& item, const workloads::Model& model) {
     switch (item.modality) {
         case Modality::image:
-            return rates.image + scaled(rates.megapixel, static_cast<double>(pixels_of(item, model)) * 1e-6);
+            return add_work(rates.image, scaled(rates.megapixel, static_cast<double>(pixels_of(item, model)) * 1e-6));
         case Modality::video:
-            return rates.clip + scaled(rates.clip_second, item.seconds);
+            return add_work(rates.clip, scaled(rates.clip_second, item.seconds));
         case Modality::audio:
-            return rates.audio + scaled(rates.audio_second, item.seconds);
+            return add_work(rates.audio, scaled(rates.audio_second, item.seconds));
         case Modality::text:
             break;
     }
@@ -51,8 +55,8 @@ bool counts(const Loader& loader, Modality modality) {
 }  // namespace
 
 Duration time_of(const Stage& stage, const workloads::Sample& sample, const workloads::Model& model) {
-    Duration time = stage.rates.sample + sample.text_tokens * stage.rates.token;
-    for (const Item& item : sample.items) time += time_of_item(stage.rates, item, model);
+    Duration time = add_work(stage.rates.sample, scaled(stage.rates.token, static_cast<double>(sample.text_tokens)));
+    for (const Item& item : sample.items) time = add_work(time, time_of_item(stage.rates, item, model));
     return time;
 }
 
@@ -62,7 +66,7 @@ Pack pack_of(const Loader& loader, const workloads::Microbatch& microbatch,
     pack.samples = static_cast<std::int64_t>(microbatch.samples.size());
     const auto add = [&](const Stage& stage, Duration time) {
         if (stage.on == On::copy)
-            pack.copy += time;
+            pack.copy = add_work(pack.copy, time);
         else if (time > Duration{})
             pack.pieces.push_back({time, stage.on == On::core});
     };

@@ -61,6 +61,12 @@ struct Loader {
 [[nodiscard]] Loader find_loader(const std::string& text);
 [[nodiscard]] Loader parse_loader(const JsonDocument& document);
 
+/// Of a replica in one step, at most: 100 hours. More is counted as that much, so that no sum overflows.
+constexpr Duration most_work{std::int64_t{360'000} * 1'000'000'000};
+
+/// The sum, and no more than most_work. Pre: both are at most that.
+[[nodiscard]] constexpr Duration add_work(Duration a, Duration b) { return a + b < most_work ? a + b : most_work; }
+
 /// What a stage takes for one sample, without what it takes for its pack.
 [[nodiscard]] Duration time_of(const Stage& stage, const workloads::Sample& sample, const workloads::Model& model);
 
