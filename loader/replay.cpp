@@ -35,6 +35,17 @@ std::vector<Pack> gathered(std::vector<Pack> packs, const Queue& queue) {
     return packs;
 }
 
+// With a core for each worker it is of no account which pieces of a pack need one.
+std::vector<Pack> in_one_piece(std::vector<Pack> packs, const Queue& queue) {
+    if (queue.cores && *queue.cores < queue.workers) return packs;
+    for (Pack& pack : packs) {
+        Duration sum{};
+        for (const Piece& piece : pack.pieces) sum += piece.time;
+        pack.pieces.assign(1, {sum, false});
+    }
+    return packs;
+}
+
 Duration work_of(const Pack& pack) {
     Duration sum = pack.copy;
     for (const Piece& piece : pack.pieces) sum += piece.time;
@@ -66,7 +77,10 @@ public:
           cores_(static_cast<std::size_t>(queue.cores.value_or(queue.workers))),
           may_begin_(count_ * static_cast<std::size_t>(queue.prefetch)),
           ready_(packs_.size(), 0) {
-        for (std::size_t w = 0; w < count_; ++w) workers_.push_back({.pack = w});
+        for (std::size_t w = 0; w < count_; ++w) {
+            workers_.push_back({.pack = w});
+            may_go_on_.push_back(w);
+        }
     }
 
     bool loads_itself() const { return count_ == 0; }
@@ -74,13 +88,17 @@ public:
     bool is_ready(std::size_t i) const { return ready_[i] != 0; }
 
     // One more may be made for each that is taken.
-    void take() { ++may_begin_; }
+    void take() {
+        if (count_ > 0) may_go_on_.push_back(may_begin_ % count_);
+        ++may_begin_;
+    }
 
     void end_piece(std::size_t w) {
         Worker& worker = workers_[w];
         if (packs_[worker.pack].pieces[worker.piece].core) ++cores_;
         ++worker.piece;
         worker.busy = false;
+        may_go_on_.push_back(w);
     }
 
     void end_copy() {
@@ -92,7 +110,7 @@ public:
     // Whether any worker went on.
     bool advance(Duration now, Events& events) {
         bool any = false;
-        for (std::size_t w = 0; w < count_; ++w) any = advance_one(w, now, events) || any;
+        for (const std::size_t w : std::exchange(may_go_on_, {})) any = advance_one(w, now, events) || any;
         return any;
     }
 
@@ -150,6 +168,7 @@ private:
     std::size_t replica_, count_, cores_, may_begin_;
     std::vector<char> ready_;
     std::vector<Worker> workers_;
+    std::vector<std::size_t> may_go_on_;                  // workers whose piece ended, or that may begin one more
     std::set<std::pair<Duration, std::size_t>> waiting_;  // for a core: since when, which worker
     std::set<std::pair<Duration, std::size_t>> copying_;  // since when, which pack; the first is under way
     bool is_copying_ = false;
@@ -169,7 +188,7 @@ public:
     Replaying(const Queue& queue, const Taking& taking, const std::vector<Replica>& replicas)
         : taking_(taking), replicas_(replicas), gpus_(replicas.size()) {
         for (std::size_t r = 0; r < replicas.size(); ++r)
-            workers_.emplace_back(queue, gathered(replicas[r].packs, queue), r);
+            workers_.emplace_back(queue, in_one_piece(gathered(replicas[r].packs, queue), queue), r);
     }
 
     std::vector<Step> run() {

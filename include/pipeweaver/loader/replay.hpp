@@ -41,12 +41,16 @@ struct Taking {
 struct Piece {
     Duration time{};
     bool core = true;  ///< false: it waits for storage and needs no core
+
+    friend bool operator==(const Piece&, const Piece&) = default;
 };
 
 struct Pack {
     std::vector<Piece> pieces;  ///< in the order that a worker does them
     Duration copy{};            ///< behind the worker: one at a time for the replica, as packs come
     std::int64_t samples = 0;
+
+    friend bool operator==(const Pack&, const Pack&) = default;
 };
 
 /// A step of a replica: how long its GPUs take from each pack to where they need the next, or end the step.
@@ -55,6 +59,8 @@ using StepTimes = std::vector<Duration>;
 struct Replica {
     std::vector<StepTimes> steps;  ///< as many in all replicas; each takes as many packs as it has times, 1 or more
     std::vector<Pack> packs;       ///< of all steps
+
+    friend bool operator==(const Replica&, const Replica&) = default;
 };
 
 struct Step {
@@ -65,7 +71,8 @@ struct Step {
 };
 
 /// Replays all steps, from an empty queue. Pre: a replica or more, packs and steps as above, no time below 0; under
-/// `microbatches_together` step n has as many times in all replicas. Time O(pieces * log).
+/// `microbatches_together` step n has as many times in all replicas. Time O(pieces * log), of packs alone where
+/// each worker has a core.
 [[nodiscard]] std::vector<Step> replay(const Queue& queue, const Taking& taking, const std::vector<Replica>& replicas);
 
 }  // namespace pipeweaver::loader
