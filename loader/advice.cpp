@@ -6,17 +6,6 @@ namespace pipeweaver::loader {
 
 namespace {
 
-// With a core for each worker it is of no account which pieces of a pack need one.
-std::vector<Replica> in_one_piece(std::vector<Replica> replicas) {
-    for (Replica& replica : replicas)
-        for (Pack& pack : replica.packs) {
-            Duration sum{};
-            for (const Piece& piece : pack.pieces) sum += piece.time;
-            pack.pieces = {{sum, false}};
-        }
-    return replicas;
-}
-
 // Of all steps, with packs that cost nothing.
 Duration unhindered(const Taking& taking, std::vector<Replica> replicas) {
     for (Replica& replica : replicas)
@@ -59,22 +48,25 @@ Duration least_time(const Queue& queue, const std::vector<Replica>& replicas) {
     return least;
 }
 
-std::optional<Queue> enough(const Queue& queue, const Taking& taking, const std::vector<Replica>& replicas) {
-    const auto whole = in_one_piece(replicas);
-    const Duration steps = unhindered(taking, replicas);
+std::optional<Queue> enough(const Queue& queue, const Taking& taking, const ReplicasFor& replicas_for) {
     Queue tried{.window = queue.window};
-    const auto feeds = [&](const std::vector<Replica>& all) {
-        return least_time(tried, all) <= steps && is_fed(replay(tried, taking, all));
+    std::optional<std::vector<Replica>> replicas;
+    Duration steps{};
+    const auto feeds = [&] {
+        return least_time(tried, *replicas) <= steps && is_fed(replay(tried, taking, *replicas));
     };
     tried.prefetch = most_prefetch_advised;
-    for (tried.workers = 1; !feeds(whole);)
-        if (++tried.workers > most_workers_advised) return std::nullopt;
-    for (tried.prefetch = 1; !feeds(whole);) ++tried.prefetch;
+    for (tried.workers = 1;; ++tried.workers) {
+        if (tried.workers > most_workers_advised || !(replicas = replicas_for(tried.workers))) return std::nullopt;
+        steps = unhindered(taking, *replicas);
+        if (feeds()) break;
+    }
+    for (tried.prefetch = 1; !feeds();) ++tried.prefetch;
     Queue found = tried;
     found.cores = tried.workers;
     for (std::int64_t cores = tried.workers - 1; cores >= 1; --cores) {
         tried.cores = cores;
-        if (!feeds(replicas)) break;
+        if (!feeds()) break;
         found.cores = cores;
     }
     return found;

@@ -156,6 +156,7 @@ public:
             else
                 for (const Recompute mode : usual_modes()) menus_.push_back({mode});
         }
+        if (request.loader) check_input(*request.loader, setup_.model, request.batch.samples, shared_.microbatches);
         run_ = shared_.microbatches;
         if (request.shapes) pad_to(*request.shapes);
     }
@@ -431,7 +432,9 @@ ScheduledTimes scheduled_times(const EmulationRequest& request, std::size_t repl
 }
 
 std::vector<TracedKernel> kernels_of(const EmulationRequest& request, std::size_t replica, std::int64_t rank) {
-    return Emulator(request, in_order).kernels(replica, RankId{static_cast<std::uint32_t>(rank)});
+    EmulationRequest alone = request;
+    alone.loader.reset();
+    return Emulator(alone, in_order).kernels(replica, RankId{static_cast<std::uint32_t>(rank)});
 }
 
 std::optional<HostBound> host_bound(const EmulationRequest& request, const Emulation& emulation,

@@ -4,7 +4,10 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/loader/advice.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -14,7 +17,18 @@ namespace pipeweaver::planner {
 namespace {
 
 constexpr std::size_t most_input_replicas = 64;
-constexpr std::int64_t usual_steps = 32, most_steps_replayed = 1'024, windows_replayed = 4;
+constexpr std::int64_t usual_steps = 32, windows_replayed = 4;
+// Of windows, which may take many; hours of work in so many steps can be added up.
+constexpr std::int64_t most_window_steps = 16'384, most_window_packs = 1 << 19, most_window_pieces = 1 << 22;
+
+std::vector<loader::Pack> packs_of(const loader::Loader& loader, const workloads::Model& model,
+                                   const std::vector<workloads::Sample>& samples,
+                                   const std::vector<workloads::Microbatch>& microbatches) {
+    std::vector<loader::Pack> packs;
+    packs.reserve(microbatches.size());
+    for (const workloads::Microbatch& one : microbatches) packs.push_back(loader::pack_of(loader, one, samples, model));
+    return packs;
+}
 
 // One step of a replica, as it takes its packs.
 loader::Replica replica_of(const loader::Loader& loader, const workloads::Model& model,
@@ -25,24 +39,27 @@ loader::Replica replica_of(const loader::Loader& loader, const workloads::Model&
                      [&](std::size_t a, std::size_t b) { return from.begins[a] < from.begins[b]; });
     loader::Replica replica;
     loader::StepTimes times;
+    const auto packs = packs_of(loader, model, samples, *from.microbatches);
     for (std::size_t i = 0; i < order.size(); ++i) {
         const Duration begin = from.begins[order[i]];
         const Duration next = i + 1 < order.size() ? from.begins[order[i + 1]] : from.step + from.begins[order[0]];
         times.push_back(next - begin);
-        replica.packs.push_back(loader::pack_of(loader, (*from.microbatches)[order[i]], samples, model));
+        replica.packs.push_back(packs[order[i]]);
     }
     replica.steps.push_back(std::move(times));
     return replica;
 }
 
-Duration work_of_step(const loader::Replica& replica) {
+Duration work_of(const std::vector<loader::Pack>& packs) {
     Duration sum{};
-    for (const loader::Pack& pack : replica.packs) {
-        sum += pack.copy;
-        for (const loader::Piece& piece : pack.pieces) sum += piece.time;
+    for (const loader::Pack& pack : packs) {
+        sum = loader::add_work(sum, pack.copy);
+        for (const loader::Piece& piece : pack.pieces) sum = loader::add_work(sum, piece.time);
     }
     return sum;
 }
+
+Duration work_of_step(const loader::Replica& replica) { return work_of(replica.packs); }
 
 Duration length_of_step(const loader::Replica& replica) {
     const auto& times = replica.steps.front();
@@ -63,14 +80,33 @@ std::vector<std::size_t> looked_at(const std::vector<loader::Replica>& replicas)
     return {chosen.begin(), chosen.end()};
 }
 
+// What the packs of a step are, of the replicas that are looked at.
+struct StepSize {
+    std::int64_t least_samples = std::numeric_limits<std::int64_t>::max();  // of a replica
+    std::int64_t packs = 0, pieces = 0;
+
+    void add(const std::vector<loader::Pack>& of_replica) {
+        std::int64_t samples = 0;
+        for (const loader::Pack& pack : of_replica) {
+            samples += pack.samples;
+            pieces += static_cast<std::int64_t>(pack.pieces.size());
+        }
+        packs += static_cast<std::int64_t>(of_replica.size());
+        least_samples = std::min(least_samples, std::max<std::int64_t>(samples, 1));
+    }
+};
+
 // Enough that windows of all workers come round some times.
-std::int64_t steps_to_replay(const loader::Loader& loader, const loader::Replica& replica) {
-    if (!loader.queue.window) return usual_steps;
-    std::int64_t samples = 0;
-    for (const loader::Pack& pack : replica.packs) samples += pack.samples;
-    const std::int64_t gathered =
-        windows_replayed * *loader.queue.window * std::max<std::int64_t>(loader.queue.workers, 1);
-    return std::clamp(gathered / std::max<std::int64_t>(samples, 1) + 1, usual_steps, most_steps_replayed);
+std::int64_t steps_to_replay(const loader::Queue& queue, const StepSize& size) {
+    if (!queue.window) return usual_steps;
+    const std::int64_t gathered = windows_replayed * *queue.window * std::max<std::int64_t>(queue.workers, 1);
+    return std::max(usual_steps, (gathered + size.least_samples - 1) / size.least_samples);
+}
+
+bool can_replay(std::int64_t steps, const StepSize& size) {
+    return steps <= usual_steps ||
+           (steps <= most_window_steps && steps <= most_window_packs / std::max<std::int64_t>(size.packs, 1) &&
+            steps <= most_window_pieces / std::max<std::int64_t>(size.pieces, 1));
 }
 
 loader::Replica in_a_row(const loader::Replica& once, std::int64_t steps) {
@@ -82,10 +118,13 @@ loader::Replica in_a_row(const loader::Replica& once, std::int64_t steps) {
     return all;
 }
 
+// Of replicas that are alike one: all of them wait when it does.
 std::vector<loader::Replica> series_of(const std::vector<loader::Replica>& once, std::int64_t steps) {
     std::vector<loader::Replica> all;
-    all.reserve(once.size());
-    for (const loader::Replica& one : once) all.push_back(in_a_row(one, steps));
+    for (std::size_t r = 0; r < once.size(); ++r) {
+        const auto end = once.begin() + static_cast<std::ptrdiff_t>(r);
+        if (std::find(once.begin(), end, once[r]) == end) all.push_back(in_a_row(once[r], steps));
+    }
     return all;
 }
 
@@ -101,9 +140,11 @@ public:
                   const std::vector<workloads::Sample>& samples, const std::vector<InputReplica>& replicas)
         : loader_(loader), model_(model), samples_(samples) {
         const auto all = once(loader, replicas);
-        require_equal_counts(all);
-        for (const std::size_t r : looked_at(all)) looked_at_.push_back(replicas[r]);
-        steps_ = steps_to_replay(loader, all.front());
+        for (const std::size_t r : looked_at(all)) {
+            looked_at_.push_back(replicas[r]);
+            size_.add(all[r].packs);
+        }
+        steps_ = steps_to_replay(loader.queue, size_);
         of_all_ = replicas.size();
     }
 
@@ -113,16 +154,21 @@ public:
         Input input;
         input.loader = loader_;
         input.steps = steps_;
-        input.step = lasting_step(steps, series);
+        input.step = input.longest = lasting_step(steps, series);
         input.first = steps.front().end;
         for (std::size_t n = steps.size() / 2; n < steps.size(); ++n)
             input.longest = std::max(input.longest, steps[n].end - steps[n].begin);
         input.waits = input.step - without_all();
         for (std::size_t s = 0; s < loader_.stages.size(); ++s) input.stages.push_back(stage(s));
         if (input.waits > Duration{}) input.decides = deciding(input);
-        input.enough = loader::enough(loader_.queue, loader_.taking, series);
+        look_for_enough(input);
         share_cores(input);
         input.left_out = loader::not_counted(loader_, samples_);
+        if (input.most_tried < loader::most_workers_advised)
+            input.left_out.push_back(fmt::format(
+                "with windows of {} samples {} workers are tried at most: those of more come round too seldom "
+                "to be replayed",
+                *loader_.queue.window, input.most_tried));
         if (looked_at_.size() < of_all_)
             input.left_out.push_back(
                 fmt::format("of {} replicas the {} with the longest steps and the most to load are replayed", of_all_,
@@ -138,13 +184,19 @@ private:
         return all;
     }
 
-    void require_equal_counts(const std::vector<loader::Replica>& all) const {
-        if (!loader_.taking.microbatches_together) return;
-        for (const loader::Replica& one : all)
-            if (one.packs.size() != all.front().packs.size())
-                fail(ErrorKind::input,
-                     "--loader: has replicas wait for each other at each microbatch, and they have {} and {}",
-                     all.front().packs.size(), one.packs.size());
+    void look_for_enough(Input& input) const {
+        const auto replicas = once(loader_, looked_at_);
+        input.enough = loader::enough(loader_.queue, loader_.taking,
+                                      [&](std::int64_t workers) -> std::optional<std::vector<loader::Replica>> {
+                                          loader::Queue tried = loader_.queue;
+                                          tried.workers = workers;
+                                          const std::int64_t steps = steps_to_replay(tried, size_);
+                                          if (!can_replay(steps, size_)) {
+                                              input.most_tried = workers - 1;
+                                              return std::nullopt;
+                                          }
+                                          return series_of(replicas, steps);
+                                      });
     }
 
     // The same step, its stages as they are in `other`.
@@ -198,11 +250,42 @@ private:
     const workloads::Model& model_;
     const std::vector<workloads::Sample>& samples_;
     std::vector<InputReplica> looked_at_;
+    StepSize size_;
     std::size_t of_all_ = 0;
     std::int64_t steps_ = 0;
 };
 
 }  // namespace
+
+void check_input(const loader::Loader& loader, const workloads::Model& model,
+                 const std::vector<workloads::Sample>& samples,
+                 const std::vector<std::vector<workloads::Microbatch>>& replicas) {
+    StepSize size;
+    for (std::size_t r = 0; r < replicas.size(); ++r) {
+        const auto packs = packs_of(loader, model, samples, replicas[r]);
+        if (work_of(packs) == loader::most_work)
+            fail(
+                ErrorKind::input,
+                "--loader: '{}' takes 100 hours or more for the samples that replica {} has in a step, allowed is less",
+                loader.name, r);
+        if (loader.taking.microbatches_together && packs.size() != replicas.front().size())
+            fail(ErrorKind::input,
+                 "--loader: has replicas wait for each other at each microbatch, and they have {} and {} microbatches",
+                 replicas.front().size(), packs.size());
+        StepSize own;
+        own.add(packs);
+        size.least_samples = std::min(size.least_samples, own.least_samples);
+        if (r >= most_input_replicas) continue;
+        size.packs += own.packs;
+        size.pieces += own.pieces;
+    }
+    const std::int64_t steps = steps_to_replay(loader.queue, size);
+    if (!can_replay(steps, size))
+        fail(ErrorKind::input,
+             "--loader: windows of {} samples on {} workers come round in {} steps, which are too many to replay; "
+             "allowed are smaller windows, or none",
+             *loader.queue.window, loader.queue.workers, steps / windows_replayed);
+}
 
 Input input_of(const loader::Loader& loader, const workloads::Model& model,
                const std::vector<workloads::Sample>& samples, const std::vector<InputReplica>& replicas) {

@@ -108,8 +108,12 @@ std::string queue_text(const loader::Queue& queue) {
 }
 
 std::string enough_text(const planner::Input& input) {
-    return input.enough ? fmt::format("enough: {}", queue_text(*input.enough))
-                        : fmt::format("not enough: {} workers", loader::most_workers_advised);
+    if (input.enough) return fmt::format("enough: {}", queue_text(*input.enough));
+    if (input.most_tried == 0) return "what is enough is not looked for";
+    const std::string most = fmt::format("{} with {} ahead", plural(input.most_tried, "worker"),
+                                         plural(loader::most_prefetch_advised, "pack"));
+    return input.decides ? fmt::format("not enough: {}", most)
+                         : fmt::format("this queue is enough, and {} would not be", most);
 }
 
 std::string input_lines(const Emulation& emulation) {

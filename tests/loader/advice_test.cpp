@@ -26,12 +26,17 @@ std::vector<Replica> drawn_replicas(Random& random) {
                 times.emplace_back(20 + below(10));
                 Pack& pack = replica.packs.emplace_back();
                 pack.samples = 1 + below(3);
+                pack.copy = Duration{std::max<std::int64_t>(0, below(45) - 20)};
                 for (std::int64_t k = 1 + below(4); k > 0; --k)
                     pack.pieces.push_back({Duration{1 + below(40)}, below(2) == 0});
             }
         }
     }
     return replicas;
+}
+
+ReplicasFor always(const std::vector<Replica>& replicas) {
+    return [replicas](std::int64_t) { return replicas; };
 }
 
 // Whether workers, cores and copies of each replica have time enough in all steps, whose replicas wait for each other.
@@ -52,13 +57,15 @@ bool has_time(const Queue& queue, const Taking& taking, const std::vector<Replic
         steps += taking.microbatches_together ? sum_of_longest : longest;
     }
     return std::all_of(replicas.begin(), replicas.end(), [&](const Replica& one) {
-        std::int64_t all = 0, on_cores = 0;
-        for (const Pack& pack : one.packs)
+        std::int64_t all = 0, on_cores = 0, copies = 0;
+        for (const Pack& pack : one.packs) {
+            copies += pack.copy.count();
             for (const Piece& piece : pack.pieces) {
                 all += piece.time.count();
                 on_cores += piece.core ? piece.time.count() : 0;
             }
-        return all <= queue.workers * steps && (!queue.cores || on_cores <= *queue.cores * steps);
+        }
+        return copies <= steps && all <= queue.workers * steps && (!queue.cores || on_cores <= *queue.cores * steps);
     });
 }
 
@@ -116,9 +123,9 @@ TEST_CASE("a pack of 50 ns for GPUs that take 20 needs three workers") {
     replica.steps.assign(8, StepTimes(4, 20ns));
     replica.packs.assign(32, Pack{{{30ns, true}, {20ns, false}}, {}, 1});
     // On a core for 30 of 50 ns, two cores make a pack each 15 ns.
-    CHECK(enough({}, {}, {replica}) == Queue{.workers = 3, .prefetch = 1, .cores = 2});
+    CHECK(enough({}, {}, always({replica})) == Queue{.workers = 3, .prefetch = 1, .cores = 2});
     for (Pack& pack : replica.packs) pack.pieces[0].time = 2'000ns;
-    CHECK(!enough({}, {}, {replica}));
+    CHECK(!enough({}, {}, always({replica})));
 }
 
 TEST_CASE("what is advised is the first that feeds of all that there are") {
@@ -130,7 +137,7 @@ TEST_CASE("what is advised is the first that feeds of all that there are") {
         Queue queue;
         if (random.below(4) == 0) queue.window = 4;
         const auto replicas = drawn_replicas(random);
-        const auto found = enough(queue, taking, replicas);
+        const auto found = enough(queue, taking, always(replicas));
         REQUIRE(found == by_trying(queue, taking, replicas));
         if (!found) continue;
         several += found->workers > 1;

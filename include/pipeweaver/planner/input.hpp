@@ -2,6 +2,7 @@
 #pragma once
 
 #include "pipeweaver/emulator/setup.hpp"
+#include "pipeweaver/loader/advice.hpp"
 #include "pipeweaver/loader/loader.hpp"
 #include "pipeweaver/workloads/batch.hpp"
 
@@ -31,7 +32,8 @@ struct Input {
     std::vector<InputStage> stages;
     std::optional<std::size_t> decides{};   ///< of `stages`, the one without which the step is shortest; none: no waits
     std::optional<loader::Queue> enough{};  ///< loader::enough(); none: no queue is
-    std::vector<std::string> left_out{};    ///< what is counted as nothing, or not looked at: sentences
+    std::int64_t most_tried = loader::most_workers_advised;  ///< workers, for `enough`
+    std::vector<std::string> left_out{};  ///< what is counted as nothing, or not looked at: sentences
 };
 
 /// When a replica's passes of each of its microbatches begin, and how long its step is.
@@ -41,10 +43,16 @@ struct InputReplica {
     Duration step{};
 };
 
+/// Throws Error{input} where the loader cannot be replayed against steps of these microbatches, by replica: replicas
+/// that wait for each other at each microbatch do not have as many, a step takes loader::most_work to load, or windows
+/// come round too seldom.
+void check_input(const loader::Loader& loader, const workloads::Model& model,
+                 const std::vector<workloads::Sample>& samples,
+                 const std::vector<std::vector<workloads::Microbatch>>& replicas);
+
 /// Replays the loader against the step. A pack is a microbatch; a replica takes them in the order in which they begin,
 /// and what it waits delays all that follows in its step. Of more than 64 replicas those with the longest steps and
-/// with the most to load are looked at. Throws Error{input} where replicas that wait for each other at each microbatch
-/// do not have as many.
+/// with the most to load are looked at. Pre: check_input() has nothing to say.
 [[nodiscard]] Input input_of(const loader::Loader& loader, const workloads::Model& model,
                              const std::vector<workloads::Sample>& samples, const std::vector<InputReplica>& replicas);
 

@@ -1,10 +1,14 @@
 // A step with its loader.
+#include "pipeweaver/planner/input.hpp"
+
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/planner/emulate.hpp"
 #include "pipeweaver/planner/emulate_options.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+
+#include <algorithm>
 
 using namespace pipeweaver;
 using namespace pipeweaver::planner;
@@ -33,6 +37,41 @@ std::string decoding(std::int64_t token_ns, const std::string& queue) {
                        queue, token_ns);
 }
 
+// Replicas whose steps take 100 ns for each of their packs, of so many samples without anything in them.
+class Steps {
+public:
+    Steps& add(std::size_t packs, std::size_t samples_each) {
+        auto& mine = microbatches_.emplace_back();
+        for (std::size_t m = 0; m < packs; ++m) {
+            auto& one = mine.emplace_back();
+            for (std::size_t s = 0; s < samples_each; ++s) one.samples.push_back(s);
+        }
+        samples_.resize(std::max(samples_.size(), samples_each));
+        return *this;
+    }
+
+    Input fed_by(const loader::Loader& loader) const {
+        check_input(loader, {}, samples_, microbatches_);
+        std::vector<InputReplica> replicas;
+        for (const auto& mine : microbatches_) {
+            std::vector<Duration> begins;
+            for (std::size_t m = 0; m < mine.size(); ++m) begins.push_back(static_cast<std::int64_t>(m) * 100ns);
+            replicas.push_back({&mine, begins, static_cast<std::int64_t>(mine.size()) * 100ns});
+        }
+        return input_of(loader, {}, samples_, replicas);
+    }
+
+private:
+    std::vector<workloads::Sample> samples_;
+    std::vector<std::vector<workloads::Microbatch>> microbatches_;
+};
+
+// 30 ns a sample, on a core.
+loader::Loader taking_30(const std::string& queue) {
+    return loader::find_loader(R"({"format":"pipeweaver-loader/1",)" + queue +
+                               R"(,"stages":[{"name":"decode","on":"core","sample_ns":30}]})");
+}
+
 }  // namespace
 
 TEST_CASE("a loader that keeps up costs nothing, and one that does not costs what it lacks") {
@@ -50,6 +89,7 @@ TEST_CASE("a loader that keeps up costs nothing, and one that does not costs wha
     REQUIRE(slow.input);
     CHECK(slow.input->step == load);
     CHECK(slow.input->waits == load - slow.step);
+    CHECK(slow.input->longest >= slow.input->step);
     REQUIRE(slow.input->decides);
     CHECK(slow.input->stages[*slow.input->decides].name == "decode");
     CHECK(slow.input->stages[*slow.input->decides].work == load);
@@ -67,9 +107,74 @@ TEST_CASE("without workers a step takes what it loads, too, and cores are what w
 }
 
 TEST_CASE("a step is emulated as without a loader") {
-    const Emulation with = fed("nfs"), slow = fed(decoding(100'000, R"("workers":1)"));
-    CHECK(with.step == slow.step);
-    CHECK(with.mfu == slow.mfu);
+    const Emulation with = fed("nfs"), slow = fed(decoding(100'000, R"("workers":1)")), none = fed("");
+    CHECK(!none.input);
+    CHECK(with.step == none.step);
+    CHECK(slow.step == none.step);
+    CHECK(slow.mfu == none.mfu);
+}
+
+TEST_CASE("windows are replayed until they come round, however large they are") {
+    // Four workers gather 1,250 packs of 240 ns each, and begin when 8 packs are left: of the 300,000 ns the GPU waits
+    // all but 800 in each 1,250 steps of 400.
+    const Input four = Steps().add(4, 8).fed_by(taking_30(R"("workers":4,"window":10000)"));
+    CHECK(four.step == 400ns + 299'200ns / 1'250);
+    CHECK(four.waits == four.step - 400ns);
+    CHECK(four.longest == 400ns + 299'200ns);
+    // Each worker more makes them come round 1,250 steps later, and 16,384 are replayed.
+    CHECK(!four.enough);
+    CHECK(four.most_tried == 13);
+    REQUIRE(four.left_out.size() == 1);
+    CHECK(four.left_out[0].starts_with("with windows of 10000 samples 13 workers are tried at most"));
+}
+
+TEST_CASE("what is enough is tried on steps in which windows of all its workers come round") {
+    // A worker gathers 125 packs in 30,000 ns: 300 packs have to be left when it begins. 18 workers with 16 packs ahead
+    // have 288, 19 have 304, and with 15 ahead 285.
+    const Input one = Steps().add(4, 8).fed_by(taking_30(R"("workers":1,"window":1000)"));
+    REQUIRE(one.enough);
+    CHECK(one.enough->workers == 19);
+    CHECK(one.enough->prefetch == 16);
+    CHECK(one.left_out.empty());
+}
+
+TEST_CASE("what cannot be replayed is refused before anything is") {
+    const auto refuses = [](const Steps& steps, const std::string& queue, const char* words) {
+        CHECK_THROWS_WITH_AS(static_cast<void>(steps.fed_by(taking_30(queue))), doctest::Contains(words), Error);
+    };
+    const std::string together = R"("workers":4,"together":"microbatch")";
+    refuses(Steps().add(4, 8).add(5, 8), together, "and they have 4 and 5 microbatches");
+    CHECK(Steps().add(4, 8).add(4, 2).fed_by(taking_30(together)).step == 400ns);
+    refuses(Steps().add(4, 8), R"("workers":1024,"window":1000000)",
+            "windows of 1000000 samples on 1024 workers come round in 32000000 steps");
+    CHECK_THROWS_WITH_AS(static_cast<void>(fed(decoding(3'600'000'000'000, R"("workers":1)"))),
+                         doctest::Contains("takes 100 hours or more for the samples that replica 0 has in a step"),
+                         Error);
+}
+
+TEST_CASE("of many replicas those with the most to load are among the ones that are replayed") {
+    Steps many;
+    for (int r = 0; r < 69; ++r) many.add(4, 8);
+    const Input input = many.add(4, 16).fed_by(taking_30(R"("workers":1)"));
+    CHECK(input.step == 4 * 16 * 30ns);
+    // 32 with the longest steps, and the last beside 31 of these with the most to load.
+    CHECK(input.left_out ==
+          std::vector<std::string>{"of 70 replicas the 33 with the longest steps and the most to load are replayed"});
+}
+
+TEST_CASE("the cores that are enough go to the stages that need one") {
+    const auto loader = loader::find_loader(
+        R"({"format":"pipeweaver-loader/1","workers":1,"stages":[{"name":"read","on":"storage","sample_ns":10},)"
+        R"({"name":"decode","on":"core","sample_ns":60},{"name":"tokenize","on":"core","sample_ns":20}]})");
+    const Input input = Steps().add(4, 8).fed_by(loader);
+    // 8 samples of 90 ns each 100 ns, 80 of them on cores.
+    REQUIRE(input.enough);
+    CHECK(input.enough->workers == 8);
+    CHECK(*input.enough->cores >= 7);
+    CHECK(!input.stages[0].cores);
+    REQUIRE((input.stages[1].cores && input.stages[2].cores));
+    CHECK(*input.stages[1].cores + *input.stages[2].cores == *input.enough->cores);
+    CHECK(*input.stages[1].cores > *input.stages[2].cores);
 }
 
 TEST_CASE("few shapes are padded to, and cost what they pad") {
