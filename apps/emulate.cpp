@@ -93,6 +93,7 @@ struct Emulate {
         auto as_it_is = std::make_shared<emulator::Setup>(with_recipe(setup, setup.recipe));
         if (!setup.store) as_it_is->store.reset();
         request.job.setup = std::move(as_it_is);
+        request.loader.reset();
         return planner::emulate(request, limits.executor());
     }
 

@@ -146,7 +146,8 @@ public:
 private:
     static StepRecompute fully() { return {.everywhere = emulator::Recompute::full}; }
 
-    bool add(const std::string& say, const EmulateOptions& changed) {
+    bool add(const std::string& say, EmulateOptions changed) {
+        changed.loader.clear();
         const MadeRequest made = changed.try_request(seed_, execute_);
         if (!made.request) return false;
         const MadeEmulation run = try_emulate(*made.request, execute_);

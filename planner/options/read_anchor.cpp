@@ -26,7 +26,10 @@ constexpr double least_factor = 0.2, most_factor = 5;
 // The launch under factors on its kernels.
 class AnchoredLaunch {
 public:
-    explicit AnchoredLaunch(EmulationRequest request) : request_(std::move(request)) { request_.any_memory = true; }
+    explicit AnchoredLaunch(EmulationRequest request) : request_(std::move(request)) {
+        request_.any_memory = true;
+        request_.loader.reset();
+    }
 
     Emulation emulated(double factor) const {
         EmulationRequest changed = request_;
