@@ -111,6 +111,34 @@ void take_assignment(const std::filesystem::path& file, const Job& job, Batch& b
     samples.require_all(document.root(), batch);
 }
 
+bool takes_items_of(const workloads::Module& module, const Batch& batch) {
+    if (module.unit != workloads::PassUnit::items) return false;
+    return std::any_of(batch.samples.begin(), batch.samples.end(), [&](const workloads::Sample& sample) {
+        return std::any_of(sample.items.begin(), sample.items.end(), [&](const workloads::Item& item) {
+            return std::find(module.modalities.begin(), module.modalities.end(), item.modality) !=
+                   module.modalities.end();
+        });
+    });
+}
+
+// A shape is one number of items, and one of patches, whatever module takes them.
+void require_shapes_apply(const EmulationRequest& request) {
+    const auto& modules = request.job.setup->model.modules;
+    const auto several = std::count_if(modules.begin(), modules.end(), [&](const workloads::Module& module) {
+        return takes_items_of(module, request.batch);
+    });
+    if (several > 1)
+        fail(
+            ErrorKind::input,
+            "--shapes: pads all items alike, and those of this batch go to {} encoders and generators of '{}'; allowed "
+            "is one",
+            several, request.job.setup->model.name);
+    if (request.target->fixed_shapes && request.job.setup->layout.pp > 1)
+        fail(ErrorKind::input,
+             "--shapes: goes without --target {} in a pipeline, which pads all microbatches to the largest",
+             request.target->option);
+}
+
 constexpr int most_zero = 3;
 
 Bytes fullest(const Emulation& emulation) {
@@ -213,7 +241,7 @@ void EmulateOptions::add_to(OptionTable& options) {
         [this](const std::string& given) { recompute = read_recompute(given); },
         [this] { return recompute ? std::optional(name_of(*recompute)) : std::nullopt; });
     options.text("what-if", what_if, "FILE", "factors on devices, links, operators, modules (JSON or YAML)");
-    options.integer("shapes", shapes, 1, 4096,
+    options.integer("shapes", shapes, 1, 64,
                     "pad microbatches so that they have so many shapes at most, for stacks that compile each anew");
     options.text(
         "loader", loader, "LOADER",
@@ -298,7 +326,6 @@ EmulationRequest EmulateOptions::request(std::uint64_t seed, const Executor& exe
         request.chunks_per_rank = cut.chunks_per_rank;
         asked.fixed = partition::PartitionFile{std::move(cut), {}};
     }
-    if (shapes) request.shapes = static_cast<std::size_t>(*shapes);
     if (!loader.empty()) request.loader = loader::find_loader(loader);
     request.schedule = schedule;
     if (!schedule.empty()) {
@@ -312,6 +339,10 @@ EmulationRequest EmulateOptions::request(std::uint64_t seed, const Executor& exe
     if (no_reuse) setup->store.reset();
     asked.setup = std::move(setup);
     request.job = std::move(asked);
+    if (shapes) {
+        require_shapes_apply(request);
+        request.shapes = static_cast<std::size_t>(*shapes);
+    }
     return request;
 }
 

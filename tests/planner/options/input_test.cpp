@@ -177,6 +177,23 @@ TEST_CASE("the cores that are enough go to the stages that need one") {
     CHECK(*input.stages[1].cores > *input.stages[2].cores);
 }
 
+TEST_CASE("shapes are refused where modules would pad each other's items, and where the target pads") {
+    const auto refuses = [](const char* asked, const char* words) {
+        EmulateOptions all;
+        OptionTable table;
+        all.add_to(table);
+        const JsonDocument document("asked", fmt::format(R"({{"cluster":"h100-sxm:4","tp":1,"pp":2,"dp":2,{},)"
+                                                         R"("microbatches":4,"any-memory":true,"shapes":2}})",
+                                                         asked));
+        table.configure(document.root());
+        CHECK_THROWS_WITH_AS(static_cast<void>(all.request(1, in_order)), doctest::Contains(words), Error);
+    };
+    refuses(R"("model":"qwen2.5-omni-7b","dataset":"constant-40+1x336px+12s-audio")",
+            "pads all items alike, and those of this batch go to 2 encoders and generators of 'qwen2.5-omni-7b'");
+    refuses(R"("model":"llama3-8b","dataset":"constant-1024","target":"torch-csv")",
+            "--shapes: goes without --target torch-csv in a pipeline");
+}
+
 TEST_CASE("few shapes are padded to, and cost what they pad") {
     const auto shaped = [](std::optional<std::int64_t> shapes) {
         EmulateOptions all;
