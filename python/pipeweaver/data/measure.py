@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import importlib.util
 import io
 import json
 import os
@@ -18,6 +17,7 @@ import time
 import wave
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,8 @@ from .convert.texts import by_tokenizer
 
 Decode = Callable[[bytes], object]
 
-_WORDS = {"images": "photos", "videos": "clips", "audio": "pieces of sound", "texts": "texts"}
+_WORDS = {"images": ("photo", "photos"), "videos": ("clip", "clips"), "audio": ("piece of sound", "pieces of sound"),
+          "texts": ("text", "texts")}
 _TEXTS = (".txt", ".md", ".json", ".jsonl")
 
 
@@ -55,6 +56,15 @@ def line(amounts: Sequence[float], times: Sequence[float]) -> tuple[float, float
     return (0.0, product / square) if square > 0 else (spent / count, 0.0)
 
 
+def _loads(module: str) -> bool:
+    """Whether it is installed, with the libraries that it loads."""
+    try:
+        importlib.import_module(module)
+    except (ImportError, OSError, RuntimeError):
+        return False
+    return True
+
+
 def _images(size: int | None) -> tuple[Decode, str]:
     pillow = importlib.import_module("PIL.Image")
 
@@ -67,7 +77,7 @@ def _images(size: int | None) -> tuple[Decode, str]:
 
 def _by_torchcodec(data: bytes) -> object:
     decoder = importlib.import_module("torchcodec.decoders").VideoDecoder(data, num_ffmpeg_threads=1)
-    return [decoder[number] for number in range(len(decoder))]
+    return [decoder[number].shape for number in range(len(decoder))]
 
 
 def _by_decord(data: bytes) -> object:
@@ -81,8 +91,9 @@ def _by_av(data: bytes) -> object:
 
 
 def _videos(_: int | None) -> tuple[Decode, str]:
-    for name, decode in (("torchcodec", _by_torchcodec), ("decord", _by_decord), ("av", _by_av)):
-        if importlib.util.find_spec(name) is not None:
+    for name, module, decode in (("torchcodec", "torchcodec.decoders", _by_torchcodec),
+                                 ("decord", "decord", _by_decord), ("av", "av", _by_av)):
+        if _loads(module):
             return decode, name
     raise ImportError("torchcodec, decord or av")
 
@@ -92,11 +103,16 @@ def _by_wave(data: bytes) -> object:
     with wave.open(io.BytesIO(data)) as sound:
         frames = sound.readframes(sound.getnframes())
         width = sound.getsampwidth()
-    return numpy.frombuffer(frames[: len(frames) // width * width], dtype=f"i{width}").astype("float32")
+    samples = numpy.frombuffer(frames[: len(frames) // width * width], dtype="u1").reshape(-1, width)
+    if width == 1:  # the only one without a sign
+        return samples[:, 0].astype("float32") - 128
+    if width == 3:
+        return numpy.pad(samples, ((0, 0), (1, 0))).view("<i4")[:, 0].astype("float32") / 256
+    return samples.view(f"<i{width}")[:, 0].astype("float32")
 
 
 def _audio(_: int | None) -> tuple[Decode, str]:
-    if importlib.util.find_spec("soundfile") is not None:
+    if _loads("soundfile"):
         return lambda data: importlib.import_module("soundfile").read(io.BytesIO(data)), "soundfile"
     return _by_wave, "the standard library, without resampling"
 
@@ -117,12 +133,23 @@ def read_cold(path: Path) -> tuple[bytes, float]:
         raise FileError(f"{path}: cannot be read: {error.strerror}") from None
 
 
-def media_in(data: bytes) -> Media | None:
-    """None: of no known kind, or broken."""
+def media_in(path: Path) -> Media | None:
+    """From its header. None: of no known kind. Raises FileError, also where it is broken."""
     try:
-        return media_of(io.BytesIO(data))
-    except BrokenMedia:
-        return None
+        with path.open("rb") as file:
+            return media_of(file)
+    except BrokenMedia as error:
+        raise FileError(f"{path}: {error}") from None
+    except OSError as error:
+        raise FileError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def by_turns(paths: Sequence[Path]) -> list[Path]:
+    """Those of each suffix in their order, one of each after the other."""
+    alike: dict[str, list[Path]] = {}
+    for path in paths:
+        alike.setdefault(path.suffix.lower(), []).append(path)
+    return [path for turn in zip_longest(*alike.values()) for path in turn if path is not None]
 
 
 class Measuring:
@@ -135,19 +162,45 @@ class Measuring:
         self.kinds: dict[str, Kind] = {}
         self.by: dict[str, str] = {}
         self.missing: dict[str, str] = {}
+        self.unread: list[str] = []
+        self.not_reached = ""
         self._decoders: dict[str, Decode] = {}
+        self._kinds_of: dict[str, set[str]] = {}  # by suffix: what such files were
 
     def run(self, paths: Sequence[Path]) -> None:
-        for path in paths:
+        for number, path in enumerate(by_turns(paths)):
             if time.monotonic() > self.end:
+                self.not_reached = f"--seconds: were over before {len(paths) - number} of {len(paths)} files"
                 break
-            data, took = read_cold(path)
-            media = media_in(data)
-            if media is not None:
-                amount = media.width * media.height * 1e-6 if media.kind == "images" else media.seconds
-                self._add(media.kind, data, took, amount)
-            elif path.suffix in _TEXTS:
-                self._text(data, took)
+            if self._has_enough_of(path.suffix.lower()):
+                continue
+            try:
+                self._file(path)
+            except FileError as error:
+                self.unread.append(str(error))
+
+    def _has_enough_of(self, suffix: str) -> bool:
+        kinds = self._kinds_of.get(suffix, set()) if suffix else set()
+        return bool(kinds) and all(self._is_done(kind) for kind in kinds)
+
+    def _is_done(self, kind: str) -> bool:
+        known = self.kinds.get(kind)
+        can = self.count is not None if kind == "texts" else self._decoder(kind) is not None
+        return known is not None and (not can or len(known.decodes) >= self.most)
+
+    def _file(self, path: Path) -> None:
+        suffix = path.suffix.lower()
+        media = media_in(path)
+        kind = media.kind if media is not None else "texts" if suffix in _TEXTS else None
+        if kind is None:
+            return
+        self._kinds_of.setdefault(suffix, set()).add(kind)
+        if self._is_done(kind):
+            return
+        if media is None:
+            self._text(path)
+        else:
+            self._add(kind, path, media.width * media.height * 1e-6 if kind == "images" else media.seconds)
 
     def _decoder(self, kind: str) -> Decode | None:
         if kind not in self._decoders and kind not in self.missing:
@@ -157,11 +210,15 @@ class Measuring:
                 self.missing[kind] = f"needs {error.name or error}"
         return self._decoders.get(kind)
 
-    def _add(self, kind: str, data: bytes, took: float, amount: float) -> None:
+    def _add(self, kind: str, path: Path, amount: float) -> None:
         decode = self._decoder(kind)
         known = self.kinds.setdefault(kind, Kind())
-        if decode is None or amount <= 0 or len(known.decodes) >= self.most:
+        if decode is None:
             return
+        if amount <= 0:
+            self.missing.setdefault(kind, "some do not say in their header how long they are")
+            return
+        data, took = read_cold(path)
         try:
             if not known.decodes:
                 decode(data)  # the first loads what it needs
@@ -169,15 +226,17 @@ class Measuring:
             decode(data)
             spent = time.process_time() - start
         except Exception as error:  # each library has classes of its own
-            self.missing.setdefault(kind, f"some cannot be decoded by {self.by[kind]}: {str(error).splitlines()[0]}")
+            why = next(iter(str(error).splitlines()), type(error).__name__)
+            self.missing.setdefault(kind, f"some cannot be decoded by {self.by[kind]}: {why}")
             return
         self._note(known, len(data), took, amount, spent)
 
-    def _text(self, data: bytes, took: float) -> None:
+    def _text(self, path: Path) -> None:
         known = self.kinds.setdefault("texts", Kind())
         if self.count is None:
             self.missing["texts"] = "needs --tokenizer FILE"
-        elif len(known.decodes) < self.most:
+        else:
+            data, took = read_cold(path)
             text = data.decode("utf-8", "replace")
             start = time.process_time()
             tokens = self.count(text)
@@ -203,12 +262,16 @@ def _ns(seconds: float) -> int:
     return round(seconds * 1e9)
 
 
+def _counted(kind: str, count: int) -> str:
+    return f"{count} {_WORDS[kind][count != 1]}"
+
+
 def loader_of(measuring: Measuring, folder: str, workers: int, prefetch: int) -> dict[str, Any]:
     """The loader as a file has it."""
     kinds = measuring.measured()
     sizes = [size for one in kinds.values() for size in one.bytes]
     latency, a_byte = line(sizes, [took for one in kinds.values() for took in one.reads])
-    found = ", ".join(f"{len(one.decodes)} {_WORDS[kind]}" for kind, one in sorted(kinds.items()))
+    found = ", ".join(_counted(kind, len(one.decodes)) for kind, one in sorted(kinds.items()))
     read: dict[str, Any] = {"name": "read", "on": "storage", "latency_ns": _ns(latency),
                             "bytes_per_s": max(1, min(10**15, round(1 / a_byte))) if a_byte > 0 else 10**15,
                             "source": f"{found} of {folder}, read once"}
@@ -237,7 +300,12 @@ def measure(folder: str, most: int = 200, seconds: float = 60, size: int | None 
     """The loader, and what was not measured, a line each. Raises InputError where nothing was, FileError."""
     measuring = Measuring(most, seconds, size, tokenizer)
     measuring.run(files_of(Path(folder)))
-    lost = [f"{_WORDS[kind]}: not measured: {why}" for kind, why in sorted(measuring.missing.items())]
+    lost = [f"{_WORDS[kind][1]}: not measured: {why}" for kind, why in sorted(measuring.missing.items())]
+    if measuring.unread:
+        more = len(measuring.unread) - 1
+        lost.append(measuring.unread[0] + (f" (left out, and {more} more)" if more else " (left out)"))
+    if measuring.not_reached:
+        lost.append(measuring.not_reached)
     if not measuring.measured():
         raise InputError(f"{folder}: has nothing that can be measured" + "".join(f"; {one}" for one in lost))
     return loader_of(measuring, folder, workers, prefetch), lost
