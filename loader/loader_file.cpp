@@ -39,14 +39,20 @@ Duration rounded(double ns, const Json& at) {
 void add_reading(const Json& json, Rates& rates) {
     const double missed = 1 - (json.find("cached") ? json.at("cached").number(0, 1) : 0);
     const auto speed = json.find("bytes_per_s");
+    bool any_bytes = false;
     for (const RateName& one : rate_names)
         if (const auto bytes = json.find(key_of(one, "bytes"))) {
+            any_bytes = true;
             if (!speed) bytes->fail("goes with bytes_per_s, which is not given");
             const auto count = static_cast<double>(bytes->integer(0, most_bytes_per_s));
             const auto per_second = static_cast<double>(speed->integer(1, most_bytes_per_s));
             rates.*one.rate += rounded(missed * count / per_second * 1e9, *bytes);
         }
-    if (const auto latency = json.find("latency_ns")) {
+    const auto latency = json.find("latency_ns");
+    if (speed && !any_bytes) speed->fail("goes with bytes to read (UNIT_bytes), which are not given");
+    if (const auto cached = json.find("cached"); cached && !any_bytes && !latency)
+        cached->fail("goes with latency_ns or bytes to read (UNIT_bytes), which are not given");
+    if (latency) {
         const Duration each = rounded(missed * static_cast<double>(latency->integer(0, longest_ns)), *latency);
         for (Duration Rates::*file : {&Rates::image, &Rates::clip, &Rates::audio}) rates.*file += each;
     }

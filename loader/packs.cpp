@@ -52,6 +52,26 @@ bool counts(const Loader& loader, Modality modality) {
     });
 }
 
+bool counts_text(const Stage& stage) {
+    return std::max({stage.rates.token, stage.rates.sample, stage.rates.pack}) > Duration{};
+}
+
+void add_text(const Loader& loader, const std::vector<workloads::Sample>& samples, std::vector<std::string>& said) {
+    std::int64_t tokens = 0;
+    for (const workloads::Sample& sample : samples) tokens += sample.text_tokens;
+    if (tokens == 0) return;
+    const auto any = [&](const auto& is) { return std::any_of(loader.stages.begin(), loader.stages.end(), is); };
+    const auto reads = [](const Stage& stage) { return stage.on == On::storage; };
+    if (!any(counts_text))
+        said.push_back(
+            fmt::format("loader '{}' has no rate for text, of which there are {} tokens: they are taken for "
+                        "nothing",
+                        loader.name, tokens));
+    else if (any(reads) && !any([&](const Stage& stage) { return reads(stage) && counts_text(stage); }))
+        said.push_back(
+            fmt::format("loader '{}' reads text for nothing: its stages on storage have no rate for it", loader.name));
+}
+
 }  // namespace
 
 Duration time_of(const Stage& stage, const workloads::Sample& sample, const workloads::Model& model) {
@@ -88,6 +108,7 @@ std::vector<std::string> not_counted(const Loader& loader, const std::vector<wor
                 fmt::format("loader '{}' has no rate for {}, of which there are {}: they are taken for nothing",
                             loader.name, name_of(modality), items));
     }
+    add_text(loader, samples, said);
     return said;
 }
 

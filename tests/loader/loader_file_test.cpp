@@ -69,6 +69,9 @@ TEST_CASE("a loader's file that cannot be is refused with its key") {
     rejects("", R"({"name":"a","on":"copy"},{"name":"b","on":"core"})", "comes behind 'a', which copies");
     rejects("", R"({"name":"a","on":"core","cached":0.5})", "stages[0].cached: goes with stages on storage");
     rejects("", R"({"name":"a","on":"storage","image_bytes":5})", "image_bytes: goes with bytes_per_s");
+    rejects("", R"({"name":"a","on":"storage","latency_ns":5,"bytes_per_s":1})",
+            "bytes_per_s: goes with bytes to read");
+    rejects("", R"({"name":"a","on":"storage","sample_ns":5,"cached":0.5})", "cached: goes with latency_ns or bytes");
     rejects("", R"({"name":"a","on":"core","megapixels_ns":5})", "megapixel_ns");
     rejects("", R"({"name":"a","on":"storage","bytes_per_s":1,"image_bytes":1000000})", "more than an hour");
 }
@@ -102,5 +105,11 @@ TEST_CASE("a pack is its samples stage by stage, and then what stages take for t
     CHECK(not_counted(loader, {first, second}).empty());
     CHECK(not_counted(find_loader("disk"), {first, second}) ==
           std::vector<std::string>{
-              "loader 'disk' has no rate for audio, of which there are 1: they are taken for nothing"});
+              "loader 'disk' has no rate for audio, of which there are 1: they are taken for nothing",
+              "loader 'disk' reads text for nothing: its stages on storage have no rate for it"});
+    Loader mute = loader;
+    mute.stages = {Stage{"decode", On::core, {.image = 1us, .clip = 1us, .audio = 1us}, ""}};
+    CHECK(not_counted(mute, {first, second}) ==
+          std::vector<std::string>{
+              "loader 'mine' has no rate for text, of which there are 100 tokens: they are taken for nothing"});
 }
