@@ -61,6 +61,8 @@ Writer asked_json(const EmulationRequest& request) {
                 {"samples", batch.samples.size()},
                 {"seed", job.seed}};
     if (!request.assigned.empty()) json["assigned"] = request.assigned;
+    if (request.loader) json["loader"] = request.loader->name;
+    if (request.shapes) json["shapes"] = *request.shapes;
     json["schedule"] = request.schedule.empty() ? Writer(nullptr) : Writer(request.schedule);
     json["recompute"] = recompute_json(request.recompute);
     json["recipe"] = recipe_json(request.job.setup->recipe);

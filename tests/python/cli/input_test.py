@@ -20,6 +20,7 @@ def test_a_slow_loader_decides_the_step_and_a_queue_is_named_that_is_enough(pipe
     slow = written(tmp_path / "slow.json", {**LOADER, "stages": stages})
     got = json.loads(pipeweaver(*STEP, "--loader", slow, "--json"))
     assert got["step_ns"] == alone["step_ns"] and "input" not in alone
+    assert got["asked"]["loader"] == str(slow) and "loader" not in alone["asked"]
     microbatches = alone["asked"]["microbatches"] // alone["asked"]["dp"]
     assert got["input"]["step_ns"] == 2 * microbatches * alone["step_ns"]
     assert got["input"]["decides"] == "decode" and got["input"]["enough"]["workers"] == 2 * microbatches
