@@ -52,6 +52,7 @@ def photo(tmp_path_factory):
     return path
 
 
+@pytest.mark.alone
 def test_waiting_begins_and_ends_at_the_predicted_number_of_workers(pipeweaver, tmp_path, photo):
     step_ns = json.loads(pipeweaver(*ASKED, "--json"))["step_ns"]
     sample_ns = round(2.5 * step_ns / SAMPLES)  # a pack takes two and a half steps: three workers keep up
