@@ -1,8 +1,7 @@
-// Figures that may not be there: a dash in a table, null in JSON.
+// Figures that may not be there, in a table.
 #pragma once
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <optional>
 #include <string>
@@ -12,11 +11,6 @@ namespace pipeweaver::apps {
 /// "2.50", or "-".
 [[nodiscard]] inline std::string or_dash(const std::optional<double>& value, int digits) {
     return value ? fmt::format("{:.{}f}", *value, digits) : "-";
-}
-
-template <class Value>
-[[nodiscard]] nlohmann::ordered_json or_null(const std::optional<Value>& value) {
-    return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
 }
 
 }  // namespace pipeweaver::apps

@@ -4,6 +4,7 @@
 #include "apps/console.hpp"
 #include "apps/optional_figures.hpp"
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/or_null.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/base/text_table.hpp"
 #include "pipeweaver/capacity/roofline.hpp"

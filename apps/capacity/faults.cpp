@@ -7,6 +7,7 @@
 #include "apps/optional_figures.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/figures.hpp"
+#include "pipeweaver/base/or_null.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/base/text_table.hpp"
 

@@ -1,5 +1,6 @@
 // The answer for programs.
 #include "capacity/show/words.hpp"
+#include "pipeweaver/base/or_null.hpp"
 #include "pipeweaver/capacity/answer.hpp"
 
 #include <nlohmann/json.hpp>
@@ -11,8 +12,6 @@ namespace show {
 namespace {
 
 using Writer = nlohmann::ordered_json;
-
-Writer number_or_null(const std::optional<double>& said) { return said ? Writer(*said) : Writer(nullptr); }
 
 Writer answers_json(const Ranking& ranking) {
     const auto place = [](const std::optional<std::size_t>& row) { return row ? Writer(*row + 1) : Writer(nullptr); };
@@ -36,8 +35,8 @@ void add_run(Writer& json, const Pace& pace) {
     const bool has_run = pace.run.has_value();
     json["days"] = has_run ? Writer(pace.run->days) : Writer(nullptr);
     json["gpu_hours"] = has_run ? Writer(pace.run->gpu_hours) : Writer(nullptr);
-    json["usd"] = has_run ? number_or_null(pace.run->usd) : Writer(nullptr);
-    json["kwh"] = has_run ? number_or_null(pace.run->kwh) : Writer(nullptr);
+    json["usd"] = has_run ? or_null(pace.run->usd) : Writer(nullptr);
+    json["kwh"] = has_run ? or_null(pace.run->kwh) : Writer(nullptr);
 }
 
 Writer options_json(const Cell& cell, const std::vector<std::string>& options) {
@@ -58,9 +57,9 @@ Writer faults_json(const FaultColumns& of) {
     return {{"usable_gpus", of.usable_gpus},
             {"wasted_share", of.wasted_share},
             {"job_gpus", of.job_gpus},
-            {"spares", of.spares ? Writer(*of.spares) : Writer(nullptr)},
-            {"usd_per_gpu", number_or_null(of.usd_per_gpu)},
-            {"usd_of_a_usable", number_or_null(of.usd_of_a_usable)}};
+            {"spares", or_null(of.spares)},
+            {"usd_per_gpu", or_null(of.usd_per_gpu)},
+            {"usd_of_a_usable", or_null(of.usd_of_a_usable)}};
 }
 
 Writer row_json(const FoundStudy& found, std::size_t place) {
@@ -110,8 +109,8 @@ nlohmann::ordered_json answer_json(const Study& study, const std::vector<CellRes
                 {"study", title_of(study)},
                 {"sha256", study.sha256},
                 {"tokens", study.training_tokens > 0 ? Writer(study.training_tokens) : Writer(nullptr)},
-                {"most_days", number_or_null(study.constraints.days)},
-                {"most_usd", number_or_null(study.constraints.usd)},
+                {"most_days", or_null(study.constraints.days)},
+                {"most_usd", or_null(study.constraints.usd)},
                 {"points", {{"judged", ranking.judged}, {"bounded", ranking.bounded}, {"refused", ranking.refused}}},
                 {"answers", answers_json(ranking)}};
     if (!ranking.none_meets.empty()) json["none_meets"] = ranking.none_meets;

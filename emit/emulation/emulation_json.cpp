@@ -1,5 +1,6 @@
 // emulation.json.
 #include "emit/plan/parts.hpp"
+#include "pipeweaver/base/or_null.hpp"
 #include "pipeweaver/emit/emulation_files.hpp"
 
 #include <nlohmann/json.hpp>
@@ -17,9 +18,7 @@ Writer what_if_json(const WhatIf& what_if) {
     if (what_if.empty()) return nullptr;
     Writer devices = Writer::array();
     for (const WhatIf::Device& device : what_if.devices)
-        devices.push_back({{"rank", device.rank},
-                           {"replica", device.replica ? Writer(*device.replica) : Writer(nullptr)},
-                           {"factor", device.factor}});
+        devices.push_back({{"rank", device.rank}, {"replica", or_null(device.replica)}, {"factor", device.factor}});
     return {{"devices", std::move(devices)},
             {"links", what_if.links},
             {"operators", what_if.operators},
@@ -137,11 +136,6 @@ Writer host_json(const planner::HostBound& host) {
             {"rank", host.rank()},
             {"waits_ns", host.waits[host.rank()].count()},
             {"waits_ns_of_ranks", std::move(ranks)}};
-}
-
-template <class T>
-Writer or_null(const std::optional<T>& value) {
-    return value ? Writer(*value) : Writer(nullptr);
 }
 
 Writer queue_json(const loader::Queue& queue) {

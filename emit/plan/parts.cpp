@@ -3,6 +3,7 @@
 #include "emit/report/report_parts.hpp"
 #include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/base/joined.hpp"
+#include "pipeweaver/base/or_null.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emulator/emulation.hpp"
 #include "pipeweaver/emulator/in_situ.hpp"
@@ -218,9 +219,8 @@ std::string told_apart(const Robustness& robustness, const Gain& gain) {
 
 nlohmann::ordered_json training_json(const planner::Job& job, Duration step, std::int64_t tokens_of_step) {
     const auto cost = planner::training_cost(job.training_tokens, step, tokens_of_step, job.setup->cluster);
-    const auto known = [](const std::optional<double>& value) { return value ? Writer(*value) : Writer(nullptr); };
-    return {{"tokens", cost.tokens},       {"steps", cost.steps},    {"days", cost.days},
-            {"gpu_hours", cost.gpu_hours}, {"usd", known(cost.usd)}, {"kwh", known(cost.kwh)}};
+    return {{"tokens", cost.tokens},       {"steps", cost.steps},      {"days", cost.days},
+            {"gpu_hours", cost.gpu_hours}, {"usd", or_null(cost.usd)}, {"kwh", or_null(cost.kwh)}};
 }
 
 double padded_share(std::int64_t real, std::int64_t padded) {
