@@ -17,7 +17,10 @@ using workloads::Modality;
 // Of an image at its own size, where that is known: by the model's patches, or its tokens where it has none.
 std::int64_t pixels_of(const Item& item, const workloads::Model& model) {
     const std::int64_t side = item.patches > 0 ? model.image.patch : model.image.patch * model.image.merge;
-    const std::int64_t resized = item.patches > 0 ? item.patches : item.tokens;
+    std::int64_t resized = item.patches > 0 ? item.patches : item.tokens;
+    // A head has the positions of what it predicts so many times for each token.
+    if (item.target && item.tokens > 0 && item.patches > item.tokens)
+        resized = item.tokens * model.image.merge * model.image.merge;
     return (item.own > 0 ? item.own : resized) * side * side;
 }
 

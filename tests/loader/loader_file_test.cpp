@@ -90,6 +90,9 @@ TEST_CASE("a pack is its samples stage by stage, and then what stages take for t
     // 400 patches of 10 x 10 are 0.04 megapixels; 25 tokens of 20 x 20 are 0.01.
     CHECK(time_of(decode, first, model) == 100us + 1us + 40us + 3us);
     CHECK(time_of(decode, second, model) == 1us + 10us + 8us);
+    workloads::Sample made;
+    made.items = {Item{.modality = Modality::image, .tokens = 25, .patches = 250, .target = true}};
+    CHECK(time_of(decode, made, model) == 1us + 10us);
     const Stage read{"read", On::storage, {.sample = 5us}, ""},
         copy{"copy", On::copy, {.pack = 2us, .sample = 1us}, ""};
     const Loader loader{"mine", {}, {}, {read, decode, copy}};
