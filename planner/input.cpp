@@ -140,9 +140,12 @@ public:
                   const std::vector<workloads::Sample>& samples, const std::vector<InputReplica>& replicas)
         : loader_(loader), model_(model), samples_(samples) {
         const auto all = once(loader, replicas);
+        std::vector<loader::Replica> counted;
         for (const std::size_t r : looked_at(all)) {
             looked_at_.push_back(replicas[r]);
+            if (std::find(counted.begin(), counted.end(), all[r]) != counted.end()) continue;
             size_.add(all[r].packs);
+            counted.push_back(all[r]);
         }
         steps_ = steps_to_replay(loader.queue, size_);
         of_all_ = replicas.size();
@@ -261,8 +264,9 @@ void check_input(const loader::Loader& loader, const workloads::Model& model,
                  const std::vector<workloads::Sample>& samples,
                  const std::vector<std::vector<workloads::Microbatch>>& replicas) {
     StepSize size;
+    std::vector<std::vector<loader::Pack>> counted;
     for (std::size_t r = 0; r < replicas.size(); ++r) {
-        const auto packs = packs_of(loader, model, samples, replicas[r]);
+        auto packs = packs_of(loader, model, samples, replicas[r]);
         if (work_of(packs) == loader::most_work)
             fail(
                 ErrorKind::input,
@@ -275,9 +279,11 @@ void check_input(const loader::Loader& loader, const workloads::Model& model,
         StepSize own;
         own.add(packs);
         size.least_samples = std::min(size.least_samples, own.least_samples);
-        if (r >= most_input_replicas) continue;
+        const bool is_alike = std::find(counted.begin(), counted.end(), packs) != counted.end();
+        if (is_alike || counted.size() == most_input_replicas) continue;
         size.packs += own.packs;
         size.pieces += own.pieces;
+        counted.push_back(std::move(packs));
     }
     const std::int64_t steps = steps_to_replay(loader.queue, size);
     if (!can_replay(steps, size))
