@@ -26,7 +26,6 @@ std::vector<Replica> drawn_replicas(Random& random) {
                 times.emplace_back(20 + below(10));
                 Pack& pack = replica.packs.emplace_back();
                 pack.samples = 1 + below(3);
-                pack.copy = Duration{std::max<std::int64_t>(0, below(45) - 20)};
                 for (std::int64_t k = 1 + below(4); k > 0; --k)
                     pack.pieces.push_back({Duration{1 + below(40)}, below(2) == 0});
             }
@@ -125,6 +124,16 @@ TEST_CASE("a pack of 50 ns for GPUs that take 20 needs three workers") {
     // On a core for 30 of 50 ns, two cores make a pack each 15 ns.
     CHECK(enough({}, {}, always({replica})) == Queue{.workers = 3, .prefetch = 1, .cores = 2});
     for (Pack& pack : replica.packs) pack.pieces[0].time = 2'000ns;
+    CHECK(!enough({}, {}, always({replica})));
+}
+
+TEST_CASE("copies come after the workers, one at a time, and no queue makes up for slow ones") {
+    Replica replica;
+    replica.steps.assign(8, StepTimes(4, 20ns));
+    replica.packs.assign(32, Pack{{{50ns, true}}, 15ns, 1});
+    // With one pack ahead each of three workers begins 60 ns before its pack is needed, which is there after 65.
+    CHECK(enough({}, {}, always({replica})) == Queue{.workers = 3, .prefetch = 2, .cores = 3});
+    for (Pack& pack : replica.packs) pack.copy = 21ns;
     CHECK(!enough({}, {}, always({replica})));
 }
 
