@@ -113,7 +113,7 @@ std::string enough_text(const planner::Input& input) {
     const std::string most = fmt::format("{} with {} ahead", plural(input.most_tried, "worker"),
                                          plural(loader::most_prefetch_advised, "pack"));
     return input.decides ? fmt::format("not enough: {}", most)
-                         : fmt::format("this queue is enough, and {} would not be", most);
+                         : fmt::format("this queue is enough; none is found of up to {}", most);
 }
 
 std::string input_lines(const Emulation& emulation) {

@@ -30,6 +30,17 @@ def test_a_slow_loader_decides_the_step_and_a_queue_is_named_that_is_enough(pipe
     assert line not in pipeweaver(*STEP)
 
 
+def test_a_queue_that_is_enough_is_not_called_too_small(pipeweaver, tmp_path):
+    alone = json.loads(pipeweaver(*STEP, "--json"))
+    packs = alone["asked"]["microbatches"] // alone["asked"]["dp"]
+    stages = [{"name": "decode", "on": "core", "pack_ns": 80 * alone["step_ns"] // packs}]  # 80 workers keep up
+    for workers, words in [(200, "this queue is enough; none is found of up to 64 workers with 16 packs ahead"),
+                           (2, "not enough: 64 workers with 16 packs ahead")]:
+        loader = written(tmp_path / "loader.json", {**LOADER, "workers": workers, "stages": stages})
+        line = next(line for line in pipeweaver(*STEP, "--loader", loader).splitlines() if line.startswith("input: "))
+        assert words in line and ("GPUs wait for no samples" in line) == (workers == 200)
+
+
 def test_the_answer_is_the_same_on_any_number_of_threads(pipeweaver):
     one, two = (pipeweaver(*STEP, "--loader", "object-store", "--shapes", "2", "--threads", threads)
                 for threads in ("1", "2"))
