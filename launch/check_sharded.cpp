@@ -205,10 +205,10 @@ private:
         decide(Verdict::undecided, std::move(open), checked_);
     }
 
-    // And how long samples may be, in powers of two, where they hold text alone.
+    // And how long samples may be, in powers of two, where they hold text alone, one by one: packs are as long as all.
     std::string why_no_length() const {
         std::string why = launch_.uncut ? "longer samples are not cut to it" : "the length of samples is not said";
-        if (is_multimodal(model_)) return why;
+        if (is_multimodal(model_) || launch_.packs.value_or(false)) return why;
         std::int64_t most = 0;
         for (std::int64_t length = shortest_sample; length <= longest_sample; length *= 2) {
             const Fit fit = fit_with(launch_, length);

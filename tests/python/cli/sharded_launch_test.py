@@ -156,6 +156,11 @@ def test_a_length_that_is_not_said_is_asked_for_unless_nothing_fits(pipeweaver, 
     whole = script(pipeweaver, tmp_path, SWIFT + "--tuner_type full", *samples)
     assert whole["verdict"] == "fits"
     assert peak(whole) == peak(script(pipeweaver, tmp_path, SWIFT + "--tuner_type full --max_length 1024", *samples))
+    lora = SWIFT + "--tuner_type lora --attn_impl flash_attn "
+    for more, is_of_samples in ("", True), ("--packing true", False):  # packs are as long as all of their samples
+        answer = script(pipeweaver, tmp_path, lora + more, *ON)
+        assert answer["verdict"] == "undecided" and opened(answer) == ["--max_length"]
+        assert ("it fits while none has more than" in answer["open"][0]["why"]) == is_of_samples
     large = SWIFT.replace("Qwen/Qwen2.5-7B-Instruct", "Qwen2.5-72B") + "--tuner_type full"
     answer = script(pipeweaver, tmp_path, large, *ON, "--model", "qwen2.5-72b")
     assert answer["verdict"] == "does-not-fit"
