@@ -238,12 +238,12 @@ private:
     // A length that samples are not cut to says nothing of them.
     void settle_length() {
         ShardedLaunch& l = launch_;
-        const bool are_padded = l.padded_length.value_or(0) > 0;
+        if (l.padded_length.value_or(0) <= 0) l.padded_length.reset();
         if (l.packed_length.value_or(0) > 0) {
             l.packs = true;
             l.length = l.packed_length;
             l.padded_length = l.pads_packs ? l.packed_length : std::nullopt;
-        } else if (are_padded) {
+        } else if (l.padded_length) {
             l.length = l.padded_length;
         } else if (l.may_be_longer && !l.cuts.value_or(false)) {
             l.uncut = std::exchange(l.length, std::nullopt).has_value();

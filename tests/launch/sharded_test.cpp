@@ -357,6 +357,8 @@ TEST_CASE("samples of NeMo AutoModel are as long as something holds them to") {
     CHECK(read(words + "--dataset.seq_len 4096 --dataset._target_ " + mock).length == 4096);
     CHECK(read(chat + "--dataloader.collate_fn.max_length 2048").padded_length == 2048);
     CHECK(read(chat + "--dataloader.collate_fn.max_length 2048").length == 2048);
+    CHECK_FALSE(read(chat + "--dataloader.collate_fn.max_length 0").padded_length);
+    CHECK_FALSE(read(chat + "--dataloader.collate_fn.max_length 0").length);
     const auto packed = read(long_as + "--packed_sequence.pack_size 3072");
     CHECK(packed.packs == true);
     CHECK(packed.length == 3072);
