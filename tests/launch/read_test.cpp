@@ -330,6 +330,12 @@ TEST_CASE("variables in front of a command are its own, and its words have the s
     const std::string other = "python t.py --num-layers 8 --hidden-size 4 --seq-length 8\n";
     CHECK(said("f() {\n  " + other + "}\nA=8 f\n").at("A") == "8");
     CHECK(said("A=8 bash <<'EOF'\n" + other + "EOF\n").at("A") == "8");
+    CHECK(said("A=8 bash -c '" + other + "'\n").at("A") == "8");
+    CHECK(said("A=2\nA=8 srun sh -c '" + other + "'\n").at("A") == "8");
+    CHECK(said("A=8 eval '" + other + "'\n").at("A") == "8");
+    CHECK(said("A=8 bash -c 'A=4 " + other + "'\n").at("A") == "4");
+    CHECK(said("A=8 bash -c 'export A=4; " + other + "'\n").at("A") == "4");
+    CHECK_FALSE(said("A=8 bash -c 'unset A; " + other + "'\n").contains("A"));
     CHECK_FALSE(said("A=8 python p.py; " + other).contains("A"));
     CHECK_FALSE(said("A=8 python p.py\npython t.py --num-layers 8 --hidden-size 4 --seq-length 8\n").contains("A"));
 }

@@ -93,11 +93,13 @@ Variables Reader::plain_texts(const std::map<std::string, Variable>& variables) 
     return texts;
 }
 
-// The commands alone, by variables of the script that runs the text: what is set to no plain text is not among them.
+// The commands, and what variables are in the end, by those of the script that runs the text: what is set to no plain
+// text is not among them.
 Script Reader::with(const Variables& variables) {
     for (const auto& [variable, value] : variables) variables_.try_emplace(variable, Variable{{{value, 0, {}, true}}});
     while (at_ < text_.size()) command();
     run_uncalled();
+    script_.variables = plain_texts(variables_);
     return std::move(script_);
 }
 
@@ -385,10 +387,15 @@ Script read_commands(std::string_view text, const std::string& name, const Varia
     for (std::size_t i = 0; i < script.commands.size(); ++i) {
         const Word* const one = inner_text(script.commands[i].words);
         if (one == nullptr) continue;
-        Variables variables = script.commands[i].in_front;
+        const Variables outer = script.commands[i].in_front;
+        Variables variables = outer;
         variables.insert(script.variables.begin(), script.variables.end());
-        for (ScriptCommand& command : Reader(one->text, name, {}).with(variables).commands) {
+        Script inner = Reader(one->text, name, {}).with(variables);
+        for (ScriptCommand& command : inner.commands) {
             for (Word& word : command.words) word.line = one->line;
+            for (const auto& [variable, value] : outer)  // unless the text itself sets it
+                if (const auto held = inner.variables.find(variable); held != inner.variables.end())
+                    command.in_front.insert(*held);
             (i < script.uncalled ? uncalled : called).push_back(std::move(command));
         }
     }
