@@ -174,7 +174,6 @@ void LayoutCandidates::enumerate() {
             for (const std::int64_t pp : divisors(gpus / tp / cp)) {
                 const Layout layout{
                     .tp = tp, .pp = pp, .dp = gpus / tp / cp / pp, .cp = cp, .context = request_.context};
-                if (shares_anyway(request_, layout)) continue;
                 if (launches_in(target(request_.target), layout, request_.setup->model) && allows(request_.tp, tp) &&
                     allows(request_.cp, cp) && allows(request_.pp, pp) && allows(request_.dp, layout.dp))
                     add(layout);
@@ -201,6 +200,7 @@ void LayoutCandidates::add(const Layout& layout) {
     for (const std::int64_t ep : experts_of(layout)) {
         LayoutCandidate candidate{.as = {layout, request_.setup->recipe.zero}};
         candidate.as.layout.ep = ep;
+        if (shares_anyway(request_, candidate.as.layout)) continue;
         candidate.refused = refusal(candidate.as.layout);
         const bool shares = layout.weight_copies() > 1;
         int first = candidate.as.zero, last = first;

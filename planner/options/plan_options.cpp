@@ -39,13 +39,16 @@ std::vector<std::string> targets_beside(const std::string& text) {
     return all;
 }
 
+// Of what is open, that which may go with the rest.
+emulator::Layout said_layout(const WorkloadOptions& as) {
+    const std::int64_t ep = as.ep.number.value_or(1);
+    return {.tp = as.tp.number.value_or(ep), .cp = as.cp.number.value_or(1), .ep = ep};
+}
+
 // What is said to run now is run, by whatever launches it.
-void require_launched_zero(const PlanOptions& asked) {
+void require_launched_zero(const PlanOptions& asked, const emulator::Layout& layout) {
     const auto& zero = asked.workload.overrides.zero;
     const Target& of = target(target_called(asked.target));
-    const WorkloadOptions& as = asked.workload;
-    const emulator::Layout layout{
-        .tp = as.tp.number.value_or(1), .cp = as.cp.number.value_or(1), .ep = as.ep.number.value_or(1)};
     const auto has = [&](const Target& one) { return launches_zero(one.launch, *zero, layout); };
     if (!zero || has(of) || !asked.now.empty() || !asked.layers.empty()) return;
     std::vector<std::string> others;
@@ -56,7 +59,7 @@ void require_launched_zero(const PlanOptions& asked) {
          *zero, of.option,
          !replicates                           ? ""
          : launches_zero(of.launch, 0, layout) ? "0 and "
-                                               : "0 with --cp 1 --ep 1 and ",
+                                               : "0 with --cp 1 and an --ep that divides --tp, and ",
          of.launch.least_zero, of.launch.most_zero, *zero, fmt::join(others, ", "));
 }
 
@@ -145,7 +148,7 @@ void PlanOptions::fill(Job& of, const WorkloadOptions& as, const SearchLimits& l
 }
 
 WorkloadOptions PlanOptions::for_target(WorkloadOptions as) const {
-    require_launched_zero(*this);
+    require_launched_zero(*this, said_layout(workload));
     as.target = target_called(target);
     const Target& of = planner::target(as.target);
     as.equal_microbatches = as.equal_microbatches || of.equal_microbatches;
@@ -157,6 +160,8 @@ WorkloadOptions PlanOptions::for_target(WorkloadOptions as) const {
 
 Request PlanOptions::packed(const WorkloadOptions& as, const SearchLimits& limits, const Executor& execute) const {
     Request request = for_target(as).request(static_cast<std::uint64_t>(limits.seed), execute);
+    const emulator::Setup& setup = *request.job.setup;  // with the degrees that were left open
+    if (workload.overrides.zero == setup.recipe.zero) require_launched_zero(*this, setup.layout);
     require_kept_deferred();
     fill(request.job, as, limits);
     batch.carry(request.job, request.batch);

@@ -107,3 +107,13 @@ def test_a_model_that_does_not_fit_says_rank_bytes_and_what_would_fit(pipeweaver
     assert pipeweaver(*rest, "h100-sxm:16", "--tp", "8", "--pp", "2", "--max-rounds", "1")
     status, line = pipeweaver.fails(*rest, "h100-sxm:16", "--tp", "4", "--pp", "1")
     assert status == 4 and " fits on these GPUs" in line
+
+
+def test_a_target_that_replicates_in_some_layouts_chooses_among_these(pipeweaver, tmp_path):
+    """torchtitan shares no weights out where GPUs share experts among those of a tensor parallel group alone."""
+    done = pipeweaver.run("plan", "--model", "qwen3-30b-a3b", "--cluster", "h200-sxm:8", "--target", "torchtitan",
+                          "--zero", "0", "--ep", "2", "--dataset", "constant-1024", "--microbatches", "2",
+                          "--max-rounds", "0", "--quiet", "--out", tmp_path / "plan")
+    assert done.returncode == 0, done.stderr
+    asked = json.loads((tmp_path / "plan" / "plan.json").read_text())["asked"]
+    assert asked["ep"] == 2 and asked["tp"] % 2 == 0
