@@ -115,13 +115,18 @@ void with_dropout(RunRecipe& run) {
     run.recipe.kernels.memory_bound *= 1.2;
 }
 
-// On B200 FlashAttention 2 is further behind than on Hopper: KernelFactors::attention_after_ampere once more.
+// On B200 FlashAttention 2 is further behind than on Hopper: as far as there once more, with a mask and without.
 void two_generations_behind(RunRecipe& run) {
-    run.recipe.kernels.attention *= run.recipe.kernels.attention_after_ampere;
+    emulator::KernelFactors& kernels = run.recipe.kernels;
+    kernels.attention_after_ampere *= kernels.attention_after_ampere;
+    if (kernels.unmasked_after_ampere) *kernels.unmasked_after_ampere *= *kernels.unmasked_after_ampere;
 }
 
 // FlashAttention 3 on Hopper and 4 on Blackwell are no generation behind.
-void attention_of_the_device(RunRecipe& run) { run.recipe.kernels.attention_after_ampere = 1; }
+void attention_of_the_device(RunRecipe& run) {
+    run.recipe.kernels.attention_after_ampere = 1;
+    run.recipe.kernels.unmasked_after_ampere.reset();
+}
 
 // DeepEP and HybridEP send a token once to a node, however many of its experts are there.
 void sent_once(RunRecipe& run) { run.recipe.execution.experts.dispatcher = emulator::Dispatcher::once_a_node; }
@@ -295,8 +300,11 @@ RunRecipe recipe_of(const PublishedRun& row, std::string_view device, std::span<
     if (stack.zero) recipe.zero = *stack.zero;
     if (stack.state) recipe.state = *stack.state;
     take_zero(note, run);
-    for (const Said& said : sayings)
-        if (contains(note, said.words)) said.of(run);
+    for (auto said = sayings.begin(); said != sayings.end(); ++said) {
+        if (!contains(note, said->words)) continue;
+        const auto is_same = [&](const Said& one) { return one.of == said->of && contains(note, one.words); };
+        if (std::none_of(sayings.begin(), said, is_same)) said->of(run);
+    }
     run.network = network_in(note);
     if (const std::int64_t gpus = gpus_of_expert(note); gpus > 0) recipe.execution.experts.tensor_parallel = gpus;
     // A token's experts are on four nodes at most (arXiv 2412.19437, section 2.1.2).

@@ -231,7 +231,14 @@ TEST_CASE("a row that says which FlashAttention it ran is not taken for one a ge
     };
     CHECK(attention("torch.compile").attention_after_ampere > 1);
     CHECK(attention("flash attention 3, torch.compile").attention_after_ampere == 1);
-    CHECK(attention("TRAP: FlashAttention-2 on Blackwell").attention > attention("torch.compile").attention);
+    CHECK(attention("flash attention 3, torch.compile").after_ampere(false) == 1);
+    const auto once = attention("torch.compile"), twice = attention("TRAP: FlashAttention-2 on Blackwell");
+    CHECK(twice.attention == once.attention);
+    for (const bool causal : {true, false})
+        CHECK(twice.after_ampere(causal) == once.after_ampere(causal) * once.after_ampere(causal));
+    // By two phrases of one note no more than by one.
+    CHECK(attention("driver 580, PyTorch 2.13; FlashAttention-2 on Blackwell").after_ampere(true) ==
+          twice.after_ampere(true));
 }
 
 TEST_CASE("products in fp8 are answered on H100 and Blackwell, and refused where none are measured") {
