@@ -27,6 +27,9 @@ namespace pipeweaver::emulator {
 ///               B200 products at the share of the peak that was fitted (FittedConstants::grouped_gemm_share).
 /// Passes        of measured layers the forward alone. Input gradient as long as the forward, weight gradient 1.05
 ///               times that, both together for a backward: what GEMMs take (pipeweaver/costdb/database.hpp).
+/// Precision     asked in 16 bits whatever the step's products are in, with the in-situ factor of these: what 8 bits
+///               gain is not in it. By the factor of 16 bits most fp8 runs of Qwen3 235B on Blackwell, which come out
+///               too long as it is, would be longer still.
 /// Plain         experts without a gate have two of the layer's three products: 2/3 of its time.
 struct Experts {
     static constexpr std::string_view op = "experts";
