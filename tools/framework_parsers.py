@@ -65,14 +65,16 @@ def megatron() -> Parser:
 
 
 class Parsers:
-    """By the name of what a launch is read as; `missing` are those whose package is not there."""
+    """By the name of what a launch is read as; `missing` are those whose package is not there, `uncalled` the
+    frameworks whose parser nothing here calls."""
 
     known: dict[str, tuple[Callable[[], Parser], str, str]] = {
         "torchtitan": (titan, "torchtitan/torchtitan.sh", "PIPEWEAVER_FLAGS"),
         "PIPEWEAVER_SPLIT": (megatron, "megatron/megatron.sh", "PIPEWEAVER_SPLIT")}
+    uncalled = ("accelerate", "DeepSpeed", "ms-swift", "LLaMA-Factory", "Megatron-Bridge")
 
     def __init__(self) -> None:
-        self.missing = ["accelerate", "DeepSpeed", "ms-swift", "LLaMA-Factory", "Megatron-Bridge"]
+        self.missing: list[str] = []
         self.found: dict[str, Parser] = {}
         self.lock = threading.Lock()
         for name, (make, _, _) in self.known.items():

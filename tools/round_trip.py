@@ -180,7 +180,9 @@ def main() -> int:
     parsers = Parsers() if asked.parsers else None
     trip = RoundTrip(asked.binary, parsers)
     if parsers:
-        print("parsers that are not installed: " + ", ".join(parsers.missing))
+        print("no parser is called for: " + ", ".join(parsers.uncalled))
+        if parsers.missing:
+            print("parsers that are not installed: " + ", ".join(parsers.missing))
     with tempfile.TemporaryDirectory() as folder:
         drawn = [Job(number, Path(folder), asked.targets.split(",")) for number in drawn_runs.numbers(asked)]
         return trip.check_all(trip.check, drawn, asked.jobs)

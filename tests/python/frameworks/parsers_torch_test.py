@@ -30,3 +30,14 @@ def test_megatron_cores_layouts_divide_into_ranks():
 def test_words_of_an_array_are_as_the_shell_has_them(tmp_path):
     (tmp_path / "flags.sh").write_text("FLAGS=(--a 1\n  # said so\n  --b 'x y')\n")
     assert framework_parsers.array_of(tmp_path / "flags.sh", "FLAGS") == ["--a", "1", "--b", "x y"]
+
+
+def test_a_framework_whose_parser_is_never_called_is_not_said_to_be_missing(monkeypatch):
+    def absent():
+        raise ImportError
+
+    monkeypatch.setattr(framework_parsers.Parsers, "known", {"here": (lambda: (lambda flags, ranks: "no"), "", ""),
+                                                             "absent": (absent, "", "")})
+    parsers = framework_parsers.Parsers()
+    assert parsers.missing == ["absent"] and list(parsers.found) == ["here"]
+    assert "ms-swift" in parsers.uncalled
