@@ -80,8 +80,14 @@ void slow_down(emulator::KernelFactors& kernels, const emulator::KernelFactors& 
     kernels.traffic *= slower.traffic;
 }
 
-// Of these the runs that were fitted are of stacks that are known.
-constexpr std::array<std::string_view, 3> known_by_stacks{"b300", "gb200", "gb300"};
+// Whether it was fitted on runs like those whose stack is not known.
+bool is_fitted(std::string_view device) {
+    const auto is_of_any = [&](Precision precision) {
+        const auto fitted = fitted_constants(device, precision);
+        return fitted && !fitted->by_stacks;
+    };
+    return is_of_any(Precision::sixteen_bit) || is_of_any(Precision::eight_bit);
+}
 
 Refusal device_of(const PublishedRun& row, TrainingRun& run) {
     if (row.gpu.empty()) return "unknown: gpu";
@@ -98,11 +104,7 @@ Refusal device_of(const PublishedRun& row, TrainingRun& run) {
         slow_down(run.how.recipe.kernels, part->slower);
         run.how.node_link = part->node_link;
     }
-    const bool by_stacks =
-        std::find(known_by_stacks.begin(), known_by_stacks.end(), run.device) != known_by_stacks.end();
-    const bool fitted =
-        !by_stacks && (fitted_constants(run.device) || fitted_constants(run.device, Precision::eight_bit));
-    if (workloads::family_of(run.device) == workloads::Family::other || (known_kinds && !fitted))
+    if (workloads::family_of(run.device) == workloads::Family::other || (known_kinds && !is_fitted(run.device)))
         return fmt::format("no published run was fitted on {}", run.device);
     return {};
 }

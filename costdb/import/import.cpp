@@ -11,6 +11,7 @@
 #include "costdb/tables/device_facts.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
+#include "pipeweaver/base/text.hpp"
 
 #include <algorithm>
 #include <array>
@@ -29,6 +30,7 @@ struct Origin {
     std::string_view device, origin, licence;
     bool thinned = false;
     std::string_view left_out{};  // why; empty: it is not
+    bool throttled = false;       // TableFile::throttled
 };
 constexpr std::string_view aiconfigurator = "ai-dynamo/aiconfigurator operator database";
 constexpr std::string_view simumax = "MooreThreads/SimuMax system files";
@@ -42,7 +44,7 @@ constexpr std::array<Origin, 13> origins{{
     {"h200_sxm_", "h200_sxm", aiconfigurator, "Apache-2.0"},
     {"b200_sxm_", "b200", aiconfigurator, "Apache-2.0", true},
     {"b300_sxm_", "b300", aiconfigurator, "Apache-2.0", true},
-    {"gb200_", "gb200", aiconfigurator, "Apache-2.0", true},
+    {"gb200_", "gb200", aiconfigurator, "Apache-2.0", true, {}, true},
     {"gb300_", "gb300", aiconfigurator, "Apache-2.0", true},
     {"b200_gemm_", "b200", simumax, "Apache-2.0", false,
      "48 shapes of b200_sxm_gemm that take 1.0 to 1.8 times as long; two levels in one table would rank no shapes"},
@@ -92,7 +94,7 @@ std::vector<SourcedMeasurements> read_tables(const std::vector<TableFile>& table
         } else {
             read_table(table, source, imported);
         }
-        if (table.thinned) imported.thinned += thin(source.points);
+        if (table.thinned) imported.thinned += thin(source.points, table.throttled);
         imported.duplicates += merge_equal(source.points);
         imported.points += count_points(source.points);
         const auto found = outliers(source.points);
@@ -205,7 +207,7 @@ Imported import_folder(const fs::path& folder, const fs::path& output) {
             continue;
         }
         tables.push_back({path, std::string(origin.device), std::string(origin.origin), std::string(origin.licence),
-                          nullptr, origin.thinned || contains(path.filename().string(), "_gdn")});
+                          nullptr, origin.thinned || contains(path.filename().string(), "_gdn"), origin.throttled});
     }
     if (tables.empty()) fail(ErrorKind::input, "{}: holds no .csv or .csv.gz", folder.string());
     Imported imported;

@@ -32,10 +32,10 @@ double roofline_ns(const DeviceFacts& device, const GemmPoint& p) {
     return 1e3 * gemm_roofline_us(device, p.dtype, shape);
 }
 
-bool is_throttled(const DeviceFacts& device, const GemmPoint& p) {
+bool is_long_and_slow(const DeviceFacts& device, const GemmPoint& p) {
     constexpr std::int64_t long_ns = 200'000;
     constexpr double slow = 1.5;
-    return device.name == "gb200" && p.dtype == Dtype::bf16 && p.latency_ns >= long_ns &&
+    return p.dtype == Dtype::bf16 && p.latency_ns >= long_ns &&
            static_cast<double>(p.latency_ns) > slow * roofline_ns(device, p);
 }
 
@@ -87,23 +87,24 @@ double host_ns(const std::vector<GemmPoint>& points) {
     return times.empty() ? 0 : 2 * median(std::move(times));
 }
 
-void thin_products(const DeviceFacts& device, std::vector<GemmPoint>& points) {
+void thin_products(const DeviceFacts& device, bool throttled, std::vector<GemmPoint>& points) {
     const std::vector<bool> is_spike = spikes(device, points);
     const double host = host_ns(points);
     std::vector<GemmPoint> kept;
     for (std::size_t i = 0; i < points.size(); ++i) {
         const GemmPoint& p = points[i];
         const bool is_of_host = p.dtype == Dtype::fp8_block && static_cast<double>(p.latency_ns) < host;
-        if (is_among(kept_rows, p.m) && !is_spike[i] && !is_of_host && !is_throttled(device, p)) kept.push_back(p);
+        const bool is_throttled = throttled && is_long_and_slow(device, p);
+        if (is_among(kept_rows, p.m) && !is_spike[i] && !is_of_host && !is_throttled) kept.push_back(p);
     }
     points = std::move(kept);
 }
 
 }  // namespace
 
-std::size_t thin(Measurements& points) {
+std::size_t thin(Measurements& points, bool throttled) {
     const std::size_t before = count_points(points);
-    thin_products(facts_of(points.device), points.gemm);
+    thin_products(facts_of(points.device), throttled, points.gemm);
     std::erase_if(points.attention, [](const auto& p) { return p.seq_len < shortest_sequence; });
     std::erase_if(points.linear, [](const auto& p) { return p.seq_len < shortest_sequence; });
     std::erase_if(points.moe, [](const auto& p) { return !is_among(kept_tokens, p.tokens); });

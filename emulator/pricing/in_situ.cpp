@@ -33,7 +33,8 @@ constexpr FittedConstants like_gb200(std::string_view device, double attention) 
             .factors = {.products = 1.27, .attention = attention, .memory_bound = 1.1, .traffic = 1.45},
             .inside_gemms = 0.60,
             .rows = "11 bf16 runs of B300, GB200 and GB300, 4-512 GPUs: mean error 5.1 %",
-            .error_percent = 5.1};
+            .error_percent = 5.1,
+            .by_stacks = true};
 }
 
 // Products by tensor were measured, these runs have MXFP8: by one factor language models come out 5 to 15 % too slow,

@@ -35,11 +35,11 @@ GemmPoint product(std::int64_t m, double times, Dtype dtype = Dtype::bf16, doubl
     return {.dtype = dtype, .m = m, .n = 8192, .k = 8192, .latency_ns = static_cast<std::int64_t>(times * ns)};
 }
 
-std::vector<std::int64_t> rows_kept(const std::string& device, std::vector<GemmPoint> points) {
+std::vector<std::int64_t> rows_kept(const std::string& device, std::vector<GemmPoint> points, bool throttled = false) {
     Measurements measured;
     measured.device = device;
     measured.gemm = std::move(points);
-    static_cast<void>(thin(measured));
+    static_cast<void>(thin(measured, throttled));
     std::vector<std::int64_t> rows;
     for (const GemmPoint& p : measured.gemm) rows.push_back(p.m);
     return rows;
@@ -107,9 +107,17 @@ TEST_CASE("thinning leaves out a throttled machine's long products, of GB200 in 
     const auto slow = [](Dtype dtype, double peak) {
         return std::vector{product(64, 1.9, dtype, peak), product(8192, 1.9, dtype, peak)};
     };
-    CHECK(rows_kept("gb200", slow(Dtype::bf16, 2.5e9)) == std::vector<std::int64_t>{64});
-    CHECK(rows_kept("gb200", slow(Dtype::fp8, 5e9)) == std::vector<std::int64_t>{64, 8192});
-    CHECK(rows_kept("gb300", slow(Dtype::bf16, 2.5e9)) == std::vector<std::int64_t>{64, 8192});
+    CHECK(rows_kept("gb200", slow(Dtype::bf16, 2.5e9), true) == std::vector<std::int64_t>{64});
+    CHECK(rows_kept("gb200", slow(Dtype::fp8, 5e9), true) == std::vector<std::int64_t>{64, 8192});
+    CHECK(rows_kept("gb200", slow(Dtype::bf16, 2.5e9)) == std::vector<std::int64_t>{64, 8192});
+    // Of the folder's tables it is GB200's.
+    const Folder folder("throttled");
+    for (const std::string name : {"gb200", "gb300"})
+        static_cast<void>(folder.write("in/" + name + "_gemm.csv",
+                                       "dtype,m,n,k,latency_us\nbf16,64,8192,8192,10\nbf16,8192,8192,8192,839\n"));
+    static_cast<void>(import_folder(folder / "in", folder / "out"));
+    CHECK(CostDatabase::read(folder / "out/gb200.sqlite.gz", "gb200").measurements().gemm.size() == 1);
+    CHECK(CostDatabase::read(folder / "out/gb300.sqlite.gz", "gb300").measurements().gemm.size() == 2);
 }
 
 TEST_CASE("thinning leaves out products by blocks whose time is the host's") {

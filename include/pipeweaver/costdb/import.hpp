@@ -53,6 +53,7 @@ struct TableFile {
     std::string licence;  ///< of the numbers
     const TraceReport* trace = nullptr;  ///< of read_trace(path), if it is a trace
     bool thinned = false;                ///< only what costdb/import/thinning.hpp keeps
+    bool throttled = false;              ///< and none of its long products, as the machine had slowed down
 };
 
 struct Imported {

@@ -56,6 +56,7 @@ struct FittedConstants {
     double expert_layer_us = 0;     ///< of routing, for a layer with experts, a microbatch, forward and backward
     std::string_view rows{};        ///< that they were fitted on, and the mean error
     double error_percent = 0;       ///< that mean error
+    bool by_stacks = false;         ///< all of them are of stacks that are known: they tell nothing of a run of another
 };
 
 /// What was fitted for `device` in that precision; none: no run of it was at hand.
