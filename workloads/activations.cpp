@@ -89,10 +89,6 @@ Bytes layer_activations(const Architecture& network, std::int64_t layer, std::in
     return {(positions * widths + context * of_context) / tp + positions * whole};
 }
 
-Bytes routed_activations(const Architecture& network, std::int64_t layer, std::int64_t positions, std::int64_t tp) {
-    return {block_parts(network, layer).experts ? positions * routed_width(network) / tp : 0};
-}
-
 Bytes adapter_activations(const Architecture& network, std::int64_t layer, const Adapters& adapters,
                           std::int64_t positions, std::int64_t tp) {
     const std::int64_t of_matrix = 2 * positions * adapters.rank;

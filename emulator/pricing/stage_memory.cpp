@@ -71,12 +71,17 @@ Bytes kept_of_others(const Layout& layout, const ExpertParallel& experts, const 
     return {(experts.tensor_parallel - 1) * 2 * m * network.moe->top_k * expert_width(network) / layout.tp};
 }
 
-// Of the GPU that most tokens reach, what its experts keep more than the mean of all.
-Bytes kept_of_the_fullest(const Layout& layout, const ExpertParallel& experts, const Architecture& network,
-                          std::int64_t layer, std::int64_t m) {
-    if (layout.ep == 1 || experts.imbalance == 1) return {};
-    const Bytes mean = routed_activations(network, layer, m, layout.tp);
-    return {std::llround((experts.imbalance - 1) * static_cast<double>(mean.count))};
+// Bytes of a block by `of` on the GPU that most tokens reach: what grows with the experts that a token chooses is more
+// there than the mean of all.
+template <class BytesOf>
+Bytes on_the_fullest(const Layout& layout, const ExpertParallel& experts, const Architecture& network,
+                     std::int64_t layer, BytesOf of) {
+    const Bytes mean = of(network);
+    if (layout.ep == 1 || experts.imbalance == 1 || !block_parts(network, layer).experts) return mean;
+    Architecture without = network;
+    without.moe->top_k = 0;
+    const Bytes routed = mean - of(without);
+    return mean + Bytes{std::llround((experts.imbalance - 1) * static_cast<double>(routed.count))};
 }
 
 // Most that I adds to what the forward left, as it goes from the last block to the first.
@@ -96,10 +101,11 @@ Bytes block_activations(const Architecture& network, std::int64_t layer, const P
                         const Recipe& recipe) {
     const std::int64_t m = block_positions_of_group(network, shape, layout);
     const std::int64_t context = context_of_group(shape, layout);
-    return layer_activations(network, layer, m, context, layout.tp) + kept_for_exchange(layout, network, layer, shape) +
-           kept_besides(network, layer, m, layout, recipe) +
-           kept_of_others(layout, recipe.execution.experts, network, layer, m) +
-           kept_of_the_fullest(layout, recipe.execution.experts, network, layer, m);
+    return on_the_fullest(layout, recipe.execution.experts, network, layer, [&](const Architecture& one) {
+        return layer_activations(one, layer, m, context, layout.tp) + kept_for_exchange(layout, one, layer, shape) +
+               kept_besides(one, layer, m, layout, recipe) +
+               kept_of_others(layout, recipe.execution.experts, one, layer, m);
+    });
 }
 
 namespace {
@@ -179,38 +185,63 @@ private:
         if (trains(setup_.model, part)) blocks_.push_back({inputs, inputs, {}});
     }
 
+    // Of a block, each value as wide as the module's.
+    struct BlockBytes {
+        Bytes kept, recomputable, workspace;
+        WeightGradientNeeds needs;
+    };
+
+    BlockBytes bytes_of(const LayerRange& part, const PassShape& shape, std::int64_t layer) const {
+        const Module& module = module_of(part);
+        const Architecture& network = module.architecture;
+        const Layout& layout = layout_of(part);
+        const Rows rows = rows_of(part, shape);
+        const std::int64_t m = rows.own, tp = layout.tp, width = wide(setup_, module);
+        const auto fullest = [&](auto of) { return width * on_the_fullest(layout, experts_, network, layer, of); };
+        const auto needs = [&](const Architecture& one) {
+            const Bytes others = kept_of_others(layout, experts_, one, layer, m);
+            const WeightGradientNeeds own = weight_gradient_needs(one, layer, m, rows.context, tp);
+            return WeightGradientNeeds{own.inputs + others, own.gradients + others};
+        };
+        BlockBytes bytes;
+        bytes.kept = width * block_activations(network, layer, shape, layout, setup_.recipe);
+        bytes.needs.inputs = fullest([&](const Architecture& one) { return needs(one).inputs; });
+        bytes.needs.gradients = fullest([&](const Architecture& one) { return needs(one).gradients; });
+        bytes.workspace = fullest([&](const Architecture& one) { return layer_backward_workspace(one, layer, m, tp); });
+        bytes.recomputable = fullest([&](const Architecture& one) {
+            return recomputable_activations(one, layer, m, tp) + kept_gate(one, layer, m, tp, setup_.recipe);
+        });
+        // Of frozen weights no gradients need what norms and activation functions gave.
+        if (!module.trains()) bytes.kept -= std::exchange(bytes.recomputable, Bytes{});
+        // What is between the two of each pair.
+        if (module.adapters)
+            bytes.kept += fullest(
+                [&](const Architecture& one) { return adapter_activations(one, layer, *module.adapters, m, tp); });
+        return bytes;
+    }
+
     void add_blocks(const LayerRange& part, const PassShape& shape) {
         const Module& module = module_of(part);
         const Architecture& network = module.architecture;
-        const auto [m, context] = rows_of(part, shape);
-        const std::int64_t tp = layout_of(part).tp, width = wide(setup_, module);
+        const std::int64_t m = rows_of(part, shape).own, width = wide(setup_, module);
         const Recompute own = recompute_in(setup_.model, part.module, recompute_);
         const std::int64_t again = own.repeats_parts() ? 0 : recomputed_layers(setup_.model, part, own);
         again_somewhere_ = again_somewhere_ || again > 0;
-        Bytes block, recomputable;
-        WeightGradientNeeds needs;
+        BlockBytes bytes;
         std::optional<std::pair<BlockKind, bool>> known;  // what they were worked out for
         for (std::int64_t i = 0; i < part.count; ++i) {
             const std::int64_t layer = part.first + i;
             const std::pair kind(block_kind(network, layer), is_moe_layer(network, layer));
             if (known != kind) {
                 known = kind;
-                block = width * block_activations(network, layer, shape, layout_of(part), setup_.recipe);
-                needs = weight_gradient_needs(network, layer, m, context, tp);
-                const Bytes others = kept_of_others(layout_of(part), experts_, network, layer, m);
-                needs = {width * (needs.inputs + others), width * (needs.gradients + others)};
-                workspace_ = std::max(workspace_, width * layer_backward_workspace(network, layer, m, tp));
-                recomputable = width * (recomputable_activations(network, layer, m, tp) +
-                                        kept_gate(network, layer, m, tp, setup_.recipe));
-                // Of frozen weights no gradients need what norms and activation functions gave.
-                if (!module.trains()) block -= std::exchange(recomputable, Bytes{});
-                // What is between the two of each pair.
-                if (module.adapters) block += width * adapter_activations(network, layer, *module.adapters, m, tp);
+                bytes = bytes_of(part, shape, layer);
+                workspace_ = std::max(workspace_, bytes.workspace);
             }
+            const Bytes block = bytes.kept;
             Held held{i < again ? width * layer_input(network, m, split_among(layout_of(part))) : block, block, {}};
-            if (own == Recompute::selective) held.before = block - recomputable;
+            if (own == Recompute::selective) held.before = block - bytes.recomputable;
             if (own == Recompute::offload) held.before = {};
-            held.after = after(module.trains(), held, needs);
+            held.after = after(module.trains(), held, bytes.needs);
             blocks_.push_back(held);
             absent_ = std::max(absent_, held.at - held.before);
             memory_.held_by_block.push_back(held.before);

@@ -428,6 +428,28 @@ TEST_CASE("GPUs of a split expert keep what they gathered of each other") {
     CHECK((split.kept - whole.kept).count == 2 * 2 * 2 * 2048 * 1024);  // inputs and gradients of outputs
 }
 
+TEST_CASE("the fullest GPU holds more of its experts' tokens while weight gradients wait and while a backward runs") {
+    OneChain run(with_experts(3), {.tp = 2, .pp = 1, .dp = 8, .ep = 8});
+    const StageLayers stage{RankId{0}, {{0, 1, 1}}};  // a block with experts, without what stands around
+    const auto memory = [&](double imbalance, std::int64_t gpus, Recompute recompute) {
+        ExpertParallel& experts = run.setup.recipe.execution.experts;
+        experts.imbalance = imbalance;
+        experts.tensor_parallel = gpus;
+        return pass_memory(run.input, stage, {PassShape{{4096}}}, recompute, true);
+    };
+    const auto even = memory(1, 1, {}), fullest = memory(1.5, 1, {});
+    // Half of its 2 * 2048 copies; between I and W inputs (1024 + 512) and gradients
+    // (1024 + 2 * 512), in the backward the gradient of the up projection, 2 * 512; 2 bytes each.
+    CHECK((fullest.held - even.held).count == 2048 * (1024 + 3 * 512) * 2);
+    CHECK((fullest.kept - even.kept).count == 2048 * (1024 + 512 + 1024 + 2 * 512) * 2);
+    CHECK((fullest.transient - even.transient).count == 2048 * 2 * 512 * 2);
+    // What is computed again is not held: the activation.
+    CHECK((memory(1.5, 1, Recompute::selective).held - memory(1, 1, Recompute::selective).held).count ==
+          2048 * (1024 + 2 * 512) * 2);
+    // And the tokens of the other GPU of a split expert: inputs, and gradients of outputs.
+    CHECK((memory(1.5, 2, {}).held - fullest.held).count == 3 * 2048 * 1024 * 2);
+}
+
 TEST_CASE("published networks with experts build steps of plausible length") {
     struct Case {
         const char* network;

@@ -83,10 +83,6 @@ namespace pipeweaver::workloads {
 [[nodiscard]] Bytes layer_activations(const Architecture& network, std::int64_t layer, std::int64_t positions,
                                       std::int64_t context, std::int64_t tp);
 
-/// Of it, what experts keep of the tokens that were sent to them: 2 m j (h + 3 f)/t, not gated 2 f; 0 without experts.
-[[nodiscard]] Bytes routed_activations(const Architecture& network, std::int64_t layer, std::int64_t positions,
-                                       std::int64_t tp);
-
 /// What is between the two thin matrices of each pair of adapters of block `layer`, per GPU: 2 m r a matrix of rank r,
 /// of routed experts 2 m j r/t.
 [[nodiscard]] Bytes adapter_activations(const Architecture& network, std::int64_t layer, const Adapters& adapters,
