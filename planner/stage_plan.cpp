@@ -136,7 +136,16 @@ StageTable with_whole_backwards(StageTable table) {
     return table;
 }
 
+// Each has the backwards that it asks for, whatever the plan took.
+bool is_of_other_form(const PolicyRun& run, bool is_split) {
+    return search::policy(run.policy).needs_split != is_split;
+}
+
 }  // namespace
+
+const Problem& StagePlan::problem_of(const PolicyRun& run) const {
+    return split_or_whole && is_of_other_form(run, split_or_whole->split) ? split_or_whole->problem : best.problem;
+}
 
 StagePlan plan_stages(const StageRequest& request, const Executor& execute, const Time& time) {
     const double slowdown = request.options.split_slowdown;
@@ -150,10 +159,10 @@ StagePlan plan_stages(const StageRequest& request, const Executor& execute, cons
     };
     const bool is_split = standing(split) < standing(whole);
     StagePlan &taken = is_split ? split : whole, &left = is_split ? whole : split;
-    taken.split_or_whole = SplitOrWhole{is_split, left.best.found.replay.makespan, slowdown};
+    taken.split_or_whole =
+        SplitOrWhole{is_split, left.best.found.replay.makespan, slowdown, std::move(left.best.problem)};
     for (std::size_t i = 0; i < taken.policies.size(); ++i)
-        if (search::policy(taken.policies[i].policy).needs_split != is_split)
-            taken.policies[i] = std::move(left.policies[i]);
+        if (is_of_other_form(taken.policies[i], is_split)) taken.policies[i] = std::move(left.policies[i]);
     return std::move(taken);
 }
 

@@ -89,12 +89,13 @@ std::vector<std::string> chunks(const Problem& problem) {
 
 std::vector<Drawn> drawn(const StagePlan& plan) {
     const Problem& problem = plan.best.problem;
-    const auto groups = chunks(problem);
     std::vector<Drawn> all{{"plan", caption("Plan", plan.best.found.strategy, plan.best.found.replay.makespan),
-                            &problem, &*plan.best.found.schedule, &plan.best.found.replay, groups}};
-    if (const PolicyRun* known = fastest_policy(plan))
-        all.push_back({"chain", caption("Best known schedule", known->policy, known->result.replay.makespan), &problem,
-                       &*known->result.schedule, &known->result.replay, groups});
+                            &problem, &*plan.best.found.schedule, &plan.best.found.replay, chunks(problem)}};
+    if (const PolicyRun* known = fastest_policy(plan)) {
+        const Problem& its = plan.problem_of(*known);
+        all.push_back({"chain", caption("Best known schedule", known->policy, known->result.replay.makespan), &its,
+                       &*known->result.schedule, &known->result.replay, chunks(its)});
+    }
     return all;
 }
 

@@ -1,5 +1,6 @@
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/report.hpp"
+#include "pipeweaver/planner/stage_plan.hpp"
 #include "pipeweaver/search/search.hpp"
 #include "tests/search/random_problem.hpp"
 #include "tests/support/effort.hpp"
@@ -9,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <vector>
 
 using namespace pipeweaver;
 using testing::between;
@@ -120,5 +122,35 @@ TEST_CASE("a search that improved nothing, or has no rounds, has a report as wel
         CHECK(page.find("the start and 0 improvements") != std::string::npos);
         CHECK(page.find("<table class=\"finders\">") == std::string::npos);
         CHECK(page.find("nan") == std::string::npos);
+    }
+}
+
+TEST_CASE("the report of stages draws a policy on the tasks that it orders") {
+    planner::StageRequest request;
+    request.table = schedule::parse_stage_table(
+        "split.csv",
+        "stage,rank,forward_us,backward_us,weight_us,activation_bytes,weights_bytes,send_bytes\n"
+        "0,0,1000,1000,1000,4,8,0\n1,1,1000,1000,1000,4,8,0\n2,2,1000,1000,1000,4,8,0\n3,3,1000,1000,1000,4,8,0\n");
+    request.options.microbatches = 8;
+    request.max_rounds = 2;
+    for (const double slowdown : {1.01, 1.32, 1.5}) {
+        CAPTURE(slowdown);
+        request.options.split_slowdown = slowdown;
+        auto plan = planner::plan_stages(request, in_order, {});
+        REQUIRE(plan.split_or_whole);
+        for (const planner::PolicyRun& run : plan.policies)
+            if (run.applies()) CHECK(schedule::replay(plan.problem_of(run), *run.result.schedule) == run.result.replay);
+        // Each of four stages has two tasks a microbatch, or three in two parts.
+        const bool is_split = plan.split_or_whole->split;
+        CHECK(plan.best.problem.tasks.size() == (is_split ? 96 : 64));
+        std::erase_if(plan.policies,
+                      [&](const planner::PolicyRun& run) { return run.policy != (is_split ? "1f1b" : "zb-h1"); });
+        const auto page = emit::report(request, plan);
+        const auto bars_of = [&](const char* id) {
+            return count(between(page, fmt::format("<figure class=\"schedule\" id=\"{}\">", id), "</figure>"),
+                         "<rect class=\"bar ");
+        };
+        CHECK(bars_of("plan") == (is_split ? 96 : 64));
+        CHECK(bars_of("chain") == (is_split ? 64 : 96));
     }
 }

@@ -38,14 +38,19 @@ struct SplitOrWhole {
     bool split = false;    ///< what the plan took
     Duration otherwise{};  ///< makespan of the other
     double slowdown = 1;
+    schedule::Problem problem{};  ///< that the other solves
 };
 
 struct StagePlan {
     StageSchedule best;  ///< always has a schedule
     std::optional<SplitOrWhole> split_or_whole{};
-    std::vector<PolicyRun> policies;  ///< all of them, on `best.problem`
+    std::vector<PolicyRun> policies;  ///< all of them, each on problem_of() it
     std::vector<StageSchedule>
         targets;  ///< one for each target that has a plan of its own; one that is asked for alone
+
+    /// What the schedule of one of `policies` is of: `best.problem`, or that of the other form of backwards. Throws
+    /// Error{input} for a name that is none of search::policies().
+    [[nodiscard]] const schedule::Problem& problem_of(const PolicyRun& run) const;
 };
 
 /// The schedule of the stages under the rules of a target, searched, or the fastest of its own orders. The target need
