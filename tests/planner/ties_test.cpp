@@ -96,6 +96,28 @@ TEST_CASE("stages are planned with whole backwards where split ones take longer 
     CHECK(of(little, "1f1b") == std::chrono::milliseconds(33));
 }
 
+TEST_CASE("a first stage without an input gradient has its backward in one part, which is no slower") {
+    StageRequest request;
+    request.table = schedule::parse_stage_table(
+        "two.csv",
+        "stage,rank,forward_us,backward_us,weight_us,activation_bytes,weights_bytes,send_bytes\n"
+        "0,0,10,20,30,1,1,0\n1,1,10,20,30,1,1,0\n");
+    request.options.split_slowdown = 1.5;
+    request.options.first_input_gradient = false;
+    const auto problem = schedule::stage_problem(request.table, request.options);
+    const auto time_of = [&](std::size_t stage, TaskKind kind) {
+        const auto found = std::find_if(problem.tasks.begin(), problem.tasks.end(), [&](const Task& task) {
+            return task.kind == kind && task.stage == static_cast<std::int64_t>(stage);
+        });
+        REQUIRE(found != problem.tasks.end());
+        return found->duration;
+    };
+    CHECK(time_of(0, TaskKind::input_gradient) == Duration{1});
+    CHECK(time_of(0, TaskKind::weight_gradient) == std::chrono::microseconds(50));
+    CHECK(time_of(1, TaskKind::input_gradient) == std::chrono::microseconds(30));
+    CHECK(time_of(1, TaskKind::weight_gradient) == std::chrono::microseconds(45));
+}
+
 TEST_CASE("a search alone may end with a fuller schedule; a solved problem does not") {
     const StageRequest request = four_equal_stages();
     const auto problem = schedule::stage_problem(request.table, request.options);
