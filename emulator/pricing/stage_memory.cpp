@@ -455,10 +455,11 @@ StaticMemory memory_of(const RankParameters& rank, const Recipe& recipe, bool is
         const Bytes weights = part(each.weight * (group.trained + group.frozen), 3);
         memory.weights += weights;
         all_weights += Bytes{weights.count * group.copies};
-        if (recipe.zero == 2) memory.weights += part(each.apart * (group.trained + group.frozen), 2);
+        if (recipe.zero == 2) memory.apart += part(each.apart * (group.trained + group.frozen), 2);
         memory.gradients += part(each.gradient * group.trained, 2);
         memory.optimizer += part(each.optimizer * group.trained, 1);
     }
+    memory.weights += memory.apart;
     const Bytes whole{whole_gradients(recipe, is_pipeline, microbatches) * trained};
     const bool summed_whole = whole > Bytes{} && recipe.zero >= 2;  // shares come of what is freed
     memory.gradients = summed_whole ? whole : memory.gradients + whole;

@@ -453,7 +453,6 @@ Run run_of(const TitanLaunch& l, const FitAsked& asked) {
     if (!replicates(l, asked.gpus)) run.besides.copies = l.replicate;
     run.besides.zero = l.pp > 1 ? 1 : keeps_gathered(l) ? 2 : 3;  // a pipeline has whole gradients
     run.besides.shards = asked.gpus / (l.tp * l.pp);
-    run.besides.apart = keeps_gathered(l) && !replicates(l, asked.gpus);
     options.recompute = {.everywhere = titan_recompute_of(l, run)};
     options.policy = l.pp == 1 || !schedule || schedule->policy.empty() ? "1f1b" : std::string(schedule->policy);
     options.any_memory = true;
@@ -489,7 +488,8 @@ Fit fit_from(const Run& run, const planner::EmulationRequest& request, const pla
     for (std::size_t r = 0; r < emulation.replicas.front().memory.size(); ++r) {
         const auto& rank = emulation.replicas[planner::fullest_replica(emulation, r)].memory[r];
         fit.ranks.push_back({rank.peak, rank.fixed.weights, rank.fixed.gradients, rank.fixed.optimizer,
-                             rank.fixed.buffers + rank.fixed.workspace, rank.activations, rank.transient, 0});
+                             rank.fixed.buffers + rank.fixed.workspace, rank.activations, rank.transient, 0,
+                             rank.fixed.apart});
     }
     for (RankUse& rank : fit.ranks) add_besides(run.besides, rank);
     const std::size_t backbone = setup.model.backbone();

@@ -162,7 +162,6 @@ Besides besides_of(const ShardedLaunch& l, const workloads::Model& model, const 
     besides.copies = l.is_fsdp() ? l.replicate.value_or(1) : 1;
     besides.shards = asked.gpus / l.tp;
     besides.zero = l.zero_stage();
-    besides.apart = l.is_fsdp() && besides.zero == 2;
     if (besides.zero == 3) besides.buckets = gathered_frozen(model, l.tp);
     besides.state = state.optimizer;
     const bool half_states = state.optimizer == whole_bytes;  // two moments of 16 bits
@@ -338,11 +337,9 @@ void add_besides(const Besides& besides, RankUse& rank) {
     more(rank.optimizer, 1);
     more(rank.gradients, 2);
     more(rank.weights, 3);
-    if (besides.apart) {
-        const Bytes shard{rank.weights.count / (besides.shards + 1) * (besides.copies - 1)};
-        rank.weights += shard;
-        rank.peak += shard;
-    }
+    // Experts are shared out among fewer than the rest, so each GPU's shards are as the emulation has them.
+    const Bytes shards{rank.apart.count * (besides.copies - 1)};
+    for (Bytes* part : {&rank.apart, &rank.weights, &rank.peak}) *part += shards;
     const Bytes beside = besides.buckets + std::min(besides.gathered, Bytes{rank.weights.count * besides.shards});
     rank.buffers += beside;
     rank.peak += beside;

@@ -185,6 +185,27 @@ TEST_CASE("torchtitan: replicas of shards hold a copy in each, and replicas with
     CHECK(rank(all + never).weights == Bytes{4 * parameters});
 }
 
+TEST_CASE("torchtitan: experts lie in fewer shards than the rest, in replicas, too") {
+    const auto weights = [](const std::string& degrees) {
+        auto of = asked(
+            "--training.seq_len 4096 --training.local_batch_size 1 --compile.enable "
+            "--parallelism.expert_parallel_degree 2 " +
+                degrees,
+            "h200-sxm:8", Dialect::titan_settings);
+        of.model = "mixtral-8x7b";
+        const auto checked = check(of);
+        REQUIRE(checked.fit);
+        return checked.fit->ranks.front().weights;
+    };
+    const std::string two = "--parallelism.data_parallel_replicate_degree 2 --parallelism.data_parallel_shard_degree 4";
+    const std::string never = " --parallelism.fsdp_reshard_after_forward never";
+    CHECK(weights(two) == 2 * weights(""));
+    // Beside the shards lies all that was gathered, as much of it for any number of replicas.
+    const Bytes gathered = weights(never) - weights("");
+    CHECK(gathered > weights(two));
+    CHECK(weights(two + never) - weights(two) == gathered);
+}
+
 namespace {
 
 launch::CheckAsked of_bridge(const std::string& model, const std::string& text) {

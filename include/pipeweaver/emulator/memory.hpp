@@ -14,6 +14,7 @@ struct StaticMemory {
     Bytes weights, gradients, optimizer;
     Bytes workspace;    ///< gradients of one layer in bf16, kept by Transformer Engine
     Bytes buffers;      ///< receive buffers
+    Bytes apart{};      ///< of weights: shards that lie beside the whole ones that were gathered
     Bytes at_update{};  ///< what the optimizer's update holds, where that may be more than all these; else 0
     Bytes total() const { return weights + gradients + optimizer + workspace + buffers; }
     friend bool operator==(const StaticMemory&, const StaticMemory&) = default;

@@ -42,7 +42,6 @@ struct Besides {
     std::int64_t copies = 1;  ///< groups that each hold all shards, where the emulation has one
     std::int64_t shards = 1;  ///< of a weight, in the emulation
     int zero = 0;             ///< what is in shards, of those
-    bool apart = false;       ///< a weight's shard lies beside the whole weight, as wide
     /// Bytes of a parameter that the optimizer's update takes beside gradients and states, of as many of the states;
     /// 0: none.
     std::int64_t update = 0, state = 0;
@@ -92,6 +91,7 @@ struct Run {
 struct RankUse {
     Bytes peak, weights, gradients, optimizer, buffers, activations, transient;
     std::int64_t layers = 0;  ///< of the language model
+    Bytes apart{};            ///< of the weights: shards beside whole ones
 };
 
 struct Fit {
