@@ -170,8 +170,12 @@ emulator::Recipe RecipeOverrides::over(emulator::Recipe recipe) const {
     const bool own_buckets = recipe.bucket > Bytes{};
     put(zero, recipe.zero);
     put(bucket, recipe.bucket);
+    const bool has_launch = launch.value_or(Duration{}) > Duration{};
+    if (has_launch && launched == emulator::Launched::graphs)
+        fail(ErrorKind::input, "--launch: goes with --launched eager; with graphs the host is never waited for");
     if (launched) recipe = launched_as(recipe, *launched);
     put(launch, recipe.launch);
+    if (has_launch) recipe.launched = emulator::Launched::eager;
     put(action, recipe.action);
     put(overlap_slowdown, recipe.overlap_slowdown);
     put(split_slowdown, recipe.split_slowdown);

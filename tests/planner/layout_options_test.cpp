@@ -256,6 +256,18 @@ TEST_CASE("what is said of a recipe is taken over it") {
     CHECK(recipe_of({{"zero", "1"}, {"bucket", "40MB"}}).bucket == Bytes{40'000'000});
     CHECK(recipe_of({{"launched", "eager"}}).layer == emulator::find_recipe("megatron-core-plain").layer);
     CHECK(recipe_of({{"launched", "graphs"}}).launched == emulator::Launched::graphs);
+    // A host that is said to take time launches kernel by kernel, whatever the recipe has; it can be read again.
+    for (const char* recipe : {"megatron-core", "maxtext"}) {
+        const auto timed = recipe_of({{"recipe", recipe}, {"launch", "3us"}});
+        CHECK(timed.launched == emulator::Launched::eager);
+        const std::string text = emulator::to_json(timed);
+        const auto again = emulator::parse_recipe(JsonDocument("recipe.json", text));
+        CHECK(again.launched == emulator::Launched::eager);
+        CHECK(again.launch == std::chrono::microseconds(3));
+    }
+    CHECK(recipe_of({{"recipe", "maxtext"}, {"launch", "0us"}}).launched == emulator::Launched::graphs);
+    CHECK(error_of(small({{"tp", "8"}, {"pp", "1"}, {"launched", "graphs"}, {"launch", "3us"}})) ==
+          "--launch: goes with --launched eager; with graphs the host is never waited for");
     CHECK(error_of(small({{"tp", "8"}, {"pp", "1"}, {"launched", "compiled"}})) ==
           "is 'compiled', must be graphs or eager");
     for (const char* zero : {"2", "3"})
