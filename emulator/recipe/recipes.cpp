@@ -121,7 +121,7 @@ constexpr std::array shipped{
         "extends": "torch-fsdp2",
         "kernels": {"products": 0.783, "attention_after_ampere": 1, "memory_bound": 0.75, "traffic": 0.82},
         "runs": {"h100_sxm": 6},
-        "host": {"launched": "graphs"}})"};
+        "host": {"launched": "graphs", "eager": ""}})"};
 
 Recipe recipe_among(const std::string& name, const std::vector<Recipe>& known) {
     std::vector<std::string> names;
@@ -162,6 +162,11 @@ Recipe launched_as(const Recipe& recipe, Launched launched) {
         return changed;
     }
     if (recipe.has_host()) return changed;
+    if (recipe.eager.empty())
+        fail(ErrorKind::input,
+             "recipe {}: host.eager: names no recipe: no such runs were at hand; say the host's time for a kernel, by "
+             "host.launch_ns, or by --launch without --launched",
+             recipe.name);
     std::vector<std::string> timed;
     for (const Recipe& one : recipes())
         if (one.has_host()) timed.push_back(one.name);

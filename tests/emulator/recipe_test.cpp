@@ -325,4 +325,9 @@ TEST_CASE(
     CHECK_THROWS_WITH_AS(
         check(parsed(R"(,"host":{"eager":"maxtext"})"), testing::small_model(), workloads::device("h100_sxm")),
         doctest::Contains("recipe mine: host.eager: is 'maxtext', must be one of megatron-2022, "), Error);
+    // It is no PyTorch, whose hosts are those that were measured.
+    CHECK(find_recipe("maxtext").eager.empty());
+    CHECK_THROWS_WITH_AS(static_cast<void>(launched_as(find_recipe("maxtext"), Launched::eager)),
+                         doctest::Contains("recipe maxtext: host.eager: names no recipe: no such runs were at hand"),
+                         Error);
 }
