@@ -7,6 +7,7 @@
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/partition/shapes.hpp"
 #include "pipeweaver/search/policies.hpp"
+#include "pipeweaver/workloads/module_roles.hpp"
 #include "planner/job/sample.hpp"
 #include "planner/replicas/assignment.hpp"
 #include "planner/way/settings.hpp"
@@ -399,11 +400,6 @@ Duration waits_of(const emulator::RankTime& time) {
 // Its layers are compiled into nothing that a host launches.
 bool is_launched(const emulator::Setup& setup) { return setup.cluster.device != "cpu"; }
 
-bool has_experts(const workloads::Model& model) {
-    return std::any_of(model.modules.begin(), model.modules.end(),
-                       [](const workloads::Module& module) { return module.architecture.moe.has_value(); });
-}
-
 bool is_timed(const emulator::Recipe& recipe) { return recipe.anchored && recipe.anchored->has_step(); }
 
 }  // namespace
@@ -447,7 +443,7 @@ std::optional<HostBound> host_bound(const EmulationRequest& request, const Emula
     HostBound bound;
     bound.as = setup.recipe.eager;
     bound.layer = setup.recipe.layer;
-    const bool routes = has_experts(setup.model);
+    const bool routes = routes_to_experts(setup.model);
     if (routes) bound.expert_layer = setup.recipe.expert_layer;
     bound.far = routes ? setup.recipe.far_with_experts : setup.recipe.far;
     setup.store = std::make_shared<emulator::LayerStore>();

@@ -29,4 +29,9 @@ bool has_head(const Model& model, std::size_t module) {
     return !feeds && model.modules[module].architecture.kind == ModuleKind::language_model;
 }
 
+bool routes_to_experts(const Model& model) {
+    return std::any_of(model.modules.begin(), model.modules.end(),
+                       [](const Module& module) { return module.architecture.moe.has_value(); });
+}
+
 }  // namespace pipeweaver::workloads

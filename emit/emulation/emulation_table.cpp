@@ -9,6 +9,7 @@
 #include "pipeweaver/loader/advice.hpp"
 #include "pipeweaver/planner/training_cost.hpp"
 #include "pipeweaver/workloads/counts.hpp"
+#include "pipeweaver/workloads/module_roles.hpp"
 
 #include <fmt/format.h>
 
@@ -65,21 +66,22 @@ std::string layer_of_host(Duration layer, Duration expert_layer) {
 }
 
 // Of a recipe that knows its host: by which rank, and how long, it is waited for.
-std::string known_host_line(const Recipe& recipe, const Emulation& emulation) {
+std::string known_host_line(const Setup& setup, const Emulation& emulation) {
+    const Recipe& recipe = setup.recipe;
     constexpr double least = 0.01;
     const ReplicaEmulation& replica = emulation.replicas[emulation.slowest];
     const auto waits = [](const RankTime& time) { return time.exposed[static_cast<std::size_t>(Stream::host)]; };
     const auto most = std::max_element(replica.time.begin(), replica.time.end(),
                                        [&](const auto& a, const auto& b) { return waits(a) < waits(b); });
     if (!recipe.has_host() || ratio(waits(*most), replica.step) < least) return {};
+    const Duration routing = workloads::routes_to_experts(setup.model) ? recipe.expert_layer : Duration{};
     return fmt::format("host: rank {} waits {} of the step for it{}\n", most - replica.time.begin(),
                        share(waits(*most), replica.step),
-                       recipe.layer > Duration{} ? fmt::format(", {} of it for a layer's forward", human(recipe.layer))
-                                                 : std::string());
+                       recipe.layer > Duration{} ? ", " + layer_of_host(recipe.layer, routing) : std::string());
 }
 
-std::string host_line(const Recipe& recipe, const Emulation& emulation) {
-    if (!emulation.host) return known_host_line(recipe, emulation);
+std::string host_line(const Setup& setup, const Emulation& emulation) {
+    if (!emulation.host) return known_host_line(setup, emulation);
     const planner::HostBound& host = *emulation.host;
     const std::size_t rank = host.rank();
     const std::string runs =
@@ -88,7 +90,7 @@ std::string host_line(const Recipe& recipe, const Emulation& emulation) {
         "host: the near end has layers in CUDA graphs{} and never waits for it; launched kernel by kernel ({}, as "
         "{} has it) the step takes {}, {:.2f} times as long, of which rank {} waits {} for its host{}; --launched "
         "graphs or eager takes one\n",
-        recipe.launched == Launched::compiled ? ", or compiled into few kernels," : "",
+        setup.recipe.launched == Launched::compiled ? ", or compiled into few kernels," : "",
         layer_of_host(host.layer, host.expert_layer), host.as, human(host.step), ratio(host.step, emulation.step), rank,
         share(host.waits[rank], host.step), runs);
 }
@@ -147,7 +149,7 @@ std::string shapes_line(const Emulation& emulation) {
 std::string footing_lines(const planner::Job& job, const Emulation& emulation) {
     const std::string modelled = modelled_text(*job.setup), anchored = anchored_text(*job.setup);
     return (modelled.empty() ? "" : fmt::format("modelled: {}\n", modelled)) +
-           (anchored.empty() ? "" : fmt::format("anchored: {}\n", anchored)) + host_line(job.setup->recipe, emulation) +
+           (anchored.empty() ? "" : fmt::format("anchored: {}\n", anchored)) + host_line(*job.setup, emulation) +
            shapes_line(emulation) + input_lines(emulation);
 }
 

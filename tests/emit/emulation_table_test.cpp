@@ -56,6 +56,22 @@ TEST_CASE("the table of an emulation says what a step takes and by which convent
     CHECK(!has(text, "replica 0"));
 }
 
+TEST_CASE("the line of a host that is known has its time for routing where the model has experts") {
+    SmallEmulation small;
+    for (auto& time : small.emulation.replicas.front().time)
+        time.exposed[static_cast<std::size_t>(emulator::Stream::host)] = 100us;
+    small.change_setup([](emulator::Setup& setup) {
+        setup.recipe.layer = 2ms;
+        setup.recipe.expert_layer = 6ms;
+    });
+    CHECK(has(table_of(small), "host: rank 0 waits 10.0 % of the step for it, 2.000 ms of it for a layer's forward\n"));
+    small.change_setup([](emulator::Setup& setup) {
+        setup.model.modules.back().architecture.moe =
+            workloads::MixtureOfExperts{.moe_layers = 1, .every = 1, .experts = 8, .top_k = 2, .expert_ffn = 512};
+    });
+    CHECK(has(table_of(small), "for it, 2.000 ms of it for a layer's forward, 6.000 ms for routing\n"));
+}
+
 TEST_CASE("the table of an emulation divides every rank's step, and leaves out streams that nobody waits for") {
     SmallEmulation small;
     auto& odd = small.emulation.replicas.front().time[2];

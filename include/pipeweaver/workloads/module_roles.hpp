@@ -20,4 +20,7 @@ namespace pipeweaver::workloads {
 /// a head beside its own (NextStep-1 trains on text and images, arXiv 2508.10711).
 [[nodiscard]] bool has_head(const Model& model, std::size_t module);
 
+/// Whether tokens of any module are routed to experts.
+[[nodiscard]] bool routes_to_experts(const Model& model);
+
 }  // namespace pipeweaver::workloads
