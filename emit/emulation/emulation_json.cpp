@@ -211,7 +211,7 @@ Writer emulation_json(const EmulationRequest& request, const Emulation& emulatio
     json["recompute"] = recompute_json(emulation.recompute);
     json["partition"] = partition_json(emulation.partition, request.job.setup->model);
     json["share_of_time"] = shares_json(emulation.shares);
-    json["assumed"] = emulator::approximations(*request.job.setup);
+    json["assumed"] = emulator::approximations(*request.job.setup, emulation.host.has_value());
     add_modelled(json, *request.job.setup);
     if (emulation.host) {
         json["step_range_ns"] = {emulation.step.count(), emulation.host->most().count()};

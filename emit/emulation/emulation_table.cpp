@@ -350,7 +350,7 @@ std::string emulation_table(const EmulationRequest& request, const Emulation& em
                        footing_lines(request.job, emulation) + what_if_text(request, emulation, base) +
                        time_table(emulation, shown) + memory_table(request, emulation, shown) +
                        critical_path(emulation) + "\n" + shares_text(emulation.shares);
-    for (const std::string& sentence : emulator::approximations(*request.job.setup))
+    for (const std::string& sentence : emulator::approximations(*request.job.setup, emulation.host.has_value()))
         text += fmt::format("assumed: {}\n", sentence);
     for (const std::string& sentence : assumptions(request.job, request.batch))
         text += fmt::format("assumed: {}\n", sentence);

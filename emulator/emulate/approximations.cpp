@@ -61,7 +61,7 @@ std::string anchored_text(const Setup& setup) {
     return text + fmt::format("{} more are held on every GPU, which need not grow with the step", human(anchor.beside));
 }
 
-std::vector<std::string> approximations(const Setup& setup) {
+std::vector<std::string> approximations(const Setup& setup, bool has_range) {
     const Recipe& recipe = setup.recipe;
     const Layout& layout = setup.layout;
     std::vector<std::string> all;
@@ -73,7 +73,7 @@ std::vector<std::string> approximations(const Setup& setup) {
             fmt::format("of tensor-parallel traffic {:.2f} is exposed, the rest runs inside products: as fitted "
                         "to runs of constant lengths",
                         in_situ.inside_gemms));
-    if (recipe.launch == Duration{0} && recipe.layer == Duration{0} && recipe.layer_of.empty())
+    if (!has_range && recipe.launch == Duration{0} && recipe.layer == Duration{0} && recipe.layer_of.empty())
         all.emplace_back(recipe.launched == Launched::graphs
                              ? "layers lie in CUDA graphs: their host is never waited for"
                              : "the host launches kernels ahead: it is never waited for");

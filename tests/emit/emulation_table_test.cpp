@@ -3,6 +3,7 @@
 #include "tests/support/small_emulation.hpp"
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 
@@ -54,6 +55,24 @@ TEST_CASE("the table of an emulation says what a step takes and by which convent
     CHECK(has(text, "assumed: the host launches kernels ahead: it is never waited for\n"));
     CHECK(!has(text, "what if"));
     CHECK(!has(text, "replica 0"));
+}
+
+TEST_CASE("beside a range by how layers are launched nothing says that the host is never waited for") {
+    SmallEmulation small;
+    REQUIRE(has(table_of(small), "assumed: the host launches kernels ahead: it is never waited for\n"));
+    planner::HostBound host;
+    host.as = "megatron-core-plain";
+    host.layer = 2ms;
+    host.step = 2 * small.emulation.step;
+    host.waits.assign(4, 100us);
+    small.emulation.host = host;
+    const std::string text = table_of(small);
+    CHECK(has(text, "launched kernel by kernel (2.000 ms of it for a layer's forward, as megatron-core-plain has it)"));
+    CHECK(!has(text, "assumed: the host launches"));
+    CHECK(
+        !has(emit::emulation_json(small.request, small.emulation, nullptr).dump(), "the host launches kernels ahead"));
+    small.emulation.host.reset();
+    CHECK(has(emit::emulation_json(small.request, small.emulation, nullptr).dump(), "the host launches kernels ahead"));
 }
 
 TEST_CASE("the line of a host that is known has its time for routing where the model has experts") {

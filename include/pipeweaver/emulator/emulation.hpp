@@ -92,8 +92,9 @@ struct EmulationOptions {
 /// remains one. Changes nothing without Recipe::bucket. Pre: as emulate().
 void set_tails(const StepInput& input, StepProblem& step, const schedule::Schedule& schedule);
 
-/// What steps of this setup approximate: a sentence each.
-[[nodiscard]] std::vector<std::string> approximations(const Setup& setup);
+/// What steps of this setup approximate: a sentence each. `has_range`: beside the step it is said how long it takes
+/// where its host is waited for; no sentence says then that it never is.
+[[nodiscard]] std::vector<std::string> approximations(const Setup& setup, bool has_range = false);
 
 /// What a step on a device that is known by its peaks alone is worth; empty: tables or runs of it are at hand.
 [[nodiscard]] std::string modelled_text(const Setup& setup);

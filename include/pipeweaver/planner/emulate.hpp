@@ -123,9 +123,10 @@ struct ScheduledTimes {
 
 // Whether a step's host would be waited for, by recipes that do not know it.
 
-/// The step as emulator::launched_as() has it launched kernel by kernel, where that is at least a tenth longer: how
-/// long it takes lies between the two. None: less, or the recipe is not open (emulator::is_open), or an anchor holds
-/// it, or a schedule is given. Emulates once more; throws as emulate(). Pre: `emulation` is that of `request`.
+/// The step as emulator::launched_as() has it launched kernel by kernel, where that alone, without HostBound::far, is
+/// at least a tenth longer: how long it takes lies between `emulation` and HostBound::most(). None: less, or the recipe
+/// is not open (emulator::is_open), or an anchor holds it, or a schedule is given. Emulates once more; throws as
+/// emulate(). Pre: `emulation` is that of `request`.
 [[nodiscard]] std::optional<HostBound> host_bound(const EmulationRequest& request, const Emulation& emulation,
                                                   const Executor& execute);
 
