@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Evaluates the embedded cost tables and rewrites docs/costs.md's tables and docs/pictures/costs.svg:
+"""Evaluates the embedded cost tables and rewrites docs/costs.md's tables, docs/errors-of-costs.txt, which has all rows
+of the first, and docs/pictures/costs.svg:
 studies/draw_costs.py PIPEWEAVER
 
 A table of the page stands between <!-- NAME --> and <!-- end -->.
@@ -17,7 +18,8 @@ from svg import circle, document, line, rect, text
 from table import fill, table
 
 DOCS = pathlib.Path(__file__).resolve().parents[1] / "docs"
-COLORS = {"gemm": "#2e6f9e", "attention": "#c0622d", "collective": "#55803f", "p2p": "#8e6bb0", "moe": "#b8902c"}
+COLORS = {"gemm": "#2e6f9e", "attention": "#c0622d", "collective": "#55803f", "p2p": "#8e6bb0", "moe": "#b8902c",
+          "gdn": "#4f6d7a"}
 TRANSFERS = ["a100_sxm:h100_sxm", "h100_sxm:b200", "a100_sxm:h200_sxm", "h100_sxm:h200_sxm"]
 LEFT, SIDE, TOP = 70, 400, 30
 
@@ -41,19 +43,30 @@ def within(row):
     return "" if row is None or row["points"] < 100 else f"{100 * row['within']:.0f} %"
 
 
-def evaluation_table(rows):
+HEAD = ("operator", "kind", "device", "left out", "answers", "all", "big", "interpolated within", "extrapolated within")
+WHOLE = ("bf16", "fp8", "nvfp4", "causal", "encoder")  # kinds of GEMM and attention whose rows the page has
+
+
+def evaluation(rows):
     # Single points of GEMMs and attentions are easier than whole planes; A100 PCIe has a few dozen points.
     wanted = [row for row in rows if row["size"] == "all" and row["basis"] == "any" and row["device"] != "a100_pcie"
               and (row["left_out"] == "planes" or row["op"] not in ("gemm", "attention"))]
     order = list(COLORS)
-    lines = []
     for row in sorted(wanted, key=lambda r: (order.index(r["op"]), r["left_out"] == "planes", r["kind"], r["device"])):
         big = find(rows, row, size="big", basis="any")
         bases = [within(find(rows, row, size="all", basis=basis)) for basis in ("interpolated", "extrapolated")]
-        lines.append((row["op"], row["kind"], row["device"], row["left_out"], row["points"], errors(row), errors(big),
-                      *bases))
-    return table(("operator", "kind", "device", "left out", "answers", "all", "big", "interpolated within",
-                  "extrapolated within"), lines)
+        yield (row["op"], row["kind"], row["device"], row["left_out"], row["points"], errors(row), errors(big), *bases)
+
+
+def evaluation_table(lines):
+    """Those of planes and of whole layers of experts."""
+    return table(HEAD, [line for line in lines if line[3] == "planes" and line[1] in WHOLE or line[0] == "moe"])
+
+
+def evaluation_text(lines):
+    lines = [[str(cell) for cell in line] for line in [HEAD, *lines]]
+    widths = [max(len(line[at]) for line in lines) for at in range(len(HEAD))]
+    return "".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() + "\n" for line in lines)
 
 
 def transfer_table(trials):
@@ -117,7 +130,9 @@ def main():
             points = list(csv.DictReader(file))
     trials = [json.loads(run(program, "--transfer", pair, "--points", "32", "--json")) for pair in TRANSFERS]
     path = DOCS / "costs.md"
-    page = fill(path.read_text(), "evaluation", evaluation_table(rows))
+    lines = list(evaluation(rows))
+    (DOCS / "errors-of-costs.txt").write_text(evaluation_text(lines))
+    page = fill(path.read_text(), "evaluation", evaluation_table(lines))
     path.write_text(fill(page, "transfers", transfer_table(trials)))
     parts = [*scatter(points), *bars(rows)]
     for i, (op, color) in enumerate(COLORS.items()):
