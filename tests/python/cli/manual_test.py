@@ -234,7 +234,8 @@ def test_completion_knows_the_values_of_options(complete, pipeweaver, tmp_path):
     assert values("solve", "--policy") == names(pipeweaver, "policies")
     assert values("solve", "--strategy") == names(pipeweaver, "strategies")
     assert values("costdb", "query", "--device") == names(pipeweaver, "devices")
-    assert values("costdb", "query", "--op") == {"gemm", "attention", "collective", "p2p", "moe", "elementwise"}
+    assert values("costdb", "query", "--op") == {"gemm", "attention", "collective", "p2p", "moe", "elementwise",
+                                                 "gdn"}
     assert values("list") == {"models", "clusters", "recipes", "devices", "networks", "datasets", "strategies",
                               "policies", "targets", "rules", "hazards"}
     assert names(pipeweaver, "clusters") | names(pipeweaver, "networks") < values("show")

@@ -108,7 +108,8 @@ def test_what_is_wrong_is_one_line(study, tmp_path, arguments, status, line):
 def test_ctrl_c_keeps_what_is_judged(study, tmp_path):
     out = tmp_path / "rent"
     process = subprocess.Popen([sys.executable, "-m", "pipeweaver.capacity", str(study), "--out", str(out), "--engine",
-                                "local"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                                "local"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     while not list(out.glob("cells/*.json")):
         assert process.poll() is None, process.communicate()
         time.sleep(0.01)
