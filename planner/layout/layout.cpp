@@ -315,6 +315,9 @@ std::string split_would_fit(const LayoutRequest& request, const Executor& execut
                                const Executor& execute) {
     const auto asked = asked_of(request);
     if (!choosing.any()) fail(ErrorKind::input, "{}: the numbers given do not divide the GPUs", asked);
+    if (choice.cut_short)
+        fail(ErrorKind::limit, "{}: there was no time for a layout that fits, leave --budget out; {}{}", asked,
+             what_would_fit(request, execute), split_would_fit(request, execute));
     if (const Considered* near = choosing.closest())
         fail(ErrorKind::limit,
              "{}: no layout fits the memory; {} comes closest: rank {} is {} short of the {} usable of a {}{}; {}{}",

@@ -418,6 +418,26 @@ TEST_CASE("of many microbatches some tell what all take, within a tenth") {
     }
 }
 
+TEST_CASE("where time ends the choice before a layout fits, the message does not say that none fits") {
+    Small setup;
+    setup.model.modules[1].architecture =
+        testing::small_network(workloads::ModuleKind::language_model, 24, 8192);  // 26 B parameters
+    setup.model.edges[0].projector_out = 8192;
+    setup.cluster.gpus = 64;
+    auto request = all_free(setup);
+    request.tp = 1;
+    request.cp = 1;
+    std::string message;
+    try {
+        static_cast<void>(choose_layout(request, in_order, Time::until([] { return Duration{}; })));
+    } catch (const Error& error) {
+        message = error.what();
+    }
+    CAPTURE(message);
+    CHECK(message.find("there was no time for a layout that fits") != std::string::npos);
+    CHECK(message.find("no layout fits the memory") == std::string::npos);
+}
+
 TEST_CASE("a choice that time ends has what was judged by then, and says so") {
     const Small setup;
     const auto choice = choose_layout(all_free(setup), in_order, Time::until([] { return Duration{}; }));
