@@ -35,8 +35,11 @@ void remove_if_empty(const std::vector<fs::path>& folders) {
         if (fs::is_directory(fs::symlink_status(one, ignored))) fs::remove(one, ignored);
 }
 
-std::string packed(const FileToWrite& file) {
-    return file.path.extension() == ".gz" ? gzip(file.content) : file.content;
+// The file's bytes, in `zipped` where they are not its content.
+std::string_view packed(const FileToWrite& file, std::string& zipped) {
+    if (file.path.extension() != ".gz") return file.content;
+    zipped = gzip(file.content, Zip::soon);
+    return zipped;
 }
 
 // A file that is being written, known to its user by the name `path`.
@@ -123,12 +126,13 @@ void PendingFiles::add(const FileToWrite& file) {
     auto pending = std::make_unique<Pending>(Pending{file.path, place_of(file.path)});
     const fs::path folder = pending->place.path.parent_path();
     fs::path temporary;
+    std::string zipped;
     const mode_t mode = pending->place.mode ? 0600 : 0666;  // what replaces a private file is never open to others
     {
         const std::scoped_lock lock(mutex_);
         folders_.insert(folders_.begin(), made.begin(), made.end());
         if (pending->place.is_stream) {
-            pending->bytes = packed(file);
+            pending->bytes = packed(file, zipped);
         } else {
             if (cleaned_.insert(folder).second) remove_abandoned(folder);
             temporary = pending->temporary = temporary_name(pending->place.path, added_++);
@@ -140,7 +144,7 @@ void PendingFiles::add(const FileToWrite& file) {
     }
     if (temporary.empty()) return;
     OpenFile out(file.path, temporary, mode);
-    const std::string bytes = packed(file);
+    const std::string_view bytes = packed(file, zipped);
     out.write(bytes);
     out.close();
     std::string hash = sha256(bytes);

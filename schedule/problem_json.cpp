@@ -236,7 +236,8 @@ template <class T>
 std::string canonical_list(std::string_view key, const std::vector<T>& all) {
     std::string out = fmt::format("\"{}\":[", key);
     append_entries(out, all, ",", canonical);
-    return out + "],";
+    out += "],";
+    return out;
 }
 
 }  // namespace
@@ -255,12 +256,14 @@ std::string to_json(const Problem& problem) {
     append_list(out, "tasks", problem.tasks);
     append_list(out, "edges", problem.edges);
     if (!problem.pairs.empty()) append_list(out, "pairs", problem.pairs);
-    return out + "}\n";
+    out += "}\n";
+    return out;
 }
 
 std::string fingerprint(const Problem& problem) {
     Sha256 digest;
-    digest.add("{" + canonical_list("edges", problem.edges));
+    digest.add("{");
+    digest.add(canonical_list("edges", problem.edges));
     digest.add(fmt::format("\"format\":\"pipeweaver-problem/1\",\"name\":{},", json_text(problem.name)));
     if (!problem.pairs.empty()) digest.add(canonical_list("pairs", problem.pairs));
     digest.add(canonical_list("ranks", problem.ranks));

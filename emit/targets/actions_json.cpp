@@ -185,7 +185,8 @@ std::string to_json(const ActionLists& actions) {
     append_lines(text, actions.tensors.size(), [&](std::size_t i) { append_tensor(text, json, actions, i); });
     text += ",\n\"actions\":";
     append_lines(text, actions.ranks.size(), [&](std::size_t r) { append_rank(text, actions.ranks[r]); });
-    return text + "}\n";
+    text += "}\n";
+    return text;
 }
 
 RankLists::RankLists(const ActionLists& all)
@@ -244,7 +245,8 @@ std::string RankLists::to_json(std::size_t rank) const {
     append_lines(text, mine.size(), [&](std::size_t i) { append_tensor(text, json, all_, mine[i]); });
     text += ",\n\"actions\":";
     append_rank(text, all_.ranks[rank], &freed_);
-    return text + "}\n";
+    text += "}\n";
+    return text;
 }
 
 }  // namespace pipeweaver::emit

@@ -94,8 +94,11 @@ std::vector<FileToWrite> list_files(const ToEmit& from, const fs::path& out) {
     const auto derived =
         from.actions == nullptr ? std::optional(derive_actions(from.problem, from.schedule)) : std::nullopt;
     const ActionLists& all = derived ? *derived : *from.actions;
-    if (!from.by_rank) return {{out / "actions.json", to_json(all)}};
     std::vector<FileToWrite> files;
+    if (!from.by_rank) {
+        files.push_back({out / "actions.json", to_json(all)});
+        return files;
+    }
     const RankLists lists(all);
     for (std::size_t r = 0; r < all.ranks.size(); ++r)
         files.push_back({out / rank_lists_folder / fmt::format("rank-{:03}.json.gz", r), lists.to_json(r)});
@@ -125,8 +128,10 @@ TraceKnown trace_known(const ToEmit& from) {
 
 std::vector<FileToWrite> trace_files(const ToEmit& from, const fs::path& out) {
     const Replayer replayer(from.problem);
-    return {{out / "trace.json.gz",
-             chrome_trace(replayer, from.schedule, replayer.replay(from.schedule), trace_known(from))}};
+    std::vector<FileToWrite> files;
+    files.push_back({out / "trace.json.gz",
+                     chrome_trace(replayer, from.schedule, replayer.replay(from.schedule), trace_known(from))});
+    return files;
 }
 
 }  // namespace
