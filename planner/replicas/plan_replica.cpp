@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace pipeweaver::planner {
 
@@ -55,6 +56,17 @@ ScheduleWanted wanted_of(const AllReplicas& all, std::size_t number, std::size_t
     return wanted;
 }
 
+// By so many tasks of its own, which may be fewer than others have.
+bool may_be_replayed(const AllReplicas& all, std::size_t number, std::size_t tasks) {
+    if (!all.assignment.examines(number)) return false;
+    const auto& wanted = all.wanted.replicas;
+    const auto& examined = all.assignment.examined;
+    const auto before = std::count_if(examined.begin(), examined.end(), [&](std::size_t one) {
+        return one < number && (wanted.empty() || std::find(wanted.begin(), wanted.end(), one) != wanted.end());
+    });
+    return static_cast<std::size_t>(before) < effort_of(std::max<std::size_t>(1, tasks), examined.size()).perturbed;
+}
+
 // Of what is left after so many turns of equal length, all of which take `part` of what there was before the first.
 double part_of_rest(double part, std::size_t turn, std::size_t turns) {
     const double each = part / static_cast<double>(turns);
@@ -92,8 +104,9 @@ std::vector<const ScheduledStep*> PlannedReplicas::replayed(const Time& time) co
     std::vector<const ScheduledStep*> examined;
     std::size_t tasks = 1;
     for (const PlannedReplica& one : replicas_) {
-        if (!one.plan.examined) continue;
-        tasks = std::max(tasks, one.scheduled.searched().problem.tasks.size());
+        const std::size_t own = one.scheduled.searched().problem.tasks.size();
+        if (!one.plan.examined || own == 0) continue;
+        tasks = std::max(tasks, own);
         examined.push_back(&one.scheduled);
     }
     const Effort effort = effort_of(tasks, std::max<std::size_t>(1, examined.size()));
@@ -121,10 +134,6 @@ void PlannedReplicas::keep(std::size_t place, PlannedReplica one) {
     const OnReplica& on_replica = all_.wanted.on_replica;
     if (on_replica) on_replica(one.plan);
     times_[place] = std::move(one.times);
-    if (!one.plan.examined) {
-        one.scheduled.step = {};
-        one.scheduled.found = {};
-    }
     const std::scoped_lock lock(mutex_);
     replicas_[place] = std::move(one);
     if (!on_replica || replicas_[place].plan.examined) return;
@@ -167,7 +176,13 @@ PlannedReplica plan_replica(const AllReplicas& all, std::size_t number, const Ex
     one.why_not = one.scheduled.why_no_schedule();
     if (!one.why_not.empty()) return one;
     one.times = times_of(one.scheduled.step);
-    one.plan = finished(all.assignment, number, one.scheduled);
+    if (may_be_replayed(all, number, one.scheduled.searched().problem.tasks.size())) {
+        one.plan = finished(all.assignment, number, one.scheduled);
+        return one;
+    }
+    ScheduledStep last = std::exchange(one.scheduled, {});
+    one.scheduled.choice = last.choice;
+    one.plan = finished(all.assignment, number, std::move(last));
     return one;
 }
 
