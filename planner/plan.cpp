@@ -235,12 +235,11 @@ PartitionChoice partition_for(const Job& job, const Batch& batch, const Wanted& 
                               const Executor& execute, const Time& time) {
     ChoiceEffort effort = quick_choice;
     if (time.is_over()) effort.most_tuned = 0;
-    const std::size_t threads = threads_of(execute);
-    if (const auto left = time.left())
-        effort.most_tasks_of_replica =
-            static_cast<std::size_t>(*left / time_of_task) * threads / std::max<std::size_t>(1, replicas);
+    if (const auto left = time.fraction(fractions.replicas).left())
+        effort.most_tasks_of_replica = static_cast<std::size_t>(*left / time_of_tasks(job, batch, replicas, execute));
     return choose_partition(job, batch, effort, execute,
-                            time.fraction(beside_replicas(fractions.partition, job, threads)), wanted.on_doing);
+                            time.fraction(beside_replicas(fractions.partition, job, threads_of(execute))),
+                            wanted.on_doing);
 }
 
 // Whether what is launched is the plan: no order was asked for, nor a partition of one's own.

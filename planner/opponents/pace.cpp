@@ -1,4 +1,4 @@
-// How much of a plan's time known schedules may take, by what one of them takes on this machine now.
+// What a plan must do and how much of its time known schedules may take, by what one of them takes on this machine now.
 #include "pipeweaver/base/deadline.hpp"
 #include "pipeweaver/partition/partitioner_names.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
@@ -43,15 +43,42 @@ std::optional<Duration> time_on_all(const Way& way, const Job& job, const Batch&
     return taken.elapsed() * static_cast<std::int64_t>(all) / static_cast<std::int64_t>(count);
 }
 
+// Tasks of a replica as the way runs it; at least one.
+std::int64_t tasks_of(const Way& way, const Batch& batch) {
+    std::size_t stages = 0;
+    for (const auto& chain : way.partition.chains) stages += chain.stages.size();
+    const auto all = static_cast<std::int64_t>(2 * stages * batch.microbatches.size());
+    return std::max<std::int64_t>(1, all / way.setup->layout.dp);
+}
+
+// What must be done of all replicas, if each has no more tasks than the way.
+Duration time_of_fewest(const Job& job, const Batch& batch, const Executor& execute) {
+    const auto way = plain_way(job, batch);
+    const auto replicas = static_cast<std::size_t>(job.setup->layout.dp);
+    return way ? tasks_of(*way, batch) * time_of_tasks(job, batch, replicas, execute) : Duration{};
+}
+
 }  // namespace
+
+Duration time_of_tasks(const Job& job, const Batch& batch, std::size_t replicas, const Executor& execute) {
+    const auto all = static_cast<std::int64_t>(std::max<std::size_t>(1, replicas));
+    const auto way = plain_way(job, batch);
+    const auto taken = way ? time_on_all(*way, job, batch, execute) : std::nullopt;
+    const Duration each = taken ? *taken * runs_to_plan * all / (tasks_of(*way, batch) * job.setup->layout.dp)
+                                : time_of_task * all / static_cast<std::int64_t>(threads_of(execute));
+    return std::max(Duration{1}, each);
+}
 
 Time time_for_opponents(const Job& job, const Batch& batch, const Executor& execute, const Time& time, double runs,
                         const Way* like) {
-    if (searches_order(job)) return time.fraction(beside_replicas(fractions.opponents, job, threads_of(execute)));
-    const auto on_ranks = static_cast<std::int64_t>(batch.microbatches.size()) * job.setup->layout.pp;
-    if (!time.left() || time.is_over()) return time.fraction(fractions.launched, on_ranks * launching_a_microbatch);
-    const auto way = like != nullptr ? std::optional(*like) : plain_way(job, batch);
+    const bool is_measured = time.left() && !time.is_over();
+    if (searches_order(job)) {
+        const Duration rest = is_measured ? time_of_fewest(job, batch, execute) : Duration{};
+        return time.fraction(1, rest).fraction(beside_replicas(fractions.opponents, job, threads_of(execute)));
+    }
+    const auto way = !is_measured ? std::nullopt : like != nullptr ? std::optional(*like) : plain_way(job, batch);
     const auto taken = way ? time_on_all(*way, job, batch, execute) : std::nullopt;
+    const auto on_ranks = static_cast<std::int64_t>(batch.microbatches.size()) * job.setup->layout.pp;
     if (!taken) return time.fraction(fractions.launched, on_ranks * launching_a_microbatch);
     const double reserve = runs * static_cast<double>(taken->count());
     return time.fraction(fractions.launched, Duration{static_cast<std::int64_t>(reserve)});

@@ -222,10 +222,27 @@ TEST_CASE("known schedules have what is left when what follows is taken from it,
     // A run of so small a step takes more than a microsecond and less than a second on any machine.
     CHECK(left(1000) < all - std::chrono::milliseconds(1));
     CHECK(left(1000) > all - std::chrono::seconds(1000));
-    // Where an order is searched its replicas take what they are given.
+    // Where an order is searched its replicas take what they are given, but for what must be done of each.
     Request searched = request;
     searched.job.target = "free";
-    CHECK(time_for_opponents(searched.job, searched.batch, in_order, hour, 1000).left() == hour.left().value() / 2);
+    const Duration half = time_for_opponents(searched.job, searched.batch, in_order, hour, 1000).left().value();
+    CHECK(half < hour.left().value() / 2);
+    CHECK(half > hour.left().value() / 2 - std::chrono::seconds(60));
+}
+
+TEST_CASE("what must be done of each replica is taken from what known schedules and partitions have") {
+    Request request = launched();
+    request.job.target = "free";
+    const auto each = [&](std::size_t replicas) {
+        return time_of_tasks(request.job, request.batch, replicas, in_order);
+    };
+    CHECK(each(1) >= Duration{1});
+    CHECK(each(100'000) > 100 * each(1));  // a thousandth of what it is: a run is timed twice
+    // Of so many that the time is over before the smallest partition is planned the smallest is taken.
+    const Time second = Time::until([] { return Duration(std::chrono::milliseconds(1)); });
+    const MadePlan made = try_plan(request.job, request.batch, in_order, second, {.targets = false});
+    REQUIRE(made.plan);
+    CHECK(made.plan->partition_choice.cut_short);
 }
 
 TEST_CASE("a launched plan leaves known schedules out for which there is no time") {

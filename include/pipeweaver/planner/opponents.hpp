@@ -54,8 +54,12 @@ struct Opponents {
 /// Those that the job's target launches in the job's own layout.
 [[nodiscard]] Opponents launched_here(const Opponents& all, const Job& job);
 
-/// The time, at most, for what a plan's users could launch by themselves. Where no order is searched that is all but
-/// what follows, `runs` runs of a known schedule on all replicas: as long as one takes now on `execute`, which is
+/// How long a plan takes at least for a task of each of so many of its replicas, its files included: by what a run of a
+/// known schedule takes now on `execute`.
+[[nodiscard]] Duration time_of_tasks(const Job& job, const Batch& batch, std::size_t replicas, const Executor& execute);
+
+/// The time, at most, for what a plan's users could launch by themselves. Where an order is searched that is a part of
+/// what is left beside what must be done of every replica; where none is, all but what follows, `runs` runs of a known schedule on all replicas: as long as one takes now on `execute`, which is
 /// measured on few replicas if the time has a clock. `like`: that schedule, in the job's layout; null: a plain one.
 [[nodiscard]] Time time_for_opponents(const Job& job, const Batch& batch, const Executor& execute, const Time& time,
                                       double runs, const Way* like = nullptr);
