@@ -309,18 +309,19 @@ LadderStart begin_ladder(std::vector<Request> packings, const std::vector<Reques
     const Opponents here = is_said(wanted) ? chosen : launched_here(chosen, given.job);
     WhyNone why_none;
     auto now = fastest_of("now", here, given, execute, time, why_none);
-    const auto take = [&](std::size_t p) { start.request = std::move(packings[p]); };
     if (!now && is_said(wanted)) fail(ErrorKind::limit, "--now: {}", why_none.text);
     if (!now) say_why_none(start, std::move(why_none), given.job);
     start.now_is_said = is_said(wanted) || wanted.packing;
     if (!now && is_launched_only(given.job)) {
-        move_elsewhere(start, packings, wanted, told(on_threads, on, doing::other_layouts), time);
+        // The rungs of what runs now and of the data take no time.
+        move_elsewhere(start, packings, wanted, told(on_threads, on, doing::other_layouts),
+                       time_to_choose(given, on_threads, whole, runs_to_launch));
         return start;
     }
     if (!now) {
-        take(packed_now);
-        start.opponents =
-            own.empty() ? chosen : choose_opponents(start.request.job, start.request.batch, execute, time);
+        start.request = std::move(packings[packed_now]);
+        const Request& taken = start.request;
+        start.opponents = own.empty() ? chosen : choose_opponents(taken.job, taken.batch, execute, time);
         return start;
     }
     require_recompute(said, now->way);
@@ -331,7 +332,7 @@ LadderStart begin_ladder(std::vector<Request> packings, const std::vector<Reques
     const std::size_t taken = better.value_or(packed_now);
     time = time_after_now(time, given, now->way, on_threads, whole);
     if (!own.empty()) start.flags = flags_rung(own[taken], *start.data, start.left_out, execute, time);
-    take(taken);
+    start.request = std::move(packings[taken]);
     // What is chosen on samples that are packed otherwise, or in another layout, is not the job's.
     const bool same = taken == packed_now && own.empty();
     start.opponents =

@@ -58,9 +58,10 @@ struct Opponents {
 /// known schedule takes now on `execute`.
 [[nodiscard]] Duration time_of_tasks(const Job& job, const Batch& batch, std::size_t replicas, const Executor& execute);
 
-/// The time, at most, for what a plan's users could launch by themselves. Where an order is searched that is a part of
-/// what is left beside what must be done of every replica; where none is, all but what follows, `runs` runs of a known schedule on all replicas: as long as one takes now on `execute`, which is
-/// measured on few replicas if the time has a clock. `like`: that schedule, in the job's layout; null: a plain one.
+/// The time, at most, for what a plan's users could launch by themselves. Where an order is searched it is a part of
+/// what is left beside what must be done of every replica; where none is, all but what follows, `runs` runs of a known
+/// schedule on all replicas: as long as one takes now on `execute`, which is measured on few replicas if the time has a
+/// clock. `like`: that schedule, in the job's layout; null: a plain one.
 [[nodiscard]] Time time_for_opponents(const Job& job, const Batch& batch, const Executor& execute, const Time& time,
                                       double runs, const Way* like = nullptr);
 
