@@ -7,7 +7,6 @@
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/partition/shapes.hpp"
 #include "pipeweaver/search/policies.hpp"
-#include "pipeweaver/workloads/module_roles.hpp"
 #include "planner/job/sample.hpp"
 #include "planner/replicas/assignment.hpp"
 #include "planner/way/settings.hpp"
@@ -15,7 +14,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <numeric>
 #include <utility>
@@ -397,11 +395,6 @@ Duration waits_of(const emulator::RankTime& time) {
     return time.exposed[static_cast<std::size_t>(emulator::Stream::host)];
 }
 
-// Its layers are compiled into nothing that a host launches.
-bool is_launched(const emulator::Setup& setup) { return setup.cluster.device != "cpu"; }
-
-bool is_timed(const emulator::Recipe& recipe) { return recipe.anchored && recipe.anchored->has_step(); }
-
 }  // namespace
 
 MadeEmulation try_emulate(const EmulationRequest& request, const Executor& execute) {
@@ -435,37 +428,23 @@ std::vector<TracedKernel> kernels_of(const EmulationRequest& request, std::size_
 
 std::optional<HostBound> host_bound(const EmulationRequest& request, const Emulation& emulation,
                                     const Executor& execute) {
-    constexpr double least = 1.1;
-    emulator::Setup setup = *request.job.setup;
-    if (!is_open(setup.recipe) || !is_launched(setup) || is_timed(setup.recipe)) return std::nullopt;
     if (!request.schedules.empty()) return std::nullopt;  // with other times they would be of another problem
-    setup.recipe = launched_as(setup.recipe, emulator::Launched::eager);
-    HostBound bound;
-    bound.as = setup.recipe.eager;
-    bound.layer = setup.recipe.layer;
-    const bool routes = routes_to_experts(setup.model);
-    if (routes) bound.expert_layer = setup.recipe.expert_layer;
-    bound.far = routes ? setup.recipe.far_with_experts : setup.recipe.far;
-    setup.store = std::make_shared<emulator::LayerStore>();
+    auto waiting = waiting_for_host(*request.job.setup);
+    if (!waiting) return std::nullopt;
     EmulationRequest changed = request;
-    changed.job.setup = std::make_shared<const emulator::Setup>(std::move(setup));
+    changed.job.setup = std::make_shared<const emulator::Setup>(std::move(*waiting));
     changed.any_memory = true;
     changed.loader.reset();
     changed.recompute = emulation.recompute;
+    changed.job.fixed = partition::PartitionFile{emulation.partition, {}};  // other times would cut it otherwise
     const auto made = try_emulate(changed, execute);
     if (!made.emulation) return std::nullopt;
     const Emulation& eager = *made.emulation;
-    if (static_cast<double>(eager.step.count()) < least * static_cast<double>(emulation.step.count()))
-        return std::nullopt;
-    bound.step = eager.step;
-    for (const emulator::RankTime& time : eager.replicas[eager.slowest].time) bound.waits.push_back(waits_of(time));
+    auto bound = host_bound_of(*changed.job.setup, emulation.step, eager.step);
+    if (bound)
+        for (const emulator::RankTime& time : eager.replicas[eager.slowest].time)
+            bound->waits.push_back(waits_of(time));
     return bound;
-}
-
-Duration HostBound::most() const { return Duration{std::llround(far * static_cast<double>(step.count()))}; }
-
-std::size_t HostBound::rank() const {
-    return static_cast<std::size_t>(std::max_element(waits.begin(), waits.end()) - waits.begin());
 }
 
 }  // namespace pipeweaver::planner

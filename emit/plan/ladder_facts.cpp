@@ -135,6 +135,16 @@ std::string trust_text(const Job& job, const Plan& plan) {
                               worth->wins, worth->draws, worth->over, alike ? "" : ", of which one is padded");
 }
 
+std::string host_text(const Ladder& ladder) {
+    std::string text;
+    for (const Rung& rung : ladder.rungs)
+        if (rung.host)
+            text += fmt::format("{}{} takes {} to {}", text.empty() ? "" : ", ", rung.name, seconds(rung.step),
+                                seconds(rung.host->most()));
+    if (text.empty()) return text;
+    return text + ", from layers in CUDA graphs, as steps above are, to kernel by kernel; --launched takes one";
+}
+
 std::vector<std::string> not_worth_lines(const Ladder& ladder) {
     std::vector<std::string> lines;
     for (std::size_t i = ladder.headline + 1; i < ladder.rungs.size(); ++i) {

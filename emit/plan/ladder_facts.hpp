@@ -37,6 +37,10 @@ namespace pipeweaver::emit {
 /// if they are wrong: a phrase. Pre: the plan has a ladder.
 [[nodiscard]] std::string trust_text(const planner::Job& job, const planner::Plan& plan);
 
+/// Both ends of the steps of what runs now and of the advised rung, by how layers are launched: a phrase; nothing where
+/// no rung has two.
+[[nodiscard]] std::string host_text(const planner::Ladder& ladder);
+
 /// What rungs would bring that come after the advised one and are not worth their change: a phrase each.
 [[nodiscard]] std::vector<std::string> not_worth_lines(const planner::Ladder& ladder);
 

@@ -122,6 +122,7 @@ std::string ladder_text(const Job& job, const Batch& batch, const Plan& plan) {
     const Rung& best = ladder.best();
     text += to_do(job, ladder);
     for (const std::string& line : not_worth_lines(ladder)) text += wrapped("", line);
+    if (const auto host = host_text(ladder); !host.empty()) text += wrapped("host", host);
     for (const std::string& line : workloads::resized(batch.samples, job.setup->model)) text += wrapped("sizes", line);
     const auto built = workloads::how_built(setup_of(job, best).model);
     if (!built.empty()) text += wrapped("encoders", built);

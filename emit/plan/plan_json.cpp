@@ -210,6 +210,11 @@ Writer rung_padding_json(const Padding& padding) {
             {"part_of_items", padding.of_items}};
 }
 
+// The near end and the far one, where the step has two.
+void add_range(Writer& json, const Rung& rung) {
+    if (rung.host) json["step_range_ns"] = {rung.step.count(), rung.host->most().count()};
+}
+
 Writer rung_json(const Job& job, const Ladder& ladder, const Rung& rung) {
     const std::int64_t gpus = job.setup->cluster.gpus;
     Writer json{{"rung", rung.name},
@@ -230,6 +235,7 @@ Writer rung_json(const Job& job, const Ladder& ladder, const Rung& rung) {
     if (!rung.why_nothing.empty()) json["why_nothing"] = rung.why_nothing;
     if (!rung.remark.empty()) json["remark"] = rung.remark;
     if (rung.padding) json["padding"] = rung_padding_json(*rung.padding);
+    add_range(json, rung);
     if (rung.worth)
         json["worth"] = {{"over", rung.worth->over},
                          {"gain", rung.worth->gain},
@@ -263,6 +269,7 @@ void add_ladder(Writer& json, const Job& job, const Batch& batch, const Ladder& 
                         {"over_now", over_now_json(ladder, best)},
                         {"compared", nullptr},
                         {"now_is_said", ladder.now_is_said}};
+    add_range(json["headline"], best);
     if (const auto room = room_of(job, batch, best))
         json["headline"]["room"] = {{"shapes", room->shapes},
                                     {"left_bytes", room->left.count},

@@ -210,6 +210,7 @@ std::string ladder(const Job& job, const Batch& batch, const Plan& plan) {
     const auto missing = left_out_text(plan);
     std::string more;
     for (const std::string& line : not_worth_lines(of)) more += fmt::format("<p>{}.</p>\n", escape(line));
+    if (const auto host = host_text(of); !host.empty()) more += fmt::format("<p>Host: {}.</p>\n", escape(host));
     if (const auto room = room_text(room_of(job, batch, of.best())); !room.empty())
         more += fmt::format("<p>Memory: {}.</p>\n", escape(room));
     for (const std::string& line : training_lines(job, of)) more += fmt::format("<p>{}.</p>\n", escape(line));

@@ -4,6 +4,7 @@
 #include "pipeweaver/planner/launched_way.hpp"
 #include "pipeweaver/workloads/built_model.hpp"
 #include "planner/ladder/elsewhere.hpp"
+#include "planner/ladder/ends.hpp"
 #include "planner/ladder/rungs.hpp"
 #include "planner/ladder/worth.hpp"
 
@@ -26,7 +27,7 @@ public:
         if (!start_.now) {
             ladder_.why_none = start_.why_none;
             if (start_.layout) add_only_layout();
-            return std::move(ladder_);
+            return with_ends();
         }
         ladder_.now_is_said = start_.now_is_said;
         ladder_.rungs = {*start_.now, *start_.data};
@@ -43,11 +44,26 @@ public:
         add_beyond();
         ladder_.headline = advise(
             ladder_.rungs, runs_.option, [this](const Rung& rung) { return schedules(rung); }, job_.seed, execute_);
-        return std::move(ladder_);
+        return with_ends();
     }
 
 private:
     const Rung& last() const { return ladder_.rungs.back(); }
+
+    // The ladder, with the far ends of what runs now and of what is advised.
+    Ladder with_ends() {
+        if (ladder_.rungs.empty()) return std::move(ladder_);
+        Rung& best = ladder_.rungs[ladder_.headline];
+        best.host = far_end_of(best);
+        if (ladder_.headline > 0) ladder_.rungs.front().host = far_end_of(ladder_.now());
+        return std::move(ladder_);
+    }
+
+    std::optional<HostBound> far_end_of(const Rung& rung) const {
+        if (rung.launched) return far_end(*rung.launched, runs_, rung.step, execute_);
+        const Target& by = ordered_for();
+        return has_own_plan(by) ? far_end(plan_.target(by.name), *job_.setup, rung.step) : far_end(plan_, *job_.setup);
+    }
 
     RungSchedules schedules(const Rung& rung) const {
         if (rung.launched) return schedules_of(*rung.launched, runs_);

@@ -54,6 +54,22 @@ TEST_CASE("short passes wait for a host that launches kernel by kernel, and the 
     CHECK(!host_case(2, "megatron-core").bound);
 }
 
+TEST_CASE("a range is told where the host adds a twentieth at least, and the ends are a tenth apart") {
+    emulator::Setup waiting;
+    waiting.recipe.eager = "megatron-core-plain";
+    const auto told = [&](double far, int near, int eager) {
+        waiting.recipe.far = far;
+        return host_bound_of(waiting, std::chrono::milliseconds(near), std::chrono::milliseconds(eager));
+    };
+    CHECK(!told(1.41, 100, 104));
+    REQUIRE(told(1.41, 100, 106));
+    CHECK(told(1.41, 100, 106)->most() == std::chrono::microseconds(149'460));
+    // Where nobody knows how far such runs are off, the far end is the emulated one.
+    CHECK(!told(1, 100, 106));
+    REQUIRE(told(1, 100, 112));
+    CHECK(told(1, 100, 112)->most() == std::chrono::milliseconds(112));
+}
+
 TEST_CASE("a launch that is said has one end: that of graphs the near one, that of eager the far one") {
     const auto open = host_case(8, "megatron-core");
     const auto graphs = host_case(8, "megatron-core", "h100-sxm:8", "graphs");

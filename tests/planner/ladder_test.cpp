@@ -14,6 +14,7 @@
 #include "pipeweaver/planner/plan_options.hpp"
 #include "pipeweaver/workloads/batch.hpp"
 #include "pipeweaver/workloads/counts.hpp"
+#include "planner/ladder/ends.hpp"
 #include "planner/ladder/rungs.hpp"
 #include "tests/support/effort.hpp"
 #include "tests/support/small_request.hpp"
@@ -146,6 +147,49 @@ TEST_CASE("what is run now is what is said, in turn and as samples come") {
     const Duration packed = emulate(same, in_order).step;
     CHECK(start.data->step == std::min(start.now->step, packed));
     CHECK((start.request.job.packing == workloads::Packing::balanced) == (packed < start.now->step));
+}
+
+TEST_CASE("where the host decides, what runs now and what is advised have both ends") {
+    const Request given = packings(1, "free").front();
+    const auto start = begin_ladder({given}, {}, parse_now("first-stage,1f1b,full", ""), in_order, {});
+    const Plan plan = planned_on(start);
+    const Ladder& ladder = plan.ladder;
+    REQUIRE(ladder.now().host);
+    EmulationRequest same;
+    same.job = testing::on_partition(given, ladder.now().launched->partition).job;
+    same.job.setup = std::make_shared<const emulator::Setup>(*waiting_for_host(*given.job.setup));
+    same.batch = given.batch;
+    same.recompute = {.everywhere = emulator::Recompute::full};
+    CHECK(ladder.now().host->step == emulate(same, in_order).step);
+    REQUIRE(ladder.headline > 0);
+    REQUIRE(ladder.best().host);
+    CHECK(ladder.best().host->step > ladder.best().step);
+    for (std::size_t i = 1; i < ladder.rungs.size(); ++i)
+        if (i != ladder.headline) CHECK(!ladder.rungs[i].host);
+
+    const auto text = emit::plan_text(given.job, given.batch, plan, false);
+    CHECK(text.find("\nhost      now takes ") != std::string::npos);
+    const auto json = emit::plan_json(given.job, given.batch, plan);
+    CHECK(json.at("ladder").at(0).at("step_range_ns").at(0) == ladder.now().step.count());
+    CHECK(json.at("headline").at("step_range_ns").at(1) == ladder.best().host->most().count());
+}
+
+TEST_CASE("of a plan's own order the far end is what emulate has of the order launched kernel by kernel") {
+    Request given = packings(1, "free").front();
+    Wanted wanted{.targets = false, .robustness = false, .opponents = false, .policies = {"1f1b"}, .search = false};
+    partition::Partition cut = testing::planned(given, in_order, wanted).partition();
+    cut.modes = {emulator::Recompute::none};
+    given = testing::on_partition(given, cut);
+    const Plan plan = testing::planned(given, in_order, wanted);
+    const auto end = far_end(plan, *given.job.setup);
+    REQUIRE(end);
+    EmulationRequest same;
+    same.job = given.job;
+    same.batch = given.batch;
+    same.recompute = {.everywhere = emulator::Recompute::none};
+    CHECK(plan.step == emulate(same, in_order).step);
+    same.job.setup = std::make_shared<const emulator::Setup>(*waiting_for_host(*given.job.setup));
+    CHECK(end->step == emulate(same, in_order).step);
 }
 
 TEST_CASE("a target of fixed shapes pads in pipelines, and what it pads to is said") {

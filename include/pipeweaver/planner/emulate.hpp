@@ -9,6 +9,7 @@
 #include "pipeweaver/emulator/emulation.hpp"
 #include "pipeweaver/emulator/time_shares.hpp"
 #include "pipeweaver/loader/loader.hpp"
+#include "pipeweaver/planner/host_bound.hpp"
 #include "pipeweaver/planner/input.hpp"
 #include "pipeweaver/planner/job.hpp"
 #include "pipeweaver/planner/step_recompute.hpp"
@@ -43,21 +44,6 @@ struct EmulationRequest {
     std::vector<GivenSchedule> schedules;    ///< for every replica, in place of a policy, on the fixed partition
     std::optional<loader::Loader> loader{};  ///< that feeds the step; none: samples are there when they are needed
     std::optional<std::size_t> shapes{};     ///< that microbatches are padded to, at most; none: each has its own
-};
-
-/// The far end of a step whose recipe does not say how layers are launched: kernel by kernel.
-struct HostBound {
-    std::string as;                    ///< the recipe whose host it is
-    Duration layer{}, expert_layer{};  ///< of the host: for a layer's forward, for routing
-    Duration step{};                   ///< emulated so
-    double far = 1;                    ///< the end of the range over it: Recipe::far of a launch so
-    std::vector<Duration> waits;       ///< for the host, of the slowest replica's ranks
-
-    /// The far end of the range.
-    Duration most() const;
-
-    /// The rank that waits longest, the first of several.
-    std::size_t rank() const;
 };
 
 /// What it takes to have few shapes.
@@ -123,10 +109,9 @@ struct ScheduledTimes {
 
 // Whether a step's host would be waited for, by recipes that do not know it.
 
-/// The step as emulator::launched_as() has it launched kernel by kernel, where that alone, without HostBound::far, is
-/// at least a tenth longer: how long it takes lies between `emulation` and HostBound::most(). None: less, or the recipe
-/// is not open (emulator::is_open), or an anchor holds it, or a schedule is given. Emulates once more; throws as
-/// emulate(). Pre: `emulation` is that of `request`.
+/// The step launched kernel by kernel: how long it takes lies between `emulation` and HostBound::most(). None: as
+/// waiting_for_host() and host_bound_of() have it, or a schedule is given. Emulates once more; throws as emulate().
+/// Pre: `emulation` is that of `request`.
 [[nodiscard]] std::optional<HostBound> host_bound(const EmulationRequest& request, const Emulation& emulation,
                                                   const Executor& execute);
 

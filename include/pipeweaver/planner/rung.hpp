@@ -2,6 +2,7 @@
 #pragma once
 
 #include "pipeweaver/base/units.hpp"
+#include "pipeweaver/planner/host_bound.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -35,6 +36,8 @@ struct Rung {
     std::string target{};  ///< what --target calls the runtime that runs it; empty: none does yet
     std::string way{};     ///< "first-stage 1f1b, blocks:8"
     Duration step{};
+    std::optional<HostBound> host{};   ///< of what runs now and of the advised rung: the far end of the step, where the
+                                       ///< recipe does not say how layers are launched; `step` is the near one
     std::size_t microbatches = 0;      ///< of all replicas
     std::int64_t tokens = 0;           ///< of the backbone, of all replicas
     Bytes peak{}, usable{};            ///< of the rank with the least room left
