@@ -67,6 +67,8 @@ Measurements with_links(Measurements measured, const std::string& lender, Read r
     return measured;
 }
 
+constexpr const char* embedded_name = "embedded cost database";
+
 std::vector<std::string> routings_of(const std::vector<MoePoint>& points) {
     std::set<std::string> names{"balanced", "power_law_1.01", "power_law_1.2"};
     for (const auto& point : points) names.insert(point.routing);
@@ -98,14 +100,13 @@ CostDatabase CostDatabase::from(Measurements measurements) {
 
 CostDatabase CostDatabase::embedded(std::string_view device) {
     const auto name = facts_of(device).name;
-    const auto read = [](const std::string& of) {
-        const std::string_view zipped = embedded_store(of);
-        Measurements none;
-        none.device = of;
-        return zipped.empty() ? none : read_store("embedded cost database", gunzip(zipped), of, false);
-    };
+    const auto zipped = embedded_store(name);
+    Measurements own;
+    own.device = name;
+    if (!zipped.empty()) own = read_store(embedded_name, gunzip(zipped), name, false);
     const auto lender = links_of(name);
-    return from(with_links(read(name), lender, [&] { return read(lender); }));
+    return from(with_links(std::move(own), lender,
+                           [&] { return read_links(embedded_name, gunzip(embedded_store(lender)), lender); }));
 }
 
 namespace {
@@ -153,7 +154,7 @@ CostDatabase CostDatabase::read(const std::filesystem::path& path, std::string_v
         fail(ErrorKind::input, "{}: has no device '{}'; it has {}", path.string(), name, fmt::join(devices, ", "));
     const auto lender = links_of(name);
     return from(with_links(read_store(path.string(), bytes, name, true), lender,
-                           [&] { return read_store(path.string(), bytes, lender, false); }));
+                           [&] { return read_links(path.string(), bytes, lender); }));
 }
 
 std::vector<std::string> devices_with_points(const std::filesystem::path& path) {

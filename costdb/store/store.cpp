@@ -294,11 +294,9 @@ void naming(const std::string& name, F f) {
     }
 }
 
-}  // namespace
-
-Measurements read_store(const std::string& name, std::string_view bytes, std::string_view device, bool check) {
-    const auto database = open_store(name, bytes);
-    if (check) check_pages(name, database);
+/// The points of those tables that `takes` holds of, and the origins of all.
+template <class Takes>
+Measurements read_tables(const std::string& name, const Sqlite& database, std::string_view device, Takes takes) {
     const std::int64_t version = pragma(database, "user_version");
     Measurements result;
     result.device = device;
@@ -310,15 +308,30 @@ Measurements read_store(const std::string& name, std::string_view bytes, std::st
         while (sources.step()) {
             result.origins.push_back({std::string(sources.text(1)), std::string(sources.text(2)),
                                       std::string(sources.text(3)), std::string(sources.text(4)), sources.integer(5)});
-            for_each_table([&]<class Rows>(Rows) {
-                if (has_table<Rows>(version)) select<Rows>(name, database, sources.integer(0), result);
+            for_each_table([&]<class Rows>(Rows rows) {
+                if (takes(rows) && has_table<Rows>(version)) select<Rows>(name, database, sources.integer(0), result);
             });
         }
     });
     for_each_table([&]<class Rows>(Rows) { keep_first<Rows>(result); });
+    return result;
+}
+
+}  // namespace
+
+Measurements read_store(const std::string& name, std::string_view bytes, std::string_view device, bool check) {
+    const auto database = open_store(name, bytes);
+    if (check) check_pages(name, database);
+    Measurements result = read_tables(name, database, device, [](auto) { return true; });
     select_in_situ(name, database, result);
     select_pass_factors(name, database, result);
     return result;
+}
+
+Measurements read_links(const std::string& name, std::string_view bytes, std::string_view device) {
+    return read_tables(name, open_store(name, bytes), device, []<class Rows>(Rows) {
+        return std::is_same_v<Rows, CollectiveRows> || std::is_same_v<Rows, PointToPointRows>;
+    });
 }
 
 std::vector<SourcedMeasurements> read_sources(const std::string& name, std::string_view bytes) {

@@ -49,6 +49,10 @@ inline auto key_of(const LinearPoint& p) {
 [[nodiscard]] Measurements read_store(const std::string& name, std::string_view bytes, std::string_view device,
                                       bool check);
 
+/// The same, unchecked, of what traffic between GPUs takes alone: of a device that lends another its links nothing else
+/// is asked. Its origins are those of read_store().
+[[nodiscard]] Measurements read_links(const std::string& name, std::string_view bytes, std::string_view device);
+
 /// All sources with their points, in the order of the database. Throws as read_store() does.
 [[nodiscard]] std::vector<SourcedMeasurements> read_sources(const std::string& name, std::string_view bytes);
 

@@ -3,6 +3,7 @@
 
 #include "costdb/store/store.hpp"
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/files.hpp"
 #include "pipeweaver/costdb/import.hpp"
 #include "pipeweaver/costdb/stats.hpp"
 #include "pipeweaver/costdb/transfer.hpp"
@@ -114,6 +115,18 @@ TEST_CASE("an export that is imported again has the same points of the same orig
     check_equal(first, again, &Measurements::moe);
     check_equal(first, again, &Measurements::elementwise);
     check_equal(first, again, &Measurements::linear);
+}
+
+TEST_CASE("links that are read alone are those of all tables, of the same origins") {
+    const Folder folder("links");
+    write_database(folder / "all.sqlite", one_of_each());
+    const std::string bytes = read_file(folder / "all.sqlite");
+    const Measurements all = read_store("all", bytes, "h100_sxm", true), links = read_links("all", bytes, "h100_sxm");
+    check_equal(all, links, &Measurements::collective);
+    check_equal(all, links, &Measurements::point_to_point);
+    CHECK(links.collective.size() == 3);
+    CHECK(links.origins.size() == all.origins.size());
+    CHECK((links.gemm.empty() && links.attention.empty() && links.moe.empty() && links.linear.empty()));
 }
 
 TEST_CASE("the embedded tables of A100 as a card and the links of A100 survive the round trip") {
