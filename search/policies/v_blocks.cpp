@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <utility>
 
@@ -74,97 +75,173 @@ std::size_t most_held(const VBlock& block) {
     return static_cast<std::size_t>(most);
 }
 
-// A pass, or the weight gradient behind it, of a microbatch.
+// The weight gradients behind the two input gradients are kinds of their own, after the passes.
+constexpr std::uint32_t kinds = passes + 2;
+constexpr bool is_weight(std::uint32_t kind) { return kind >= passes; }
+constexpr std::uint32_t weight_of(std::uint32_t kind) { return kind + 2; }
+constexpr std::uint32_t input_of(std::uint32_t kind) { return kind - 2; }
+
 struct VRun {
-    std::size_t pass = 0, microbatch = 0;
-    bool is_weight = false;
+    std::uint32_t kind = 0, microbatch = 0;
 };
 
 struct VTable {
     std::vector<std::vector<VRun>> ranks{};
-    std::int64_t slots = 0;
+    std::size_t slots = 0;
 };
 
-// Runs microbatches slot by slot: each rank its passes in the block's order, as early as what they wait for and `room`
-// halves allow, and weight gradients where it would wait.
-class VFilling {
+// A block for each microbatch, a period after the one before, with each weight gradient in the first free slot behind
+// its input gradient; then squeezed.
+class VTiling {
 public:
-    VFilling(const VBlock& block, std::size_t microbatches, std::size_t room)
-        : room_(room), microbatches_(microbatches), ranks_(block.ranks()) {
-        for (auto& slots : ran_) slots.assign(block.ranks() * microbatches, never);
-        for (std::size_t rank = 0; rank < block.ranks(); ++rank) ranks_[rank].todo = in_order(block, rank);
+    VTiling(const VBlock& block, std::size_t microbatches, std::size_t room)
+        : room_(static_cast<std::int64_t>(room)), microbatches_(microbatches), ranks_(block.ranks()) {
+        for (auto& slots : slot_of_) slots.resize(block.ranks() * microbatches);
+        for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+            for (std::uint32_t pass = 0; pass < passes; ++pass)
+                for (std::uint32_t m = 0; m < microbatches; ++m)
+                    put(rank, {pass, m}, static_cast<std::size_t>(block.at[pass][rank] + m * period));
+            add_weights(rank);
+            count_held(rank);
+        }
     }
 
-    // None: they wait for each other, as there is too little room.
-    std::optional<VTable> fill() {
+    // Every run as early as what it waits for and the room allow, at the end input gradients before weight gradients.
+    // None: its ranks hold more than there is room for.
+    std::optional<VTable> squeezed() {
+        move_up();
+        put_input_gradients_first();
+        move_up();
         VTable table;
-        table.ranks.resize(ranks_.size());
-        for (std::size_t left = 6 * microbatches_ * ranks_.size(); left > 0; ++table.slots) {
-            const std::size_t before = left;
-            for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
-                if (const auto run = next(rank, table.slots)) {
-                    table.ranks[rank].push_back(*run);
-                    --left;
+        for (const Rank& rank : ranks_) {
+            if (*std::max_element(rank.held.begin(), rank.held.end()) > room_) return std::nullopt;
+            std::vector<VRun>& runs = table.ranks.emplace_back();
+            for (std::size_t slot = 0; slot < rank.at.size(); ++slot)
+                if (rank.at[slot]) {
+                    runs.push_back(*rank.at[slot]);
+                    table.slots = std::max(table.slots, slot + 1);
                 }
-            if (left == before) return std::nullopt;
         }
         return table;
     }
 
 private:
-    static constexpr std::int64_t never = -1;
     struct Rank {
-        std::vector<VRun> todo{}, weights{};
-        std::size_t done = 0, done_weights = 0, held = 0;
+        std::vector<std::optional<VRun>> at{};  // by slot
+        std::vector<std::int64_t> held{};       // halves of microbatches at the end of each
     };
 
-    std::vector<VRun> in_order(const VBlock& block, std::size_t rank) const {
-        std::vector<VRun> all;
-        for (std::size_t pass = 0; pass < passes; ++pass)
-            for (std::size_t m = 0; m < microbatches_; ++m) all.push_back({pass, m});
-        const auto slot = [&](const VRun& run) {
-            return block.at[run.pass][rank] + static_cast<std::int64_t>(run.microbatch) * period;
-        };
-        std::sort(all.begin(), all.end(), [&](const VRun& a, const VRun& b) { return slot(a) < slot(b); });
-        return all;
+    static std::int64_t change_of(const VRun& run) { return is_weight(run.kind) ? -1 : is_forward(run.kind) ? 1 : 0; }
+
+    std::size_t& slot_of(std::uint32_t kind, std::size_t rank, std::uint32_t microbatch) {
+        return slot_of_[kind][rank * microbatches_ + microbatch];
     }
 
-    std::int64_t& ran(std::size_t pass, std::size_t rank, std::size_t microbatch) {
-        return ran_[pass][rank * microbatches_ + microbatch];
+    void put(std::size_t rank, const VRun& run, std::size_t slot) {
+        auto& at = ranks_[rank].at;
+        if (slot >= at.size()) at.resize(slot + 1);
+        at[slot] = run;
+        slot_of(run.kind, rank, run.microbatch) = slot;
     }
 
-    // The pass that it waits for has run before the slot.
-    bool is_ready(const VRun& run, std::size_t rank, std::int64_t slot) {
-        const bool down = goes_down(run.pass), turns = rank == (down ? 0 : ranks_.size() - 1);
-        if (turns && run.pass == forward_down) return true;
-        const std::int64_t before = turns  ? ran(run.pass - 1, rank, run.microbatch)
-                                    : down ? ran(run.pass, rank - 1, run.microbatch)
-                                           : ran(run.pass, rank + 1, run.microbatch);
-        return before != never && before < slot;
+    std::size_t free_from(std::size_t rank, std::size_t slot) const {
+        const auto& at = ranks_[rank].at;
+        while (slot < at.size() && at[slot]) ++slot;
+        return slot;
     }
 
-    std::optional<VRun> next(std::size_t rank, std::int64_t slot) {
-        Rank& mine = ranks_[rank];
-        if (mine.done < mine.todo.size()) {
-            const VRun run = mine.todo[mine.done];
-            if (is_ready(run, rank, slot) && (!is_forward(run.pass) || mine.held < room_)) {
-                ++mine.done;
-                ran(run.pass, rank, run.microbatch) = slot;
-                if (is_forward(run.pass))
-                    ++mine.held;
-                else
-                    mine.weights.push_back({run.pass, run.microbatch, true});
-                return run;
+    void add_weights(std::size_t rank) {
+        const auto& at = ranks_[rank].at;
+        std::vector<VRun> weights;
+        std::size_t done = 0;
+        for (std::size_t slot = 0; slot < at.size() || done < weights.size(); ++slot)
+            if (slot >= at.size() || !at[slot]) {
+                if (done < weights.size()) put(rank, weights[done++], slot);
+            } else if (const VRun run = *at[slot]; !is_forward(run.kind)) {
+                weights.push_back({weight_of(run.kind), run.microbatch});
             }
-        }
-        if (mine.done_weights == mine.weights.size()) return std::nullopt;
-        --mine.held;
-        return mine.weights[mine.done_weights++];
     }
 
-    std::size_t room_, microbatches_;
+    void count_held(std::size_t rank) {
+        Rank& mine = ranks_[rank];
+        mine.held.assign(mine.at.size(), 0);
+        std::int64_t held = 0;
+        for (std::size_t slot = 0; slot < mine.at.size(); ++slot) {
+            if (mine.at[slot]) held += change_of(*mine.at[slot]);
+            mine.held[slot] = held;
+        }
+    }
+
+    // Behind all that it waits for: the pass before, or its input gradient, and the microbatch before.
+    std::size_t earliest(std::size_t rank, const VRun& run) {
+        const auto [kind, m] = run;
+        const std::size_t slot = m > 0 ? slot_of(kind, rank, m - 1) + 1 : 0;
+        if (is_weight(kind)) return std::max(slot, slot_of(input_of(kind), rank, m) + 1);
+        const bool down = goes_down(kind), turns = rank == (down ? 0 : ranks_.size() - 1);
+        if (turns && kind == forward_down) return slot;
+        const std::size_t before = turns  ? slot_of(kind - 1, rank, m)
+                                   : down ? slot_of(kind, rank - 1, m)
+                                          : slot_of(kind, rank + 1, m);
+        return std::max(slot, before + 1);
+    }
+
+    template <class Visit>
+    void for_each_run(const Visit& visit) {
+        std::size_t slots = 0;
+        for (const Rank& rank : ranks_) slots = std::max(slots, rank.at.size());
+        for (std::size_t slot = 0; slot < slots; ++slot)
+            for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
+                if (slot < ranks_[rank].at.size() && ranks_[rank].at[slot]) visit(rank, *ranks_[rank].at[slot], slot);
+    }
+
+    void move(std::size_t rank, const VRun& run, std::size_t from, std::size_t to) {
+        ranks_[rank].at[from].reset();
+        put(rank, run, to);
+    }
+
+    void move_up() {
+        for_each_run([this](std::size_t rank, const VRun run, std::size_t slot) {
+            Rank& mine = ranks_[rank];
+            const std::int64_t change = change_of(run);
+            std::size_t to = slot;
+            for (const std::size_t first = earliest(rank, run); to > first; --to)
+                if (change > 0 && mine.held[to - 1] + change > room_) break;
+            to = free_from(rank, to);
+            if (to >= slot) return;
+            for (std::size_t between = to; between < slot; ++between) mine.held[between] += change;
+            move(rank, run, slot, to);
+        });
+    }
+
+    // Behind a rank's last forward: ranks before it wait for input gradients, and for no weight gradient.
+    void put_input_gradients_first() {
+        std::vector<std::size_t> behind;
+        std::vector<std::vector<VRun>> weights(ranks_.size());
+        const auto last = static_cast<std::uint32_t>(microbatches_ - 1);
+        for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+            behind.push_back(1 + std::max(slot_of(forward_down, rank, last), slot_of(forward_up, rank, last)));
+            auto& at = ranks_[rank].at;
+            for (std::size_t slot = behind[rank]; slot < at.size(); ++slot)
+                if (at[slot] && is_weight(at[slot]->kind)) weights[rank].push_back(*std::exchange(at[slot], {}));
+        }
+        for_each_run([&](std::size_t rank, const VRun run, std::size_t slot) {
+            if (slot < behind[rank]) return;
+            const std::size_t to = free_from(rank, std::max(earliest(rank, run), behind[rank]));
+            if (to < slot) move(rank, run, slot, to);
+        });
+        for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+            for (const VRun& run : weights[rank]) {
+                const std::size_t input = slot_of(input_of(run.kind), rank, run.microbatch);
+                put(rank, run, free_from(rank, std::max(input + 1, behind[rank])));
+            }
+            count_held(rank);
+        }
+    }
+
+    std::int64_t room_;
+    std::size_t microbatches_;
     std::vector<Rank> ranks_;
-    std::array<std::vector<std::int64_t>, passes> ran_{};
+    std::array<std::vector<std::size_t>, kinds> slot_of_{};
 };
 
 // Blocks of a pace that waits at its turns in any way.
@@ -184,23 +261,25 @@ std::vector<VBlock> blocks_of(std::int64_t down, std::int64_t up, std::size_t ra
 // Of the block that is fastest with some microbatches in that room, the first of equals. More tell nothing new.
 std::optional<VTable> fastest_table(const std::vector<VBlock>& blocks, std::size_t microbatches, std::size_t room) {
     const VBlock* best = nullptr;
-    std::int64_t least = 0;
+    std::size_t least = 0;
     for (const VBlock& block : blocks) {
-        const auto table = VFilling(block, std::min({microbatches, 4 * block.ranks(), std::size_t{64}}), room).fill();
+        const std::size_t some = std::min({microbatches, 4 * block.ranks(), std::size_t{64}});
+        const auto table = VTiling(block, some, room).squeezed();
         if (!table || (best && least <= table->slots)) continue;
         best = &block;
         least = table->slots;
     }
-    return best ? VFilling(*best, microbatches, room).fill() : std::nullopt;
+    return best ? VTiling(*best, microbatches, room).squeezed() : std::nullopt;
 }
 
 void append_runs(const VTable& table, const SplitCells& split, Order& order) {
     for (std::size_t rank = 0; rank < order.ranks.size(); ++rank)
         for (const VRun& run : table.ranks[rank]) {
-            const std::size_t stage = half_of(run.pass) == 0 ? rank : 2 * order.ranks.size() - 1 - rank;
-            if (run.is_weight)
+            const std::uint32_t pass = is_weight(run.kind) ? input_of(run.kind) : run.kind;
+            const std::size_t stage = half_of(pass) == 0 ? rank : 2 * order.ranks.size() - 1 - rank;
+            if (is_weight(run.kind))
                 split.weight(order.ranks[rank], stage, run.microbatch);
-            else if (is_forward(run.pass))
+            else if (is_forward(pass))
                 split.forward(order.ranks[rank], stage, run.microbatch);
             else
                 split.input(order.ranks[rank], stage, run.microbatch);

@@ -5,7 +5,10 @@
 //   v-min, one block, P = 4    rank 0  |F . . . . . . F I . . . . . . I|
 //                              rank 1  |. F . . . . F . . I . . . . I .|
 //                              rank 2  |. . F . . F . . . . I . . I . .|
-//                              rank 3  |. . . F F . . . . . . I I . . .|   and each W where its rank would wait
+//                              rank 3  |. . . F F . . . . . . I I . . .|   and each W in a slot that is free
+//
+// Both ends of a step have slots that no microbatch needs: there passes come as early as what they wait for and the
+// memory of the blocks allow, and behind the last forward each I before any W.
 #pragma once
 
 #include "search/policies/orders.hpp"
