@@ -38,6 +38,7 @@ struct Recommend {
         add_of_plan("recipe", "RECIPE", "how the framework trains (default: megatron-core)");
         add_of_plan("costs", "FILE",
                     "operator costs from this file of `costdb import`; what it lacks: from the embedded tables");
+        add_of_plan("anchor", "FILE", "a measured launch that corrects the rows of its device, as `plan` has it");
         add_of_plan("packing", "WAY", "samples to microbatches, as `plan --packing` has it (default: balanced)");
         add_of_plan("microbatch-tokens", "N",
                     "that a microbatch holds at most, as `plan` has it (default: the model's)");

@@ -91,6 +91,7 @@ std::string notes_of(const Study& study, const Row& row) {
     if (row.is_tied) notes.emplace_back("tied");
     if (row.at_risk) notes.emplace_back("at risk");
     if (row.modelled) notes.emplace_back("modelled");
+    if (study.cells[row.cell].asked.find("anchor") != nullptr) notes.emplace_back("anchored");
     const Constraints& limits = study.constraints;
     if (row.pace.run && limits.days && row.pace.run->days > *limits.days) notes.emplace_back("days missed");
     if (row.pace.run && limits.usd && row.pace.run->usd.value_or(0) > *limits.usd) notes.emplace_back("USD missed");

@@ -2,6 +2,7 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/planner/anchor.hpp"
 #include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
 
@@ -13,8 +14,10 @@
 #include <array>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
+#include <utility>
 
 namespace pipeweaver::capacity {
 
@@ -238,6 +241,38 @@ std::size_t count_points(const Study& study, const Cell& cell) {
     return planner::count_layouts(request);
 }
 
+// What cells ask for as anchors, each read once. One corrects the cells of its device, and no others ask for it.
+class Anchors {
+public:
+    // Null where the cell has none.
+    std::shared_ptr<const planner::Anchor> taken_by(Cell& cell) {
+        const auto* asked = cell.asked.find("anchor");
+        if (asked == nullptr || asked->text.empty()) return nullptr;
+        const auto [known, is_new] = known_.try_emplace(asked->text);
+        if (is_new) known->second.anchor = planner::read_anchor(asked->text);
+        if (known->second.anchor->device == cell.machine.device) {
+            known->second.is_taken = true;
+            return known->second.anchor;
+        }
+        cell.asked.erase("anchor");
+        return nullptr;
+    }
+
+    void require_taken() const {
+        for (const auto& [path, one] : known_)
+            if (!one.is_taken)
+                fail(ErrorKind::input, "anchor: {} is of {}, which no cluster of the study has", path,
+                     one.anchor->device);
+    }
+
+private:
+    struct Known {
+        std::shared_ptr<const planner::Anchor> anchor{};
+        bool is_taken = false;
+    };
+    std::map<std::string, Known> known_;
+};
+
 planner::PlanConfiguration job_of(const OptionValues& asked) {
     nlohmann::json options;
     for (const auto& value : asked.all()) options[value.name] = value.text;
@@ -261,7 +296,7 @@ std::vector<Cell> cells_of(const Json& root) {
 
 std::vector<std::string> files_of(const OptionValues& asked) {
     std::vector<std::string> files;
-    for (const std::string_view name : {"model", "cluster", "recipe", "batch", "costs", "partition"}) {
+    for (const std::string_view name : {"model", "cluster", "recipe", "batch", "costs", "partition", "anchor"}) {
         const auto* value = asked.find(name);
         if (value == nullptr) continue;
         std::string path = value->text;
@@ -284,8 +319,12 @@ std::vector<std::string> files_of(const OptionValues& asked) {
 void make_jobs(Study& study) {
     std::map<std::string, std::string> wrong;  // by data set; empty: some model of the study reads it
     std::set<std::string> seen;
+    Anchors anchors;
     for (Cell& cell : study.cells) {
-        cell.job = std::make_shared<const planner::PlanConfiguration>(job_of(cell.asked));
+        auto anchor = anchors.taken_by(cell);
+        planner::PlanConfiguration job = job_of(cell.asked);
+        job.plan.workload.anchor_read = std::move(anchor);
+        cell.job = std::make_shared<const planner::PlanConfiguration>(std::move(job));
         const auto& of = cell.job->plan.workload;
         const std::string microbatch = std::to_string(of.microbatch_tokens.value_or(0)) + "\n" + of.too_long;
         if (!seen.insert(of.model + "\n" + of.recipe + "\n" + of.dataset + "\n" + of.batch + "\n" + microbatch).second)
@@ -300,6 +339,7 @@ void make_jobs(Study& study) {
         else
             wrong.try_emplace(of.dataset, std::move(why_not));
     }
+    anchors.require_taken();
     for (const auto& [dataset, why_not] : wrong)
         if (!why_not.empty()) fail(ErrorKind::input, "{}", why_not);
 }

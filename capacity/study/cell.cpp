@@ -52,7 +52,10 @@ CellFacts facts_of(const emulator::Setup& setup, const Microbatches& microbatche
     const auto in_situ = emulator::in_situ_factors(*setup.costs, setup.cluster.device,
                                                    emulator::precision_of(setup.recipe.execution.products));
     const auto rests_on = emulator::footing(in_situ, setup.recipe, setup.cluster.device);
-    facts.error_percent = emulator::error_percent(in_situ, rests_on);
+    const bool is_anchored = setup.recipe.anchored && setup.recipe.anchored->has_step();
+    facts.error_percent = is_anchored && rests_on == emulator::Footing::modelled
+                              ? 100 * (emulator::once_anchored.most - 1)
+                              : emulator::error_percent(in_situ, rests_on);
     facts.footing = name_of(rests_on);
     return facts;
 }

@@ -358,7 +358,7 @@ emulator::Setup WorkloadOptions::setup(const std::optional<CostFile>& file) cons
     setup.store = std::make_shared<emulator::LayerStore>(store_bytes);
     if (!recipe.empty()) setup.recipe = emulator::find_recipe(recipe);
     setup.recipe = overrides.over(std::move(setup.recipe));
-    if (!anchor.empty() && !anchor_read) fail(ErrorKind::input, "--anchor: is for emulate, plan and check");
+    if (!anchor.empty() && !anchor_read) fail(ErrorKind::input, "--anchor: is for emulate, plan, check and recommend");
     if (anchor_read) setup.recipe = anchored(std::move(setup.recipe), *anchor_read, setup.cluster.device);
     emulator::check(setup.recipe, setup.model, workloads::device(setup.cluster.device));
     setup.headroom = headroom;

@@ -68,6 +68,26 @@ def test_a_check_holds_what_the_anchor_took_more(pipeweaver, anchor):
     assert any(one.startswith("anchored: ") and "2.00 GiB more" in one for one in anchored["assumed"])
 
 
+def test_a_recommendation_is_anchored_on_the_device_of_the_anchor_alone(pipeweaver, anchor):
+    path, _, _ = anchor()
+    ask = ("recommend", "--model", "dip-vlm-s", "--dataset", "vlm-mix", "--global-batch", "64", "--tokens", "30B",
+           "--gpus", "32", "--max-rounds", "1", "--json")
+
+    def rows(*more):
+        found = json.loads(pipeweaver(*ask, "--clusters", "h100-sxm,mi300x", *more))["rows"]
+        return {row["cluster"]: row for row in found}
+
+    plain, anchored = rows(), rows("--anchor", path)
+    for key in ("step_ns", "memory_bytes", "error_percent", "command"):
+        assert anchored["h100-sxm"][key] == plain["h100-sxm"][key]
+    assert 1.1 < anchored["mi300x"]["step_ns"] / plain["mi300x"]["step_ns"] < 1.5
+    assert plain["mi300x"]["error_percent"] == pytest.approx(50)
+    assert anchored["mi300x"]["error_percent"] == pytest.approx(30)
+    assert f"--anchor {path}" in anchored["mi300x"]["command"] and "--anchor" not in anchored["h100-sxm"]["command"]
+    status, line = pipeweaver.fails(*ask, "--clusters", "h100-sxm", "--anchor", path)
+    assert status == 2 and line.endswith("is of mi300x, which no cluster of the study has")
+
+
 def test_what_is_no_anchor_is_one_line_and_exits_with_2(pipeweaver, anchor, tmp_path):
     path, _, _ = anchor()
     status, line = pipeweaver.fails("emulate", *ASK, "--cluster", "h200-sxm:8", "--anchor", path)
