@@ -8,7 +8,9 @@ namespace pipeweaver::launch {
 namespace {
 
 std::string_view kind_of(const workloads::Model& model) {
-    if (model.modules[model.backbone()].architecture.moe) return "experts";
+    const workloads::Architecture& backbone = model.modules[model.backbone()].architecture;
+    if (backbone.linear) return "linear attention";
+    if (backbone.moe) return "experts";
     return model.modules.size() > 1 ? "several modules" : "dense";
 }
 
@@ -16,6 +18,9 @@ std::string_view kind_of(const workloads::Model& model) {
 
 const std::vector<MemoryError>& memory_errors() {
     static const std::vector<MemoryError> all{
+        {"megatron-core", "", "linear attention", 0.28, 0.05,
+         "11 runs of adapters on Nemotron 3 Nano Omni in Megatron-Bridge on H100 and A100"},
+        {"megatron-core-plain", "", "linear attention", 0.28, 0.05, "likewise"},
         {"megatron-core", "ms-swift", "experts", 0.33, 0.08,
          "5 examples of ms-swift, what they took on the device less 8 % of it"},
         {"megatron-core", "ms-swift", "", 0.16, 0.1, "8 examples of ms-swift, likewise"},

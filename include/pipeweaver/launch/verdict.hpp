@@ -44,7 +44,8 @@ struct MemoryError {
     std::string_view recipe{};  ///< of the recipes that ship, or what a run calls its own; empty: any
     std::string_view entry{};   ///< of frameworks::entries(); empty: any
     std::string_view
-        kind{};       ///< of the model: "experts", "several modules", "dense"; "pipeline": of more ranks; empty: any
+        kind{};       ///< of the model: "linear attention", "experts", "several modules", "dense"; "pipeline": of more
+                      ///< ranks; empty: any
     double more = 0;  ///< it was more by that part of what we say
     double less = 0;
     std::string_view runs{};  ///< that say it
