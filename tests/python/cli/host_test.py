@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 SHORT = ("emulate", "--model", "llama3-8b", "--cluster", "h100-sxm:8", "--tp", "8", "--pp", "1", "--microbatches", "4",
          "--dataset", "constant-1024")
 
@@ -18,6 +20,20 @@ def test_a_step_of_short_passes_has_both_ends(pipeweaver):
     assert any(line.startswith(both[:both.rindex(":")]) for line in lines)
     assert answer["host"]["waits_ns"] == max(answer["host"]["waits_ns_of_ranks"])
     assert 0 < answer["host"]["waits_ns"] < answer["host"]["step_ns"]
+
+
+# Megatron-Bridge's log of a run of Llama 3.2 1B; NVIDIA-NeMo/Speech#14850, NVIDIA's own step and a user's. A sample a
+# microbatch, as they were run: packed, there would be fewer.
+@pytest.mark.parametrize("ask, measured_s", [
+    (("--model", "llama3.2-1b", "--cluster", "h100-sxm:8", "--tp", "1", "--pp", "1", "--dataset", "constant-1024",
+      "--microbatch-tokens", "1024"), (4.648,)),
+    (("--model", "qwen3-30b-a3b", "--cluster", "h100-sxm:16", "--tp", "1", "--pp", "2", "--ep", "8", "--policy",
+      "interleaved", "--chunks", "24", "--dataset", "constant-4096", "--microbatch-tokens", "4096"), (13.97, 24.4)),
+])
+def test_steps_that_were_measured_lie_between_the_ends(pipeweaver, ask, measured_s):
+    near, far = json.loads(pipeweaver("emulate", *ask, "--global-batch", "512", "--json"))["step_range_ns"]
+    for seconds in measured_s:
+        assert near <= 1e9 * seconds <= far
 
 
 def test_a_recipe_that_knows_its_host_says_what_a_layer_takes_of_it(pipeweaver):
