@@ -1,6 +1,7 @@
 #include "planner/ladder/ends.hpp"
 
 #include "pipeweaver/emulator/split.hpp"
+#include "pipeweaver/planner/tuning.hpp"
 #include "planner/evaluate/step.hpp"
 #include "planner/replicas/plan_replica.hpp"
 #include "planner/way/run.hpp"
@@ -31,6 +32,11 @@ std::optional<Duration> step_under(const Setup& setup, const Cut& cut, const sch
     return ran.replay.makespan + step.cut.step.optimizer;
 }
 
+// How many of so many replicas are replayed, with so many tasks each: of large ones few, as under wrong costs.
+std::size_t replayed(std::size_t tasks, std::size_t replicas) {
+    return effort_of(std::max<std::size_t>(1, tasks), replicas).perturbed;
+}
+
 }  // namespace
 
 std::optional<HostBound> far_end(const LaunchedWay& way, const Target& target, Duration near, const Executor& execute) {
@@ -38,9 +44,14 @@ std::optional<HostBound> far_end(const LaunchedWay& way, const Target& target, D
     if (!waiting) return std::nullopt;
     Way eager = way;
     eager.setup = std::make_shared<const Setup>(std::move(*waiting));
+    std::size_t tasks = 0;
     std::vector<Microbatches> replicas;
-    for (const std::size_t replica : way.slowest)
+    for (const std::size_t replica : way.slowest) {
         replicas.push_back(of_share(way.batch->microbatches, way.assigned[replica]));
+        for (const auto& chain : way.partition.chains)
+            tasks = std::max(tasks, 2 * replicas.back().size() * chain.stages.size());
+    }
+    replicas.resize(replayed(tasks, replicas.size()));
     const WayResult ran = run_way(eager, replicas, target, true, execute);
     return ran.runs() ? host_bound_of(*eager.setup, near, ran.step) : std::nullopt;
 }
@@ -48,11 +59,14 @@ std::optional<HostBound> far_end(const LaunchedWay& way, const Target& target, D
 std::optional<HostBound> far_end(const Plan& plan, const Setup& setup) {
     const auto waiting = waiting_for_host(setup);
     if (!waiting) return std::nullopt;
+    std::vector<const ReplicaPlan*> replicas{&plan.replicas[plan.slowest]};
+    for (const ReplicaPlan& one : plan.replicas)
+        if (one.examined && &one != replicas.front()) replicas.push_back(&one);
+    replicas.resize(replayed(replicas.front()->cut.step.problem.tasks.size(), replicas.size()));
     Duration longest{};
-    for (const ReplicaPlan& one : plan.replicas) {
-        if (!one.examined) continue;
-        const auto step =
-            step_under(*waiting, one.cut, *one.found.schedule, replica_wanted(*waiting, one.cut.partition, one.number));
+    for (const ReplicaPlan* one : replicas) {
+        const auto step = step_under(*waiting, one->cut, *one->found.schedule,
+                                     replica_wanted(*waiting, one->cut.partition, one->number));
         if (!step) return std::nullopt;
         longest = std::max(longest, *step);
     }

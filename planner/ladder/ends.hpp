@@ -14,7 +14,7 @@ namespace pipeweaver::planner {
 [[nodiscard]] std::optional<HostBound> far_end(const LaunchedWay& way, const Target& target, Duration near,
                                                const Executor& execute);
 
-/// Of the plan itself: of its replicas that are examined.
+/// Of the plan itself: of its slowest replica, and of those that are examined.
 [[nodiscard]] std::optional<HostBound> far_end(const Plan& plan, const emulator::Setup& setup);
 
 /// Of the schedule that a target has of its own, whose step is `near`. Pre: there is one.
