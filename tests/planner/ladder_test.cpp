@@ -8,6 +8,9 @@
 #include "pipeweaver/emit/actions.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/emit/plan_folder.hpp"
+#include "pipeweaver/partition/partition.hpp"
+#include "pipeweaver/partition/partitioner_names.hpp"
+#include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/emulate.hpp"
 #include "pipeweaver/planner/launched_way.hpp"
 #include "pipeweaver/planner/plan.hpp"
@@ -177,7 +180,8 @@ TEST_CASE("where the host decides, what runs now and what is advised have both e
 TEST_CASE("of a plan's own order the far end is what emulate has of the order launched kernel by kernel") {
     Request given = packings(1, "free").front();
     Wanted wanted{.targets = false, .robustness = false, .opponents = false, .policies = {"1f1b"}, .search = false};
-    partition::Partition cut = testing::planned(given, in_order, wanted).partition();
+    auto cut =
+        partition::partitioner(partition::megatron_partition).make(*given.job.setup, given.batch.microbatches, 1);
     cut.modes = {emulator::Recompute::none};
     given = testing::on_partition(given, cut);
     const Plan plan = testing::planned(given, in_order, wanted);
