@@ -93,7 +93,9 @@ std::string gzip(std::string_view bytes, Zip zip) {
 std::string gunzip(std::string_view bytes, std::size_t limit) {
     Inflater inflater;
     z_stream& stream = inflater.stream;
+    constexpr std::size_t usual_ratio = 8, most_at_once = std::size_t{64} << 20;
     std::string out;
+    out.reserve(std::min({usual_ratio * bytes.size(), limit, most_at_once}));
     std::string buffer(block, '\0');
     std::size_t taken = 0;
     while (true) {

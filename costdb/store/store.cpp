@@ -294,6 +294,13 @@ void naming(const std::string& name, F f) {
     }
 }
 
+/// Room for all rows of the table.
+template <class Rows>
+void reserve(const Sqlite& database, Measurements& into) {
+    Statement rows(database, fmt::format("SELECT count(*) FROM {}", Rows::table));
+    if (rows.step()) (into.*Rows::points).reserve(static_cast<std::size_t>(rows.integer(0)));
+}
+
 /// The points of those tables that `takes` holds of, and the origins of all.
 template <class Takes>
 Measurements read_tables(const std::string& name, const Sqlite& database, std::string_view device, Takes takes) {
@@ -305,6 +312,9 @@ Measurements read_tables(const std::string& name, const Sqlite& database, std::s
         "SELECT id, file, origin, licence, sha256, transferred_permille FROM source WHERE device = ?1 ORDER BY id");
     sources.bind(1, result.device);
     naming(name, [&] {
+        for_each_table([&]<class Rows>(Rows rows) {
+            if (takes(rows) && has_table<Rows>(version)) reserve<Rows>(database, result);
+        });
         while (sources.step()) {
             result.origins.push_back({std::string(sources.text(1)), std::string(sources.text(2)),
                                       std::string(sources.text(3)), std::string(sources.text(4)), sources.integer(5)});
