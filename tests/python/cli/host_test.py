@@ -1,6 +1,7 @@
 """emulate: a step of short passes says how long it takes where its host is waited for."""
 
 import json
+import shlex
 
 import pytest
 
@@ -56,3 +57,16 @@ def test_a_launch_that_is_said_has_one_step(pipeweaver):
     said = [line for line in lines if line.startswith("host: ")]
     assert len(said) == 1 and "rank 0 waits" in said[0] and "1.880 ms of it for a layer's forward" in said[0]
     assert not any(line.startswith("host: ") for line in pipeweaver(*SHORT, "--launched", "graphs").splitlines())
+
+
+def test_a_plan_whose_host_decides_has_both_ends_of_now_and_of_what_it_advises(pipeweaver, tmp_path):
+    ask = ("plan", *SHORT[1:], "--target", "megatron", "--max-rounds", "1", "--out", tmp_path)
+    lines = pipeweaver(*ask).splitlines()
+    plan = json.loads((tmp_path / "plan.json").read_text())
+    now = plan["ladder"][0]
+    near, far = now["step_range_ns"]
+    assert [line for line in lines if line.startswith(f"host      now takes {near / 1e9:.3f} s to {far / 1e9:.3f} s")]
+    assert json.loads(pipeweaver(*shlex.split(now["command"])[1:], "--json"))["step_range_ns"] == [near, far]
+    advised = [rung for rung in plan["ladder"] if rung["rung"] == plan["headline"]["rung"]]
+    assert advised[0].get("step_range_ns") == plan["headline"].get("step_range_ns")
+    assert not any(line.startswith("host  ") for line in pipeweaver(*ask, "--launched", "graphs").splitlines())
