@@ -142,7 +142,8 @@ std::string host_text(const Ladder& ladder) {
             text += fmt::format("{}{} takes {} to {}", text.empty() ? "" : ", ", rung.name, seconds(rung.step),
                                 seconds(rung.host->most()));
     if (text.empty()) return text;
-    return text + ", from layers in CUDA graphs, as steps above are, to kernel by kernel; --launched takes one";
+    return text +
+           ", from layers in CUDA graphs or few kernels, as steps above are, to kernel by kernel; --launched takes one";
 }
 
 std::vector<std::string> not_worth_lines(const Ladder& ladder) {
