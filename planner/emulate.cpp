@@ -309,7 +309,8 @@ private:
             refused[r] = scheduled.why_not;
             if (!refused[r].empty()) return;
             sum.replicas[r] = emulate_step(scheduled, false);
-            if (asked_.loader) begins[r] = begins_of(scheduled, shared_.microbatches[r].size());
+            if (asked_.loader)
+                begins[r] = begins_of(scheduled.step.problem, scheduled.schedule, shared_.microbatches[r].size());
             if (by_rank())
                 sum.by_rank[r] = recompute_of_ranks(scheduled.step.problem, scheduled.schedule, menus_.front());
             flops[r] = scheduled.step.model_flops;
@@ -335,20 +336,6 @@ private:
         sum.shapes = shapes_;
         if (setup_.store) sum.reuse = setup_.store->statistics();
         return sum;
-    }
-
-    // When the first pass of each microbatch begins.
-    static std::vector<Duration> begins_of(const ReplicaSchedule& scheduled, std::size_t microbatches) {
-        const auto replay = schedule::replay(scheduled.step.problem, scheduled.schedule);
-        std::vector<std::optional<Duration>> first(microbatches);
-        for (std::size_t t = 0; t < replay.start.size(); ++t)
-            if (const auto& m = scheduled.step.problem.tasks[t].microbatch) {
-                auto& begin = first[static_cast<std::size_t>(*m)];
-                begin = std::min(begin.value_or(replay.start[t]), replay.start[t]);
-            }
-        std::vector<Duration> begins;
-        for (const auto& begin : first) begins.push_back(begin.value_or(Duration{}));
-        return begins;
     }
 
     // `like`: of each replica the one whose microbatches begin when its own do.

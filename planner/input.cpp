@@ -3,6 +3,7 @@
 #include "pipeweaver/base/assert.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/loader/advice.hpp"
+#include "pipeweaver/schedule/replay.hpp"
 
 #include <fmt/format.h>
 
@@ -260,22 +261,37 @@ private:
 
 }  // namespace
 
-void check_input(const loader::Loader& loader, const workloads::Model& model,
-                 const std::vector<workloads::Sample>& samples,
-                 const std::vector<std::vector<workloads::Microbatch>>& replicas) {
+std::vector<Duration> begins_of(const schedule::Problem& problem, const schedule::Schedule& schedule,
+                                std::size_t microbatches) {
+    const auto replay = schedule::replay(problem, schedule);
+    std::vector<std::optional<Duration>> first(microbatches);
+    for (std::size_t t = 0; t < replay.start.size(); ++t)
+        if (const auto& m = problem.tasks[t].microbatch) {
+            auto& begin = first[static_cast<std::size_t>(*m)];
+            begin = std::min(begin.value_or(replay.start[t]), replay.start[t]);
+        }
+    std::vector<Duration> begins;
+    begins.reserve(microbatches);
+    for (const auto& begin : first) begins.push_back(begin.value_or(Duration{}));
+    return begins;
+}
+
+std::optional<std::string> why_no_input(const loader::Loader& loader, const workloads::Model& model,
+                                        const std::vector<workloads::Sample>& samples,
+                                        const std::vector<std::vector<workloads::Microbatch>>& replicas) {
     StepSize size;
     std::vector<std::vector<loader::Pack>> counted;
     for (std::size_t r = 0; r < replicas.size(); ++r) {
         auto packs = packs_of(loader, model, samples, replicas[r]);
         if (work_of(packs) == loader::most_work)
-            fail(
-                ErrorKind::input,
-                "--loader: '{}' takes 100 hours or more for the samples that replica {} has in a step, allowed is less",
+            return fmt::format(
+                "'{}' takes 100 hours or more for the samples that replica {} has in a step, allowed is less",
                 loader.name, r);
         if (loader.taking.microbatches_together && packs.size() != replicas.front().size())
-            fail(ErrorKind::input,
-                 "--loader: has replicas wait for each other at each microbatch, and they have {} and {} microbatches",
-                 replicas.front().size(), packs.size());
+            return fmt::format(
+                "has replicas wait for each other at each microbatch, and they have {} and {} "
+                "microbatches",
+                replicas.front().size(), packs.size());
         StepSize own;
         own.add(packs);
         size.least_samples = std::min(size.least_samples, own.least_samples);
@@ -286,11 +302,17 @@ void check_input(const loader::Loader& loader, const workloads::Model& model,
         counted.push_back(std::move(packs));
     }
     const std::int64_t steps = steps_to_replay(loader.queue, size);
-    if (!can_replay(steps, size))
-        fail(ErrorKind::input,
-             "--loader: windows of {} samples on {} workers come round in {} steps, which are too many to replay; "
-             "allowed are smaller windows, or none",
-             *loader.queue.window, loader.queue.workers, steps / windows_replayed);
+    if (can_replay(steps, size)) return std::nullopt;
+    return fmt::format(
+        "windows of {} samples on {} workers come round in {} steps, which are too many to replay; allowed are smaller "
+        "windows, or none",
+        *loader.queue.window, loader.queue.workers, steps / windows_replayed);
+}
+
+void check_input(const loader::Loader& loader, const workloads::Model& model,
+                 const std::vector<workloads::Sample>& samples,
+                 const std::vector<std::vector<workloads::Microbatch>>& replicas) {
+    if (const auto why = why_no_input(loader, model, samples, replicas)) fail(ErrorKind::input, "--loader: {}", *why);
 }
 
 Input input_of(const loader::Loader& loader, const workloads::Model& model,

@@ -1,4 +1,5 @@
 // emulation.json.
+#include "emit/emulation/input_parts.hpp"
 #include "emit/plan/parts.hpp"
 #include "pipeweaver/base/or_null.hpp"
 #include "pipeweaver/emit/emulation_files.hpp"
@@ -136,37 +137,6 @@ Writer host_json(const planner::HostBound& host) {
             {"rank", host.rank()},
             {"waits_ns", host.waits[host.rank()].count()},
             {"waits_ns_of_ranks", std::move(ranks)}};
-}
-
-Writer queue_json(const loader::Queue& queue) {
-    return {{"workers", queue.workers},
-            {"prefetch", queue.prefetch},
-            {"cores", or_null(queue.cores)},
-            {"window", or_null(queue.window)}};
-}
-
-Writer input_json(const planner::Input& input) {
-    Writer json{{"loader", input.loader.name}};
-    json.update(queue_json(input.loader.queue));
-    json["takes"] = input.loader.taking.whole_step ? "step" : "microbatch";
-    json["together"] = input.loader.taking.microbatches_together ? "microbatch" : "step";
-    json["steps"] = input.steps;
-    json["step_ns"] = input.step.count();
-    json["longest_step_ns"] = input.longest.count();
-    json["first_step_ns"] = input.first.count();
-    json["waits_ns"] = input.waits.count();
-    json["decides"] = input.decides ? Writer(input.stages[*input.decides].name) : Writer(nullptr);
-    json["stages"] = Writer::array();
-    for (std::size_t s = 0; s < input.stages.size(); ++s)
-        json["stages"].push_back({{"name", input.stages[s].name},
-                                  {"on", loader::name_of(input.loader.stages[s].on)},
-                                  {"work_ns", input.stages[s].work.count()},
-                                  {"step_without_ns", input.stages[s].step_without.count()},
-                                  {"cores", or_null(input.stages[s].cores)},
-                                  {"source", input.loader.stages[s].source}});
-    json["enough"] = input.enough ? queue_json(*input.enough) : Writer(nullptr);
-    json["left_out"] = input.left_out;
-    return json;
 }
 
 Writer shapes_json(const planner::FewShapes& shapes) {

@@ -1,4 +1,5 @@
 // An emulated step as text.
+#include "emit/emulation/input_parts.hpp"
 #include "emit/plan/parts.hpp"
 #include "emit/report/report_parts.hpp"
 #include "pipeweaver/base/figures.hpp"
@@ -6,7 +7,6 @@
 #include "pipeweaver/base/text_table.hpp"
 #include "pipeweaver/emit/emulation_files.hpp"
 #include "pipeweaver/emulator/reserve.hpp"
-#include "pipeweaver/loader/advice.hpp"
 #include "pipeweaver/planner/training_cost.hpp"
 #include "pipeweaver/workloads/counts.hpp"
 #include "pipeweaver/workloads/module_roles.hpp"
@@ -101,39 +101,10 @@ std::string both_ends(const Emulation& emulation, const std::string& near, TextO
     return emulation.host ? fmt::format("{} to {}", near, far(emulation.host->most())) : near;
 }
 
-// "4 workers with 2 packs ahead on 3 cores"
-std::string queue_text(const loader::Queue& queue) {
-    if (queue.workers == 0) return "no workers";
-    std::string text = fmt::format("{} with {} ahead", plural(queue.workers, "worker"), plural(queue.prefetch, "pack"));
-    if (queue.cores) text += fmt::format(" on {}", plural(*queue.cores, "core"));
-    return text;
-}
-
-std::string enough_text(const planner::Input& input) {
-    if (input.enough) return fmt::format("enough: {}", queue_text(*input.enough));
-    if (input.most_tried == 0) return "what is enough is not looked for";
-    const std::string most = fmt::format("{} with {} ahead", plural(input.most_tried, "worker"),
-                                         plural(loader::most_prefetch_advised, "pack"));
-    return input.decides ? fmt::format("not enough: {}", most)
-                         : fmt::format("this queue is enough; none is found of up to {}", most);
-}
-
 std::string input_lines(const Emulation& emulation) {
     if (!emulation.input) return {};
-    const planner::Input& input = *emulation.input;
-    std::string text =
-        fmt::format("input: loader {}, {} a replica: ", input.loader.name, queue_text(input.loader.queue));
-    if (input.decides) {
-        const planner::InputStage& stage = input.stages[*input.decides];
-        text +=
-            fmt::format("step {} (the longest {}), of which GPUs wait {} for samples; {} decides, without it {}; {}\n",
-                        human(input.step), human(input.longest), human(input.waits), stage.name,
-                        human(stage.step_without), enough_text(input));
-    } else {
-        text += fmt::format("GPUs wait for no samples once packs are ahead (the first step {}); {}\n",
-                            human(input.first), enough_text(input));
-    }
-    for (const std::string& sentence : input.left_out) text += fmt::format("input: {}\n", sentence);
+    std::string text;
+    for (const std::string& line : lines_of(*emulation.input)) text += fmt::format("input: {}\n", line);
     return text;
 }
 

@@ -1,4 +1,5 @@
 // The plan for a terminal: its ladder.
+#include "emit/emulation/input_parts.hpp"
 #include "emit/plan/ladder_facts.hpp"
 #include "emit/plan/parts.hpp"
 #include "pipeweaver/base/figures.hpp"
@@ -80,6 +81,13 @@ std::string row(const Ladder& ladder, std::string_view name, const Rung& rung, s
     return text;
 }
 
+std::string input_of(const Plan& plan) {
+    std::string text;
+    if (!plan.input) return text;
+    for (const std::string& line : lines_of(*plan.input)) text += wrapped(text.empty() ? "input" : "", line);
+    return text;
+}
+
 std::string training_of(const Job& job, const Ladder& ladder) {
     std::string text;
     for (const std::string& line : training_lines(job, ladder)) text += wrapped(text.empty() ? "training" : "", line);
@@ -127,7 +135,7 @@ std::string ladder_text(const Job& job, const Batch& batch, const Plan& plan) {
     const auto built = workloads::how_built(setup_of(job, best).model);
     if (!built.empty()) text += wrapped("encoders", built);
     if (const auto room = room_text(room_of(job, batch, best)); !room.empty()) text += wrapped("memory", room);
-    text += training_of(job, ladder);
+    text += input_of(plan) + training_of(job, ladder);
     text += wrapped("trust", trust_text(job, plan));
     const auto missing = left_out_text(plan);
     const auto left = missing.empty() ? std::string("nothing") : missing;
@@ -141,7 +149,7 @@ std::string plan_text(const Job& job, const Batch& batch, const Plan& plan, bool
         const std::string& why = plan.ladder.why_none;
         const auto missing = left_out_text(plan);
         return (why.empty() ? std::string() : fmt::format("no ladder: {}\n\n", why)) + plan_table(job, batch, plan) +
-               (missing.empty() ? std::string() : wrapped("left out", missing));
+               input_of(plan) + (missing.empty() ? std::string() : wrapped("left out", missing));
     }
     const auto text = ladder_text(job, batch, plan);
     return verbose ? text + "\n" + what_follows(plan) + plan_table(job, batch, plan) : text;

@@ -1,4 +1,5 @@
 // plan.json and assignment.json.
+#include "emit/emulation/input_parts.hpp"
 #include "emit/plan/ladder_facts.hpp"
 #include "emit/plan/launch_files.hpp"
 #include "emit/plan/parts.hpp"
@@ -51,6 +52,7 @@ Writer request_json(const Job& job, const Batch& batch) {
     if (job.equal_microbatches) json["equal_microbatches"] = true;
     add_rules(json, job, batch);
     if (job.defer) json["deferred"] = batch.deferred.size();
+    if (job.loader) json["loader"] = job.loader->name;
     json["seed"] = job.seed;
     constexpr std::array<std::string_view, 3> splits{"auto", "never", "always"};
     json["split"] = splits[static_cast<std::size_t>(job.split)];
@@ -324,6 +326,7 @@ Writer plan_json(const Job& job, const Batch& batch, const Plan& plan) {
                 {"model_flops", plan.model_flops}};
     json["parameters"] = parameters_json(job.setup->model);
     add_ladder(json, job, batch, plan.ladder);
+    if (plan.input) json["input"] = input_json(*plan.input);
     json["left_out"] = left_out_json(plan);
     json["is_opponents"] = plan.is_opponents;
     json["is_searched"] = plan.is_searched;
@@ -334,6 +337,7 @@ Writer plan_json(const Job& job, const Batch& batch, const Plan& plan) {
                           {"largest_load_ns", plan.loads.largest.count()},
                           {"mean_load_ns", plan.loads.mean.count()},
                           {"in_turn_largest_load_ns", plan.loads.largest_in_turn.count()}};
+    if (plan.loads.by_loading) json["assignment"]["by_loading"] = true;
     json["partition"] = partition_json(plan.replicas.front().cut.partition, job.setup->model);
     json["partition"]["chosen_on"] = plan.partition_choice.chosen_on.text();
     json["partition"]["alternatives"] = alternatives_json(plan.partition_choice);

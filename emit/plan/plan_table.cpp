@@ -166,7 +166,10 @@ std::string replicas_text(const Job& job, const Plan& plan) {
     const auto over_mean = [&](Duration load) { return percent(schedule::relative_gap(load, plan.loads.mean)); };
     const bool balanced = job.sharing == partition::Sharing::balanced;
     std::string text = fmt::format("microbatches go to replicas {}: the largest load is {} above the mean",
-                                   balanced ? "by cost" : "in turn", over_mean(plan.loads.largest));
+                                   plan.loads.by_loading ? "by cost and loading"
+                                   : balanced            ? "by cost"
+                                                         : "in turn",
+                                   over_mean(plan.loads.largest));
     if (balanced) text += fmt::format(" (in turn {})", over_mean(plan.loads.largest_in_turn));
     return text + fmt::format(", the slowest schedule {} above theirs\n",
                               percent(schedule::relative_gap(plan.makespan, mean_makespan(plan))));

@@ -65,7 +65,9 @@ std::string layouts(const LayoutChoice& choice) {
 std::string replicas(const Job& job, const Batch& batch, const Plan& plan) {
     const bool balanced = job.sharing == partition::Sharing::balanced;
     std::vector<std::string> facts{
-        fact("microbatches go to replicas", balanced ? "by cost" : "in turn"),
+        fact("microbatches go to replicas", plan.loads.by_loading ? "by cost and loading"
+                                            : balanced            ? "by cost"
+                                                                  : "in turn"),
         fact("mean load", human(plan.loads.mean)),
         fact("largest load", above_mean(plan.loads.largest, plan.loads.mean)),
     };

@@ -43,6 +43,21 @@ std::filesystem::path partition_of_plan(const std::filesystem::path& schedule) {
     return (folder ? schedule : std::filesystem::absolute(schedule).parent_path().parent_path()) / "partition.json";
 }
 
+// The plan.json of a plan's folder; none: it is of one replica's solution alone.
+std::optional<JsonDocument> plan_of(const std::filesystem::path& schedule) {
+    const auto file = schedule / "plan.json";
+    if (std::error_code ignored; schedule.empty() || !std::filesystem::exists(file, ignored)) return std::nullopt;
+    auto plan = JsonDocument::read_large(file);
+    plan.require_format("pipeweaver-plan", 1);
+    return plan;
+}
+
+// A loader that the plan did not deal by deals its schedule's microbatches no other way.
+bool is_dealt_by_loading(const std::filesystem::path& schedule) {
+    const auto plan = plan_of(schedule);
+    return plan && plan->root().at("assignment").find("by_loading");
+}
+
 // Whether it is the name of a partitioner that decides on its chunks itself.
 bool has_own_chunks(const std::string& name) {
     const auto& all = partition::partitioners();
@@ -174,10 +189,10 @@ public:
 private:
     static StepRecompute fully() { return {.everywhere = emulator::Recompute::full}; }
 
-    bool add(const std::string& say, EmulateOptions changed) {
-        changed.loader.clear();
-        const MadeRequest made = changed.try_request(seed_, execute_);
+    bool add(const std::string& say, const EmulateOptions& changed) {
+        MadeRequest made = changed.try_request(seed_, execute_);
         if (!made.request) return false;
+        made.request->loader.reset();
         const MadeEmulation run = try_emulate(*made.request, execute_);
         if (run.emulation) found_.push_back({say, fullest(*run.emulation)});
         return run.emulation.has_value();
@@ -243,9 +258,6 @@ void EmulateOptions::add_to(OptionTable& options) {
     options.text("what-if", what_if, "FILE", "factors on devices, links, operators, modules (JSON or YAML)");
     options.integer("shapes", shapes, 1, 64,
                     "pad microbatches so that they have so many shapes at most, for stacks that compile each anew");
-    options.text(
-        "loader", loader, "LOADER",
-        "what feeds the GPUs, a file (docs/input.md) or of disk, nfs, object-store: how long they wait for it");
     options.flag("any-memory", any_memory, "emulate even what does not fit the memory");
     options.flag("no-reuse", no_reuse, "replay every kernel on its own: slower, the same result");
 }
@@ -277,14 +289,17 @@ void EmulateOptions::check() const {
 std::pair<WorkloadOptions, BatchOptions> EmulateOptions::as_planned() const {
     std::pair as(workload, batch);
     if (!target.empty()) as.first.target = target_called(target);
-    const auto file = std::filesystem::path(schedule) / "plan.json";
-    if (std::error_code ignored; schedule.empty() || !std::filesystem::exists(file, ignored)) return as;
-    const auto plan = JsonDocument::read_large(file);
-    plan.require_format("pipeweaver-plan", 1);
-    const Json was = plan.root().at("asked");
+    const auto plan = plan_of(schedule);
+    if (!plan) return as;
+    const Json was = plan->root().at("asked"), dealt = plan->root().at("assignment");
     if (as.first.packing.empty()) as.first.packing = was.at("packing").text();
     as.first.pack_as(was);
-    if (as.second.assignment.empty()) as.second.assignment = plan.root().at("assignment").at("method").text();
+    if (as.second.assignment.empty()) as.second.assignment = dealt.at("method").text();
+    if (dealt.find("by_loading") && as.second.loader.empty() && assigned.empty())
+        fail(ErrorKind::input,
+             "--schedule: {} was dealt by what its loader takes; allowed are the --loader of that plan, or --assigned "
+             "with its assignment.json",
+             schedule);
     return as;
 }
 
@@ -326,7 +341,8 @@ EmulationRequest EmulateOptions::request(std::uint64_t seed, const Executor& exe
         request.chunks_per_rank = cut.chunks_per_rank;
         asked.fixed = partition::PartitionFile{std::move(cut), {}};
     }
-    if (!loader.empty()) request.loader = loader::find_loader(loader);
+    request.loader = asked.loader;
+    if (!schedule.empty() && !is_dealt_by_loading(schedule)) asked.loader.reset();
     request.schedule = schedule;
     if (!schedule.empty()) {
         request.schedules = read_schedules(schedule, static_cast<std::size_t>(asked.setup->layout.dp));

@@ -169,6 +169,9 @@ void BatchOptions::add_to(OptionTable& options) {
                     "them for a later step, each at most N times; deferred.jsonl has them (default: take all)");
     options.text("deferred", deferred, "FILE",
                  "the deferred.jsonl of the step before, whose samples go before the batch's");
+    options.text("loader", loader, "LOADER",
+                 "what feeds the GPUs, a file (docs/input.md) or of disk, nfs, object-store: how long they wait for "
+                 "it; where it decides, microbatches are dealt by what they take to load, too");
 }
 
 void BatchOptions::fill(Job& job) const {
@@ -177,6 +180,7 @@ void BatchOptions::fill(Job& job) const {
              fmt::join(target_options([](const Target& one) { return one.fixed_shapes; }), " or "));
     job.defer = defer;
     job.sharing = assignment == "in-turn" ? partition::Sharing::in_turn : partition::Sharing::balanced;
+    if (!loader.empty()) job.loader = loader::find_loader(loader);
 }
 
 void BatchOptions::carry(const Job& job, Batch& batch) const {

@@ -1,6 +1,7 @@
 #include "planner/replicas/assignment.hpp"
 
 #include "pipeweaver/base/error.hpp"
+#include "planner/replicas/loading.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -192,6 +193,18 @@ private:
     Duration most_load_;
 };
 
+// None: no loader is said, or it does not decide.
+std::optional<Shares> by_loading(const Job& job, const Batch& batch, const std::vector<Duration>& costs,
+                                 const Shares& by_cost) {
+    if (!job.loader || by_cost.size() == 1) return std::nullopt;
+    return shares_by_loading(
+        {.costs = costs,
+         .loading = loading_times(*job.loader, job.setup->model, batch.samples, batch.microbatches),
+         .stages = job.setup->layout.pp,
+         .beside = job.loader->queue.workers > 0},
+        by_cost);
+}
+
 }  // namespace
 
 std::vector<std::size_t> first_alike(const std::vector<Microbatches>& replicas) {
@@ -236,14 +249,20 @@ Assignment assign(const Job& job, const Batch& batch, const Executor& execute, s
     auto costs = partition::microbatch_costs(*job.setup, batch.microbatches, execute);
     if (batch.shares) return assigned(batch, *batch.shares, std::move(costs));
     const bool in_turn = job.sharing == partition::Sharing::in_turn;
-    auto shares = in_turn ? partition::in_turn(costs.size(), replicas) : partition::balance(costs, replicas);
-    return assigned(batch, std::move(shares), std::move(costs));
+    if (in_turn) return assigned(batch, partition::in_turn(costs.size(), replicas), std::move(costs));
+    auto shares = partition::balance(costs, replicas);
+    auto others = by_loading(job, batch, costs, shares);
+    const bool is_by_loading = others.has_value();
+    Assignment all = assigned(batch, is_by_loading ? std::move(*others) : std::move(shares), std::move(costs));
+    all.loads.by_loading = is_by_loading;
+    return all;
 }
 
 Assignment exchange(const Job& job, const Batch& batch, const Partition& partition, Assignment assignment,
                     const Executor& execute) {
     const bool tells = partition.chains.size() == 1 && !batch.shares;
-    if (!tells || assignment.shares.size() == 1 || job.sharing == partition::Sharing::in_turn) return assignment;
+    const bool by_pipelines = job.sharing == partition::Sharing::balanced && !assignment.loads.by_loading;
+    if (!tells || assignment.shares.size() == 1 || !by_pipelines) return assignment;
     auto shares = Exchanging(job, batch, partition, assignment, execute).run();
     for (auto& share : shares) std::sort(share.begin(), share.end());
     return assigned(batch, std::move(shares), std::move(assignment.costs));

@@ -30,8 +30,8 @@ struct Assignment {
 /// Throws Error{input} with that.
 void require_sensible(const Job& job, const Batch& batch, std::size_t most = sizes.tasks);
 
-/// Gives the batch's microbatches to the replicas, as the batch says, else by cost or in turn as the job says. Throws
-/// as require_sensible().
+/// Gives the batch's microbatches to the replicas, as the batch says, else by cost or in turn as the job says; where
+/// its loader decides, by what that takes, too (loading.hpp). Throws as require_sensible().
 [[nodiscard]] Assignment assign(const Job& job, const Batch& batch, const Executor& execute,
                                 std::size_t most = sizes.tasks);
 
@@ -43,8 +43,8 @@ void require_sensible(const Job& job, const Batch& batch, std::size_t most = siz
 
 /// Plans every replica on the partition by a few quick policies, then lets the slowest trade one microbatch for another
 /// of a faster replica, about as long, while that makes the slower of the two faster. Returns the batch as it came
-/// where a replica has no such plan; where all together have so many tasks that this would take long (large replicas
-/// are even as they are); and on partitions of several chains, on which a quick plan says little of what a search will
+/// where a replica has no such plan; where the loader decided how it was shared out; where all together have so many
+/// tasks that this would take long (large replicas are even as they are); and on partitions of several chains, on which a quick plan says little of what a search will
 /// find.
 ///
 /// Determinism  A function of job, batch, partition and `assignment`: whoever plans one replica alone gets the same.

@@ -42,7 +42,7 @@ struct EmulationRequest {
     std::string assigned;                             ///< the file of the batch's shares, for the report; empty: none
     std::string schedule;                             ///< the folder or file of `schedules`, for the report
     std::vector<GivenSchedule> schedules;    ///< for every replica, in place of a policy, on the fixed partition
-    std::optional<loader::Loader> loader{};  ///< that feeds the step; none: samples are there when they are needed
+    std::optional<loader::Loader> loader{};  ///< that is replayed against the step; none: none is
     std::optional<std::size_t> shapes{};     ///< that microbatches are padded to, at most; none: each has its own
 };
 

@@ -22,7 +22,7 @@ struct EmulateOptions {
     WorkloadOptions workload;
     BatchOptions batch;
     JobOptions job;  ///< without a sample partitions are cut by the batch itself
-    std::string policy, schedule, what_if, layers, target, sample_packing, assigned, loader;
+    std::string policy, schedule, what_if, layers, target, sample_packing, assigned;
     std::optional<StepRecompute> recompute{};  ///< none: the least with which the step fits
     std::optional<std::int64_t> shapes{};
     std::int64_t chunks = 1;

@@ -4,6 +4,8 @@
 #include "pipeweaver/emulator/setup.hpp"
 #include "pipeweaver/loader/advice.hpp"
 #include "pipeweaver/loader/loader.hpp"
+#include "pipeweaver/schedule/problem.hpp"
+#include "pipeweaver/schedule/solution.hpp"
 #include "pipeweaver/workloads/batch.hpp"
 
 #include <cstdint>
@@ -24,6 +26,7 @@ struct InputStage {
 /// The same step over and over, as its loader feeds it.
 struct Input {
     loader::Loader loader;
+    std::string why_not{};   ///< not empty, and no more known: why_no_input()
     std::int64_t steps = 0;  ///< that were replayed, the queue empty at first; what follows is of the second half
     Duration step{};         ///< in the mean, and no less than loader::least_time() lets last
     Duration longest{};
@@ -43,16 +46,26 @@ struct InputReplica {
     Duration step{};
 };
 
-/// Throws Error{input} where the loader cannot be replayed against steps of these microbatches, by replica: replicas
-/// that wait for each other at each microbatch do not have as many, a step takes loader::most_work to load, or windows
-/// come round too seldom.
+/// When the first pass of each of `microbatches` begins; 0 of one that has none. Pre: the schedule completes on the
+/// problem, whose tasks are of no others.
+[[nodiscard]] std::vector<Duration> begins_of(const schedule::Problem& problem, const schedule::Schedule& schedule,
+                                              std::size_t microbatches);
+
+/// Why the loader cannot be replayed against steps of these microbatches, by replica: replicas that wait for each other
+/// at each microbatch do not have as many, a step takes loader::most_work to load, or windows come round too seldom.
+/// None: it can.
+[[nodiscard]] std::optional<std::string> why_no_input(const loader::Loader& loader, const workloads::Model& model,
+                                                      const std::vector<workloads::Sample>& samples,
+                                                      const std::vector<std::vector<workloads::Microbatch>>& replicas);
+
+/// Throws Error{input} with that.
 void check_input(const loader::Loader& loader, const workloads::Model& model,
                  const std::vector<workloads::Sample>& samples,
                  const std::vector<std::vector<workloads::Microbatch>>& replicas);
 
 /// Replays the loader against the step. A pack is a microbatch; a replica takes them in the order in which they begin,
 /// and what it waits delays all that follows in its step. Of more than 64 replicas those with the longest steps and
-/// with the most to load are looked at. Pre: check_input() has nothing to say.
+/// with the most to load are looked at. Pre: why_no_input() has nothing to say.
 [[nodiscard]] Input input_of(const loader::Loader& loader, const workloads::Model& model,
                              const std::vector<workloads::Sample>& samples, const std::vector<InputReplica>& replicas);
 

@@ -10,6 +10,7 @@
 #include "pipeweaver/base/option_values.hpp"
 #include "pipeweaver/emulator/layer_times.hpp"
 #include "pipeweaver/emulator/setup.hpp"
+#include "pipeweaver/loader/loader.hpp"
 #include "pipeweaver/partition/asked_layouts.hpp"
 #include "pipeweaver/partition/partition_file.hpp"
 #include "pipeweaver/partition/replicas.hpp"
@@ -76,6 +77,7 @@ struct Job {
     bool equal_microbatches = false;    ///< of all replicas, see workloads::Pipelines
     std::optional<std::int64_t> defer;  ///< times that a sample may be left for a later step
     partition::Sharing sharing = partition::Sharing::balanced;
+    std::optional<loader::Loader> loader{};  ///< that brings the samples; none: they are there when they are needed
     JobSample sample;
     std::string partition;            ///< of partition::partitioners(), to choose from alone; empty: from all for jobs
     partition::AskedLayouts layouts;  ///< that modules shall have in it

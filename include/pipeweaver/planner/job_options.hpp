@@ -31,16 +31,17 @@ struct JobOptions {
 /// Seeds like "101-105,108". Throws Error{input}.
 [[nodiscard]] std::vector<std::uint64_t> parse_seeds(const std::string& text);
 
-// Options that say which samples a step takes, and which replica each microbatch goes to: the same for `plan` and
-// `emulate`.
+// Options that say which samples a step takes, which replica each microbatch goes to, and what feeds it: the same for
+// `plan` and `emulate`.
 
 struct BatchOptions {
-    std::string assignment, deferred;
+    std::string assignment, deferred, loader;
     std::optional<std::int64_t> defer;
 
     void add_to(OptionTable& options);
 
-    /// How the job shares its batches out, and how often a sample may be left. Throws Error{input}.
+    /// How the job shares its batches out, what loads them, and how often a sample may be left. Throws Error{input},
+    /// Error{io}.
     void fill(Job& job) const;
 
     /// The samples that the step before left come first; then some of all may be left again, and the others are packed.

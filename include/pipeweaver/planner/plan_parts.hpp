@@ -5,6 +5,7 @@
 #include "pipeweaver/emulator/ports.hpp"
 #include "pipeweaver/emulator/time_shares.hpp"
 #include "pipeweaver/partition/partition.hpp"
+#include "pipeweaver/planner/input.hpp"
 #include "pipeweaver/planner/partition_choice.hpp"
 #include "pipeweaver/planner/robustness.hpp"
 #include "pipeweaver/planner/rung.hpp"
@@ -148,6 +149,7 @@ struct TargetPlan {
 struct ReplicaLoads {
     Duration largest{}, mean{};
     Duration largest_in_turn{};  ///< if every replica took microbatches in turn
+    bool by_loading = false;     ///< the loader decides, and they were dealt by what it takes, too
 };
 
 struct Plan {
@@ -163,6 +165,7 @@ struct Plan {
     emulator::InSituFactors in_situ;   ///< that all costs hold
     PartitionChoice partition_choice;  ///< what the partition was chosen on, and from
     Ladder ladder;                     ///< of a plan that was asked for with one (ladder.hpp); else without rungs
+    std::optional<Input> input{};      ///< of its advised rung, else of the plan: where a loader was given (ladder.hpp)
     bool is_opponents = false;         ///< the plan is an opponent's: nothing faster was found, or nothing was searched
     bool is_searched = true;           ///< false: no order was asked for, and the plan is what its target launches
     bool is_padded = false;            ///< its target pads what it launches so

@@ -26,7 +26,7 @@ Emulation fed(const std::string& loader, const std::string& layout = R"("tp":1,"
                              R"("microbatches":4,"any-memory":true}})",
                              layout));
     table.configure(document.root());
-    all.loader = loader;
+    all.batch.loader = loader;
     return emulate(all.request(1, in_order), in_order);
 }
 

@@ -1,6 +1,7 @@
-"""emulate --loader and --shapes: what is printed, the answer as JSON, and bad input in one line."""
+"""emulate and plan --loader, --shapes: what is printed, the answer as JSON, and bad input in one line."""
 
 import json
+import shlex
 
 import pytest
 from cli_shared import BATCH, PLAN
@@ -45,6 +46,28 @@ def test_the_answer_is_the_same_on_any_number_of_threads(pipeweaver):
     one, two = (pipeweaver(*STEP, "--loader", "object-store", "--shapes", "2", "--threads", threads)
                 for threads in ("1", "2"))
     assert one == two and "\ninput: loader object-store" in one and "\nshapes: " in one
+
+
+@pytest.mark.parametrize("target", ["megatron", "torch-actions"])
+def test_a_plan_says_what_its_advised_step_waits_for_as_emulate_says_it(pipeweaver, tmp_path, target):
+    loader = written(tmp_path / "slow.json", {**LOADER, "stages": [{"name": "decode", "on": "core", "image_ns": 10**8}]})
+    folder = tmp_path / "plan"
+    asked = [*PLAN[:-4], "--tp", "4", "--pp", "4", *BATCH, "--target", target, "--max-rounds", "1", "--out", folder]
+    text = pipeweaver(*asked, "--loader", loader)
+    plan = json.loads((folder / "plan.json").read_text())
+    rung = next(one for one in plan["ladder"] if one["rung"] == plan["headline"]["rung"])
+    again = shlex.split(rung["command"])[1:] if rung["command"] else [
+        "emulate", *PLAN[1:-4], "--tp", "4", "--pp", "4", *BATCH, "--schedule", folder, "--loader", loader]
+    emulated = json.loads(pipeweaver(*again, "--json"))
+    assert emulated["step_ns"] == rung["step_ns"] and emulated["input"] == plan["input"]
+    assert plan["asked"]["loader"] == str(loader) and plan["input"]["decides"] == "decode"
+    assert plan["assignment"]["by_loading"] is True  # by cost images decode for longer on one of the replicas
+    said = " ".join(text.split())
+    assert f"input loader {loader}, 1 worker with 2 packs ahead a replica: step " in said and "enough: " in said
+    assert "Input: loader" in (folder / "report.html").read_text()
+    # What was dealt by its loader is not read without it.
+    status, line = pipeweaver.fails("emulate", *PLAN[1:-4], "--tp", "4", "--pp", "4", *BATCH, "--schedule", folder)
+    assert status == 2 and "was dealt by what its loader takes" in line
 
 
 @pytest.mark.parametrize("loader, words", [
