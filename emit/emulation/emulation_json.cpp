@@ -139,6 +139,16 @@ Writer host_json(const planner::HostBound& host) {
             {"waits_ns_of_ranks", std::move(ranks)}};
 }
 
+Writer price_json(const planner::Compiling& compiling, const planner::ShapesPrice& price) {
+    Writer tried = Writer::array();
+    for (const planner::PricedShapes& one : price.tried)
+        tried.push_back({{"shapes", one.shapes}, {"step_ns", one.step.count()}, {"seconds", one.seconds}});
+    return {{"compile_ns", compiling.each.count()},
+            {"steps", compiling.steps},
+            {"tried", std::move(tried)},
+            {"cheapest", price.tried[price.cheapest].shapes}};
+}
+
 Writer shapes_json(const planner::FewShapes& shapes) {
     return {{"before", shapes.before},
             {"after", shapes.after},
@@ -188,6 +198,7 @@ Writer emulation_json(const EmulationRequest& request, const Emulation& emulatio
         json["host"] = host_json(*emulation.host);
     }
     if (emulation.shapes) json["shapes"] = shapes_json(*emulation.shapes);
+    if (emulation.price) json["shapes"]["price"] = price_json(*request.compiling, *emulation.price);
     if (emulation.input) json["input"] = input_json(*emulation.input);
     json["slowest_replica"] = emulation.slowest;
     const Bytes capacity = capacity_of(*request.job.setup);

@@ -258,6 +258,14 @@ void EmulateOptions::add_to(OptionTable& options) {
     options.text("what-if", what_if, "FILE", "factors on devices, links, operators, modules (JSON or YAML)");
     options.integer("shapes", shapes, 1, 64,
                     "pad microbatches so that they have so many shapes at most, for stacks that compile each anew");
+    options.parsed(
+        "compile-time", "TIME",
+        "what such a stack takes for a new shape, like 40s: with --shapes and --compile-steps, the number of shapes up "
+        "to --shapes that is cheapest",
+        [this](const std::string& text) { compile_time = parse_duration(text); },
+        [this] { return compile_time ? std::optional(fmt::format("{}ns", compile_time->count())) : std::nullopt; });
+    options.integer("compile-steps", compile_steps, 1, 1'000'000'000,
+                    "steps like this one, with the same shapes, that follow");
     options.flag("any-memory", any_memory, "emulate even what does not fit the memory");
     options.flag("no-reuse", no_reuse, "replay every kernel on its own: slower, the same result");
 }
@@ -275,6 +283,8 @@ void EmulateOptions::check() const {
              "and --recompute go without it");
     if (!schedule.empty() && shapes)
         fail(ErrorKind::input, "--shapes: goes without --schedule, whose microbatches are those of its plan");
+    if (compile_time.has_value() != compile_steps.has_value() || (compile_time && !shapes))
+        fail(ErrorKind::input, "--compile-time: goes with --compile-steps and --shapes");
     if (std::error_code ignored; !schedule.empty() && !std::filesystem::exists(schedule, ignored))
         fail(ErrorKind::io, "--schedule: there is no file or folder '{}'", schedule);
     if (!assigned.empty() && !(workload.packing.empty() && batch.assignment.empty() && !batch.defer))
@@ -358,6 +368,7 @@ EmulationRequest EmulateOptions::request(std::uint64_t seed, const Executor& exe
     if (shapes) {
         require_shapes_apply(request);
         request.shapes = static_cast<std::size_t>(*shapes);
+        if (compile_time) request.compiling = {*compile_time, *compile_steps};
     }
     return request;
 }

@@ -101,8 +101,8 @@ TEST_CASE("shares stay as they are where the loader keeps up, and are dealt by i
     CHECK(slowest_fed(of, shares_by_loading(of, by_cost).value()) == 29ns);
 }
 
-TEST_CASE("no replica gets slower by it, and few are far from the best that trying all finds") {
-    std::size_t changed = 0, near = 0;
+TEST_CASE("no step gets longer by it, and none is a tenth longer than the best that trying all finds") {
+    std::size_t changed = 0;
     for (std::uint64_t number = 0; number < 60; ++number) {
         CAPTURE(number);
         Random random(7, number);
@@ -115,12 +115,11 @@ TEST_CASE("no replica gets slower by it, and few are far from the best that tryi
         const auto shares = shares_by_loading(of, by_cost);
         const Duration found = slowest_fed(of, shares.value_or(by_cost)), best = by_trying(of);
         CHECK(found <= slowest_fed(of, by_cost));
+        CHECK(found <= best + best / 10);
         if (shares) CHECK((*shares)[0].size() == by_cost[0].size());
         changed += shares ? 1 : 0;
-        near += found <= best + best / 10 ? 1 : 0;
     }
-    CHECK(changed >= 30);
-    CHECK(near >= 54);
+    CHECK(changed >= 50);
 }
 
 TEST_CASE("GPUs wait less where microbatches are dealt by their loading, and no less where it does not decide") {

@@ -30,6 +30,12 @@ struct GivenSchedule {
     schedule::Solved solved;
 };
 
+/// What a stack takes for each shape that it meets for the first time, and over how many steps that pays.
+struct Compiling {
+    Duration each{};
+    std::int64_t steps = 1;
+};
+
 struct EmulationRequest {
     Job job;  ///< partition empty: megatron. A setup without a store replays every kernel alone, to the same result
     Batch batch;
@@ -44,6 +50,7 @@ struct EmulationRequest {
     std::vector<GivenSchedule> schedules;    ///< for every replica, in place of a policy, on the fixed partition
     std::optional<loader::Loader> loader{};  ///< that is replayed against the step; none: none is
     std::optional<std::size_t> shapes{};     ///< that microbatches are padded to, at most; none: each has its own
+    std::optional<Compiling> compiling{};    ///< what fewer shapes save, for price_of_shapes(); none: not asked
 };
 
 /// What it takes to have few shapes.
@@ -52,26 +59,39 @@ struct FewShapes {
     std::int64_t positions_before = 0, positions = 0;  ///< tokens and patches of all
 };
 
+/// So many shapes, and what steps with them come to.
+struct PricedShapes {
+    std::size_t shapes = 0;
+    Duration step{};
+    double seconds = 0;  ///< of all steps, the shapes compiled once
+};
+
+struct ShapesPrice {
+    std::vector<PricedShapes> tried;  ///< by shapes: up to the number asked, then as microbatches are
+    std::size_t cheapest = 0;         ///< of `tried`, the fewest shapes of equal ones
+};
+
 struct Emulation {
     partition::Partition partition;
     std::string policy;                                     ///< as asked; "schedule" where one was given
     std::optional<StepRecompute> recompute;                 ///< none: the given schedule says it of each pass
     std::vector<std::vector<emulator::Recompute>> by_rank;  ///< of replicas and their ranks, where that was asked for
     std::vector<emulator::ReplicaEmulation> replicas;
-    partition::Shares assigned;         ///< which microbatches of the batch each replica has
-    std::size_t slowest = 0;            ///< the replica with the makespan
-    Duration makespan{};                ///< of that replica
-    Duration step{};                    ///< and the optimizer
-    double model_flops = 0;             ///< of all replicas, forward and backward, without recomputation
-    double mfu = 0;                     ///< model FLOPs / (GPUs * dense bf16 peak * step)
-    std::int64_t tokens = 0;            ///< of the backbone, in all replicas
-    double tokens_per_second = 0;       ///< of the whole cluster
-    emulator::TimeShares shares;        ///< of the time of kernels, all replicas
-    std::uint64_t kernels = 0;          ///< of all replicas
-    emulator::StoreStatistics reuse;    ///< measured
-    std::optional<HostBound> host{};    ///< as host_bound() has it: `step` is the near end; none: not asked, too
-    std::optional<Input> input{};       ///< where a loader was given
-    std::optional<FewShapes> shapes{};  ///< where a number of them was; MFU counts what is padded
+    partition::Shares assigned;          ///< which microbatches of the batch each replica has
+    std::size_t slowest = 0;             ///< the replica with the makespan
+    Duration makespan{};                 ///< of that replica
+    Duration step{};                     ///< and the optimizer
+    double model_flops = 0;              ///< of all replicas, forward and backward, without recomputation
+    double mfu = 0;                      ///< model FLOPs / (GPUs * dense bf16 peak * step)
+    std::int64_t tokens = 0;             ///< of the backbone, in all replicas
+    double tokens_per_second = 0;        ///< of the whole cluster
+    emulator::TimeShares shares;         ///< of the time of kernels, all replicas
+    std::uint64_t kernels = 0;           ///< of all replicas
+    emulator::StoreStatistics reuse;     ///< measured
+    std::optional<HostBound> host{};     ///< as host_bound() has it: `step` is the near end; none: not asked, too
+    std::optional<Input> input{};        ///< where a loader was given
+    std::optional<FewShapes> shapes{};   ///< where a number of them was; MFU counts what is padded
+    std::optional<ShapesPrice> price{};  ///< as price_of_shapes() has it; none: not asked, too
 };
 
 /// An emulation; or why there is none.
@@ -106,6 +126,14 @@ struct ScheduledTimes {
 /// The kernels of one rank of one replica, by start. Pre: both exist. Throws as emulate().
 [[nodiscard]] std::vector<emulator::TracedKernel> kernels_of(const EmulationRequest& request, std::size_t replica,
                                                              std::int64_t rank);
+
+// What fewer shapes save, and what their padding takes.
+
+/// The steps as they come, one after the other, with each number of shapes up to the request's, and with those that the
+/// microbatches have: what comes again is not compiled again. What does not fit the memory is not among them. None:
+/// what compiling takes is not said. Emulates as often; throws as emulate(). Pre: `emulation` is that of `request`.
+[[nodiscard]] std::optional<ShapesPrice> price_of_shapes(const EmulationRequest& request, const Emulation& emulation,
+                                                         const Executor& execute);
 
 // Whether a step's host would be waited for, by recipes that do not know it.
 

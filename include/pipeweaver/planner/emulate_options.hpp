@@ -24,7 +24,8 @@ struct EmulateOptions {
     JobOptions job;  ///< without a sample partitions are cut by the batch itself
     std::string policy, schedule, what_if, layers, target, sample_packing, assigned;
     std::optional<StepRecompute> recompute{};  ///< none: the least with which the step fits
-    std::optional<std::int64_t> shapes{};
+    std::optional<std::int64_t> shapes{}, compile_steps{};
+    std::optional<Duration> compile_time{};  ///< of a shape
     std::int64_t chunks = 1;
     bool no_reuse = false, any_memory = false;
 

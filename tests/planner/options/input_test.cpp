@@ -72,6 +72,25 @@ loader::Loader taking_30(const std::string& queue) {
                                R"(,"stages":[{"name":"decode","on":"core","sample_ns":30}]})");
 }
 
+EmulateOptions in_shapes(std::optional<std::int64_t> shapes) {
+    EmulateOptions all;
+    OptionTable table;
+    all.add_to(table);
+    const JsonDocument document("asked", R"({"model":"dip-vlm-s","cluster":"h100-sxm:16","tp":4,"pp":2,"dp":2,)"
+                                         R"("dataset":"vlm-mix","microbatches":6,"any-memory":true})");
+    table.configure(document.root());
+    all.shapes = shapes;
+    return all;
+}
+
+ShapesPrice priced(std::int64_t most, Duration each, std::int64_t steps) {
+    EmulateOptions all = in_shapes(most);
+    all.compile_time = each;
+    all.compile_steps = steps;
+    const EmulationRequest request = all.request(1, in_order);
+    return price_of_shapes(request, emulate(request, in_order), in_order).value();
+}
+
 }  // namespace
 
 TEST_CASE("a loader that keeps up costs nothing, and one that does not costs what it lacks") {
@@ -196,14 +215,7 @@ TEST_CASE("shapes are refused where modules would pad each other's items, and wh
 
 TEST_CASE("few shapes are padded to, and cost what they pad") {
     const auto shaped = [](std::optional<std::int64_t> shapes) {
-        EmulateOptions all;
-        OptionTable table;
-        all.add_to(table);
-        const JsonDocument document("asked", R"({"model":"dip-vlm-s","cluster":"h100-sxm:16","tp":4,"pp":2,"dp":2,)"
-                                             R"("dataset":"vlm-mix","microbatches":6,"any-memory":true})");
-        table.configure(document.root());
-        all.shapes = shapes;
-        return emulate(all.request(1, in_order), in_order);
+        return emulate(in_shapes(shapes).request(1, in_order), in_order);
     };
     const Emulation own = shaped(std::nullopt), many = shaped(100), few = shaped(2);
     CHECK(!own.shapes);
@@ -215,4 +227,26 @@ TEST_CASE("few shapes are padded to, and cost what they pad") {
     CHECK(few.shapes->positions > few.shapes->positions_before);
     CHECK(few.step > own.step);
     CHECK(few.tokens == own.tokens);
+}
+
+TEST_CASE("as many shapes are cheapest as their compiling is worth over the steps that follow") {
+    const ShapesPrice dear = priced(3, 1'000s, 10);
+    REQUIRE(dear.tried.size() == 4);
+    for (std::size_t i = 0; i < 4; ++i) {
+        const auto shapes = i < 3 ? std::optional(static_cast<std::int64_t>(i) + 1) : std::nullopt;
+        const Emulation alone = emulate(in_shapes(shapes).request(1, in_order), in_order);
+        CHECK(dear.tried[i].step == alone.step);
+        CHECK(dear.tried[i].seconds == doctest::Approx(1'000.0 * static_cast<double>(dear.tried[i].shapes) +
+                                                       10 * static_cast<double>(alone.step.count()) * 1e-9));
+    }
+    CHECK(dear.tried[0].shapes == 1);
+    CHECK(dear.tried[3].shapes > 3);  // as microbatches are
+    CHECK(dear.cheapest == 0);
+    CHECK(priced(3, 1ns, 1'000'000).cheapest == 3);
+    const EmulationRequest request = in_shapes(3).request(1, in_order);
+    CHECK(!price_of_shapes(request, emulate(request, in_order), in_order));
+    EmulateOptions half = in_shapes(3);
+    half.compile_time = 1s;
+    CHECK_THROWS_WITH_AS(static_cast<void>(half.request(1, in_order)),
+                         "--compile-time: goes with --compile-steps and --shapes", Error);
 }
