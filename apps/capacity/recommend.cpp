@@ -48,6 +48,8 @@ struct Recommend {
                     "of a GPU's usable memory that is kept free, as `plan` has it (default: 3%)");
         add_of_plan("target", "NAME", "what runs the job, as `plan --target` has it");
         add_of_plan("encoders", "HOW", "how encoders lie, as `plan --encoders` has it (default: as-built)");
+        add_of_plan("loader", "LOADER",
+                    "what feeds the GPUs, as `plan --loader` has it: rows have what they wait for it");
         options.group("What is asked");
         options.parsed("days", "DAYS", "that the run may take",
                        [this](const std::string& text) { asked.days = parse_number("--days", text, 1e-6, 10'000); });
@@ -61,6 +63,9 @@ struct Recommend {
             "how many: a range, tried at doublings, and half-way between them up to 512; or counts (default: 64-2048)");
         options.text("prices", asked.prices, "CLUSTER=USD,...",
                      "of a GPU-hour, like h100-sxm=2.5,b200-sxm=5 (default: the clusters', where they have one)");
+        options.text("cores", asked.cores, "usd=USD,included=N,node=N",
+                     "what a core-hour of --loader costs, how many cores come with a GPU (default 0), and of how many "
+                     "cores nodes are that are bought beside these (default 1)");
         options.text("cp", asked.cp, "N,...", "context parallel degrees to try, like 1 or 1,2,4 (default: all)");
         options.text("faulty", asked.faulty, "PERCENT",
                      "of nodes that are down, like 2%: GPUs that are left for tensor parallel groups, and spares");

@@ -62,6 +62,18 @@ Writer faults_json(const FaultColumns& of) {
             {"usd_of_a_usable", or_null(of.usd_of_a_usable)}};
 }
 
+Writer input_json(const Cell& cell, const Row& row) {
+    const RowInput& input = *row.fed();
+    if (!input.why_not.empty()) return {{"why_not", input.why_not}};
+    return {{"waits_ns", input.waits.count()},
+            {"usd_waited_a_step", or_null(usd_waited(cell, row))},
+            {"decides", input.decides.empty() ? Writer(nullptr) : Writer(input.decides)},
+            {"enough_workers", or_null(input.enough_workers)},
+            {"cores", input.cores},
+            {"cores_bought", row.cores_bought},
+            {"usd_of_cores", row.usd_of_cores}};
+}
+
 Writer row_json(const FoundStudy& found, std::size_t place) {
     const Row& row = found.row(place);
     const Cell& cell = found.cell(row);
@@ -90,6 +102,7 @@ Writer row_json(const FoundStudy& found, std::size_t place) {
     json["little_room"] = has_little_room(found, row);
     json["error_percent"] = row.error_percent;
     json["basis"] = basis_json(row, found.results[row.cell].facts);
+    if (row.fed() != nullptr) json["input"] = input_json(cell, row);
     if (row.faults) json["faults"] = faults_json(*row.faults);
     json["meets"] = row.meets;
     json["at_risk"] = row.at_risk;

@@ -162,7 +162,7 @@ std::string answer_text(const Study& study, const std::vector<CellResult>& resul
     text += fmt::format("{}{}\n{}\n", rows_text(found), notes_text(found), arithmetic_text(found));
     const std::string ties = ties_text(found);
     if (!ties.empty()) text += ties + "\n";
-    return text + faults_text(found) + "\n" + pareto_text(study, ranking);
+    return text + input_text(found) + faults_text(found) + "\n" + pareto_text(study, ranking);
 }
 
 }  // namespace pipeweaver::capacity

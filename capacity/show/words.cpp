@@ -168,7 +168,12 @@ std::string arithmetic_text(const FoundStudy& found) {
         planner::tokens_text(run.tokens), with_commas(static_cast<double>(facts.tokens)),
         with_commas(static_cast<double>(run.steps)), human(row.step()), run.days, cell.gpus,
         with_commas(run.gpu_hours));
-    if (run.usd) text += fmt::format(" x {:.2f} USD = {} USD", *run.usd / run.gpu_hours, with_commas(*run.usd));
+    if (!run.usd) return text;
+    text += fmt::format(" x {:.2f} USD", (*run.usd - row.usd_of_cores) / run.gpu_hours);
+    if (row.cores_bought > 0)
+        text += fmt::format(" + {} USD of {} CPU cores", with_commas(row.usd_of_cores),
+                            with_commas(static_cast<double>(row.cores_bought)));
+    text += fmt::format(" = {} USD", with_commas(*run.usd));
     return text;
 }
 

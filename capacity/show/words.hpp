@@ -39,6 +39,13 @@ struct FoundStudy {
 /// "model dip-vlm-m, global-batch 1024": of varying options.
 [[nodiscard]] std::string options_text(const Cell& cell, const std::vector<std::string>& options);
 
+/// What the GPUs of the first rows wait for samples, what that costs, and the cores that feed them; empty: no row has a
+/// loader.
+[[nodiscard]] std::string input_text(const FoundStudy& found);
+
+/// USD of what a row's GPUs wait in a step; none: nothing waits for a loader, or no price is known.
+[[nodiscard]] std::optional<double> usd_waited(const Cell& cell, const Row& row);
+
 /// "256 x h100-sxm".
 [[nodiscard]] std::string gpus_text(const Cell& cell);
 

@@ -35,6 +35,8 @@ std::string point_study(const Study& study, const std::vector<CellResult>& resul
     json["layouts"] = layout_json(as);
     if (as.zero == 0) json["layouts"].erase("zero");
     if (price_of(cell) > 0) json["prices"] = {{cell.cluster, price_of(cell)}};
+    if (study.cores)
+        json["cores"] = {{"usd", study.cores->usd}, {"included", study.cores->included}, {"node", study.cores->node}};
     json["planned"] = 1;
     return json.dump(2) + "\n";
 }

@@ -296,7 +296,8 @@ std::vector<Cell> cells_of(const Json& root) {
 
 std::vector<std::string> files_of(const OptionValues& asked) {
     std::vector<std::string> files;
-    for (const std::string_view name : {"model", "cluster", "recipe", "batch", "costs", "partition", "anchor"}) {
+    constexpr std::array read{"model", "cluster", "recipe", "batch", "costs", "partition", "anchor", "loader"};
+    for (const std::string_view name : read) {
         const auto* value = asked.find(name);
         if (value == nullptr) continue;
         std::string path = value->text;

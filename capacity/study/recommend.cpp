@@ -55,6 +55,24 @@ nlohmann::json prices_of(const std::string& text) {
     return prices;
 }
 
+nlohmann::json cores_of(const std::string& text) {
+    nlohmann::json cores = nlohmann::json::object();
+    constexpr double most = 65'536;
+    for (const std::string& part : parts_of(text)) {
+        const auto equal = part.find('=');
+        const std::string name = part.substr(0, equal);
+        const bool is_known = name == "usd" || name == "included" || name == "node";
+        if (equal == std::string::npos || !is_known || cores.contains(name))
+            fail(ErrorKind::input, "--cores: {}",
+                 must_be(part, "usd=USD of a core-hour, included=CORES of a GPU or node=CORES, each once"));
+        if (name == "node")
+            cores[name] = parse_integer("--cores", part.substr(equal + 1), 1, 65'536);
+        else
+            cores[name] = parse_number("--cores", part.substr(equal + 1), 0, most);
+    }
+    return cores;
+}
+
 }  // namespace
 
 Study study_of(const RecommendAsked& asked) {
@@ -69,6 +87,7 @@ Study study_of(const RecommendAsked& asked) {
     }
     study["axes"] = {{"model", model->text}, {"cluster", parts_of(asked.clusters)}, {"gpus", gpu_counts(asked.gpus)}};
     if (!asked.prices.empty()) study["prices"] = prices_of(asked.prices);
+    if (!asked.cores.empty()) study["cores"] = cores_of(asked.cores);
     if (!asked.cp.empty())
         for (const std::string& part : parts_of(asked.cp))
             study["layouts"]["cp"].push_back(parse_integer("--cp", part, 1, 65'536));

@@ -3,6 +3,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emulator/in_situ.hpp"
+#include "pipeweaver/planner/ladder.hpp"
 #include "pipeweaver/planner/plan.hpp"
 #include "pipeweaver/planner/tuning.hpp"
 
@@ -39,7 +40,14 @@ bool meets(const Constraints& limits, const Row& row, double factor) {
 }
 
 void judge_by_step(const Study& study, const CellFacts& facts, Row& row) {
-    row.pace = pace_of(study, study.cells[row.cell], facts, row.step());
+    const Cell& cell = study.cells[row.cell];
+    row.pace = pace_of(study, cell, facts, row.step());
+    row.cores_bought = row.fed() == nullptr ? 0 : cores_to_buy(study, cell, row.fed()->cores);
+    row.usd_of_cores = 0;
+    if (auto& run = row.pace.run; run && row.cores_bought > 0) {
+        row.usd_of_cores = static_cast<double>(row.cores_bought) * study.cores->usd * run->days * 24;
+        if (run->usd) *run->usd += row.usd_of_cores;
+    }
     row.meets = meets(study.constraints, row, 1);
     row.at_risk = row.meets && !meets(study.constraints, row, 1 + row.error_percent / 100);
 }
@@ -63,6 +71,7 @@ Row row_of(const Study& study, const CellResult& result, std::size_t place) {
     row.modelled = result.facts.footing == name_of(emulator::Footing::modelled);
     row.command = options_of(cell, point.as).command("pipeweaver plan");
     row.faults = faults_of(study, cell, point.as.layout);
+    row.input = input_by_flags(cell, point);
     judge_by_step(study, result.facts, row);
     return row;
 }
@@ -160,10 +169,14 @@ void plan_row(const Cell& cell, const planner::LayoutAndZero& as, Row& row, cons
         const auto request = job.plan.request(job.limits, execute);
         judge_closely(request, row, execute, time);
         const auto made = planner::try_plan(request.job, request.batch, execute, time, wanted);
-        if (made.plan)
-            row.planned = planned_of(*made.plan);
-        else
+        if (!made.plan) {
             row.why_not_planned = made.why_not;
+            return;
+        }
+        row.planned = planned_of(*made.plan);
+        if (request.job.loader)
+            row.planned->input =
+                row_input(planner::input_of_advised(request, *made.plan, execute), request.job.setup->layout.dp);
     } catch (const Error& error) {
         if (error.kind() == ErrorKind::io) throw;
         row.why_not_planned = error.what();

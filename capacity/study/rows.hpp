@@ -2,6 +2,7 @@
 #pragma once
 
 #include "pipeweaver/capacity/ranking.hpp"
+#include "pipeweaver/planner/input.hpp"
 #include "pipeweaver/planner/plan_options.hpp"
 
 namespace pipeweaver::capacity {
@@ -17,6 +18,15 @@ namespace pipeweaver::capacity {
 
 /// Fills in what follows from the row's step.
 void judge_by_step(const Study& study, const CellFacts& facts, Row& row);
+
+/// What the loader makes of a step on so many replicas.
+[[nodiscard]] RowInput row_input(const planner::Input& input, std::int64_t replicas);
+
+/// The same of the point as launch flags run it; none: the cell has no loader. Throws Error{io}.
+[[nodiscard]] std::optional<RowInput> input_by_flags(const Cell& cell, const Point& point);
+
+/// Of the cores of all replicas' loaders those that no GPU's price includes, in whole nodes. 0: no price is said.
+[[nodiscard]] std::int64_t cores_to_buy(const Study& study, const Cell& cell, std::int64_t cores);
 
 /// Of the cell's judged points, or of those with a pipeline, the fastest by launch flags; none: there are none.
 [[nodiscard]] std::optional<std::size_t> fastest_point(const CellResult& result, bool pipelined = false);

@@ -54,6 +54,16 @@ LayoutLists read_layouts(const Json& json) {
     return lists;
 }
 
+CorePrice read_cores(const Json& json) {
+    json.only_keys({"usd", "included", "node"});
+    constexpr double most_usd = 1'000, most_included = 1'024;
+    constexpr std::int64_t most_of_node = 65'536;
+    CorePrice read{.usd = json.at("usd").number(0, most_usd)};
+    if (const auto included = json.find("included")) read.included = included->number(0, most_included);
+    if (const auto node = json.find("node")) read.node = node->integer(1, most_of_node);
+    return read;
+}
+
 Constraints read_constraints(const Json& json, const Study& study) {
     json.only_keys({"days", "budget-usd"});
     Constraints read;
@@ -106,8 +116,8 @@ bool LayoutLists::allow(const planner::LayoutAndZero& as) const {
 Study read_study(const JsonDocument& document) {
     const Json root = document.root();
     document.require_format("pipeweaver-study", 1);
-    root.only_keys({"format", "name", "tokens", "plan", "axes", "layouts", "prices", "constraints", "faulty", "shown",
-                    "bounds", "planned", "limit"});
+    root.only_keys({"format", "name", "tokens", "plan", "axes", "layouts", "prices", "cores", "constraints", "faulty",
+                    "shown", "bounds", "planned", "limit"});
     Study study;
     study.document = root.raw().dump();
     study.sha256 = pipeweaver::sha256(study.document);
@@ -120,6 +130,7 @@ Study read_study(const JsonDocument& document) {
         }
     }
     if (const auto faulty = root.find("faulty")) study.faulty = read_faulty(*faulty);
+    if (const auto cores = root.find("cores")) study.cores = read_cores(*cores);
     if (const auto layouts = root.find("layouts")) study.layouts = read_layouts(*layouts);
     if (const auto shown = root.find("shown")) study.shown = static_cast<std::size_t>(shown->integer(1, 1000));
     if (const auto bounds = root.find("bounds")) study.bounds = bounds->boolean();

@@ -8,6 +8,7 @@
 #include "tests/support/parts_of_text.hpp"
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include <sstream>
 #include <string>
@@ -52,6 +53,28 @@ TEST_CASE("the answers come first, then the other rows by their places") {
         CAPTURE(part);
         CHECK(has(lines[5], part));
     }
+}
+
+TEST_CASE("what GPUs wait for samples stands below, with its price and what is not replayed") {
+    auto found = found_by_hand();
+    CHECK(!has(answer(found), "wait for samples"));
+    capacity::RowInput waits{.waits = seconds(5), .cores = 1'280, .decides = "decode", .enough_workers = 12};
+    found.ranking.rows[2].input = waits;
+    found.ranking.rows[3].input = capacity::RowInput{.why_not = "windows come round too seldom"};
+    found.ranking.rows[2].cores_bought = 96;
+    const std::string text = answer(found);
+    CHECK(has(text, "what GPUs wait for samples"));
+    // 128 GPUs of 6 USD for 5 s of 20.
+    for (const std::string part : {" 5.000 s ", " 25.0 % ", " 1.0667 ", " decode ", " 12 ", " 1,280 ", " 96"}) {
+        CAPTURE(part);
+        CHECK(has(text, part));
+    }
+    CHECK(has(text, "row 4: its loader is not replayed: windows come round too seldom"));
+    const auto json = capacity::answer_json(found.study, found.results, found.ranking);
+    CHECK(json["rows"][2]["input"]["waits_ns"] == 5'000'000'000);
+    CHECK(json["rows"][2]["step_ns"] == 20'000'000'000);
+    CHECK(json["rows"][3]["input"]["why_not"] == "windows come round too seldom");
+    CHECK(!json["rows"][0].contains("input"));
 }
 
 TEST_CASE("a row that is several answers stands there once") {

@@ -147,6 +147,42 @@ TEST_CASE("constraints leave the rows that meet them first, and say which are at
     }
 }
 
+TEST_CASE("a row waits for its loader, and its days and its price have that and the cores") {
+    auto json = document();
+    json["axes"]["cluster"] = "h100-sxm";
+    json["axes"]["gpus"] = 8;
+    json["prices"].erase("h200-sxm");
+    for (const char* workers : {"1", "64"})
+        json["axes"]["loader"].push_back(std::string(R"({"format":"pipeweaver-loader/1","workers":)") + workers +
+                                         R"(,"stages":[{"name":"decode","on":"core","image_ns":1000000000}]})");
+    json["cores"] = {{"usd", 0.1}, {"included", 1}, {"node", 16}};
+    const Study study = study_of(json);
+    const auto results = judged(study);
+    const Ranking ranking = rank(study, results);
+    REQUIRE(ranking.rows.size() == 2);
+    const Row &many = ranking.rows[0], &one = ranking.rows[1];  // the cheaper one is first
+    REQUIRE((many.fed() != nullptr && one.fed() != nullptr));
+    CHECK(one.fed()->why_not.empty());
+    CHECK(one.fed()->decides == "decode");
+    CHECK(one.fed()->waits > 10 * many.fed()->waits);
+    CHECK(one.step() == one.flags_step + one.fed()->waits);
+    CHECK(one.fed()->enough_workers.value_or(65) > 1);
+    const auto replicas = [&](const Row& row) { return results[row.cell].points[row.point].as.layout.dp; };
+    CHECK(one.fed()->cores == replicas(one));
+    CHECK(one.cores_bought == 0);
+    CHECK(many.fed()->cores == 64 * replicas(many));
+    CHECK(many.cores_bought == (64 * replicas(many) - 8 + 15) / 16 * 16);
+    const auto& run = *many.pace.run;
+    CHECK(*run.usd ==
+          doctest::Approx(2 * run.gpu_hours + 0.1 * 24 * run.days * static_cast<double>(many.cores_bought)));
+    CHECK(run.days * 24 * 3.6e12 ==
+          doctest::Approx(static_cast<double>(run.steps) * static_cast<double>(many.step().count())));
+    json["axes"].erase("loader");
+    const Ranking alone = rank(study_of(json), judged(study_of(json)));
+    CHECK(alone.rows.front().fed() == nullptr);
+    CHECK(alone.rows.front().step() == one.flags_step);
+}
+
 TEST_CASE("what recommend asks is a study") {
     RecommendAsked asked;
     asked.gpus = "8-24";
@@ -166,6 +202,13 @@ TEST_CASE("what recommend asks is a study") {
     asked.gpus = "24-8";
     CHECK_THROWS_AS((void)study_of(asked), Error);
     asked.gpus = "8";
+    asked.cores = "usd=0.05,node=96";
+    CHECK(study_of(asked).cores->node == 96);
+    for (const char* const wrong : {"node=96", "usd=0.05,usd=1", "price=1", "usd=0.05,node=0.5"}) {
+        asked.cores = wrong;
+        CHECK_THROWS_AS((void)study_of(asked), Error);
+    }
+    asked.cores.clear();
     asked.prices = "2.5";
     CHECK_THROWS_AS((void)study_of(asked), Error);
 }

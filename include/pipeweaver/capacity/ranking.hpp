@@ -31,9 +31,19 @@ struct Pace {
 
 [[nodiscard]] Pace pace_of(const Study& study, const Cell& cell, const CellFacts& facts, Duration step);
 
+/// What feeds a row's GPUs, where its cell has a loader: as that is, not as it would be enough.
+struct RowInput {
+    Duration waits{};                              ///< of each step, longer than with samples that cost nothing
+    std::int64_t cores = 0;                        ///< of all replicas' workers
+    std::string decides{};                         ///< a stage of the loader; empty: nothing waits
+    std::optional<std::int64_t> enough_workers{};  ///< of each replica; none: no number of them is
+    std::string why_not{};                         ///< not empty, and no more known: it cannot be replayed
+};
+
 /// What a search made of a row.
 struct Planned {
-    Duration step{};
+    Duration step{};  ///< without what is waited for samples
+    std::optional<RowInput> input{};
     std::string partition{};
     Bytes memory{};                                                      ///< peak of the fullest GPU
     double gap = 0;                                                      ///< of its makespan over the bound
@@ -43,10 +53,14 @@ struct Planned {
 struct Row {
     std::size_t cell = 0;   ///< its place among Study::cells, and among the results
     std::size_t point = 0;  ///< among the cell's points
-    Duration flags_step{};  ///< under the best schedule that launch flags can say; of a planned row judged closely
+    Duration flags_step{};  ///< under the best schedule that launch flags can say; of a planned row judged closely;
+                            ///< without what is waited for samples
+    std::optional<RowInput> input{};  ///< of that step
     std::optional<Planned> planned{};
     std::string why_not_planned{};  ///< not empty: a search was to plan it and could not, and why
     Pace pace{};                    ///< of step()
+    std::int64_t cores_bought = 0;  ///< CPU cores beside those that GPUs come with
+    double usd_of_cores = 0;        ///< of the whole run, in its price
     Bytes memory_left{};            ///< on the fullest GPU
     double error_percent = 0;       ///< of the step
     bool modelled = false;          ///< its device is known by its peaks alone
@@ -57,8 +71,19 @@ struct Row {
     std::optional<FaultColumns> faults{};  ///< of its GPUs in tensor parallel groups; none: not asked, or not known
     std::string command{};                 ///< `pipeweaver plan` of it
 
-    /// The shorter of both.
-    Duration step() const { return planned ? std::min(planned->step, flags_step) : flags_step; }
+    /// The shorter of both, with what GPUs wait in it.
+    Duration step() const { return is_planned() ? planned_step() : flags_step + waits_of(input); }
+
+    /// Of that step; null: the cell has no loader.
+    const RowInput* fed() const {
+        const auto& of = is_planned() ? planned->input : input;
+        return of ? &*of : nullptr;
+    }
+
+private:
+    static Duration waits_of(const std::optional<RowInput>& of) { return of ? of->waits : Duration{}; }
+    Duration planned_step() const { return planned->step + waits_of(planned->input); }
+    bool is_planned() const { return planned && planned_step() < flags_step + waits_of(input); }
 };
 
 /// The rows that answer; places among Ranking::rows.

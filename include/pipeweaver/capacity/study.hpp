@@ -36,6 +36,13 @@ struct Constraints {
     std::optional<double> usd;   ///< for it, at most; needs them and prices
 };
 
+/// What CPU cores cost that feed GPUs.
+struct CorePrice {
+    double usd = 0;         ///< of a core-hour
+    double included = 0;    ///< cores that come with a GPU, in its price
+    std::int64_t node = 1;  ///< others come in nodes of so many
+};
+
 /// A job whose layout is open: its options as `pipeweaver plan` has them.
 struct Cell {
     std::size_t number = 0;
@@ -55,6 +62,7 @@ struct Study {
     std::vector<Cell> cells;
     LayoutLists layouts;
     Constraints constraints;
+    std::optional<CorePrice> cores{};  ///< none: cores cost nothing
     std::int64_t training_tokens = 0;  ///< 0: not said
     double faulty = 0;                 ///< probability that a node is down, for what faults leave; 0: not asked
     std::size_t shown = 10;            ///< of each cell so many of the fastest points no bound may hide

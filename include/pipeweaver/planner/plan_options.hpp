@@ -36,6 +36,9 @@ struct PlanOptions {
     /// packings().
     std::vector<Request> own_packings(const Job& chosen, const SearchLimits& limits, const Executor& execute) const;
 
+    /// The options with what the target has of its own: a recipe, degrees, equal microbatches. Throws Error{input}.
+    WorkloadOptions for_target(WorkloadOptions as) const;
+
     /// Whether all replicas are planned.
     bool plans_all() const { return replicas.empty(); }
 
@@ -47,7 +50,6 @@ struct PlanOptions {
 
 private:
     void fill(Job& of, const WorkloadOptions& as, const SearchLimits& limits) const;
-    WorkloadOptions for_target(WorkloadOptions as) const;
     std::vector<Request> packed_in_each(const std::function<bool(workloads::Packing)>& which,
                                         const SearchLimits& limits, const Executor& execute) const;
     Request packed(const WorkloadOptions& as, const SearchLimits& limits, const Executor& execute) const;
