@@ -309,8 +309,7 @@ private:
             refused[r] = scheduled.why_not;
             if (!refused[r].empty()) return;
             sum.replicas[r] = emulate_step(scheduled, false);
-            if (asked_.loader)
-                begins[r] = begins_of(scheduled.step.problem, scheduled.schedule, shared_.microbatches[r].size());
+            if (asked_.loader) begins[r] = begins_of_replica(scheduled, r);
             if (by_rank())
                 sum.by_rank[r] = recompute_of_ranks(scheduled.step.problem, scheduled.schedule, menus_.front());
             flops[r] = scheduled.step.model_flops;
@@ -336,6 +335,10 @@ private:
         sum.shapes = shapes_;
         if (setup_.store) sum.reuse = setup_.store->statistics();
         return sum;
+    }
+
+    std::vector<Duration> begins_of_replica(const ReplicaSchedule& scheduled, std::size_t r) const {
+        return begins_of(scheduled.step.problem, scheduled.schedule, shared_.microbatches[r].size());
     }
 
     // `like`: of each replica the one whose microbatches begin when its own do.

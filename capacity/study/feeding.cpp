@@ -1,6 +1,5 @@
 // What feeds the GPUs of a row, and what its CPU cores cost.
 #include "capacity/study/rows.hpp"
-#include "pipeweaver/base/error.hpp"
 #include "pipeweaver/planner/emulate_options.hpp"
 
 #include <algorithm>
@@ -47,13 +46,11 @@ RowInput row_input(const planner::Input& input, std::int64_t replicas) {
 
 std::optional<RowInput> input_by_flags(const Cell& cell, const Point& point) {
     if (!cell.job || cell.job->plan.batch.loader.empty()) return std::nullopt;
-    try {
-        const auto request = flags_of(cell, point).request(static_cast<std::uint64_t>(cell.job->limits.seed), in_order);
-        return row_input(*planner::emulate(request, in_order).input, point.as.layout.dp);
-    } catch (const Error& error) {
-        if (error.kind() == ErrorKind::io) throw;
-        return none_for(error.what());
-    }
+    const auto made = flags_of(cell, point).try_request(static_cast<std::uint64_t>(cell.job->limits.seed), in_order);
+    if (made.why_not) return none_for(made.why_not->what());
+    const auto run = planner::try_emulate(*made.request, in_order);
+    if (run.why_not) return none_for(run.why_not->what());
+    return row_input(*run.emulation->input, point.as.layout.dp);
 }
 
 std::int64_t cores_to_buy(const Study& study, const Cell& cell, std::int64_t cores) {

@@ -44,8 +44,8 @@ void require_sensible(const Job& job, const Batch& batch, std::size_t most = siz
 /// Plans every replica on the partition by a few quick policies, then lets the slowest trade one microbatch for another
 /// of a faster replica, about as long, while that makes the slower of the two faster. Returns the batch as it came
 /// where a replica has no such plan; where the loader decided how it was shared out; where all together have so many
-/// tasks that this would take long (large replicas are even as they are); and on partitions of several chains, on which a quick plan says little of what a search will
-/// find.
+/// tasks that this would take long (large replicas are even as they are); and on partitions of several chains, on which
+/// a quick plan says little of what a search will find.
 ///
 /// Determinism  A function of job, batch, partition and `assignment`: whoever plans one replica alone gets the same.
 [[nodiscard]] Assignment exchange(const Job& job, const Batch& batch, const partition::Partition& partition,

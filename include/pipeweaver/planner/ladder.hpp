@@ -71,8 +71,8 @@ struct LadderStart {
 [[nodiscard]] Ladder ladder_of(const LadderStart& start, const Plan& plan, const Executor& execute);
 
 /// The request's loader against the step of the rung that is advised in the plan's ladder, or, without a ladder,
-/// against the plan's: as `emulate` replays it. Of a plan's own schedule those replicas that it remembers, of one that a
-/// target has the one that it was made on. Pre: there is a loader.
+/// against the plan's: as `emulate` replays it. Of a plan's own schedule those replicas that it remembers, of one that
+/// a target has the one that it was made on. Pre: there is a loader.
 [[nodiscard]] Input input_of_advised(const Request& request, const Plan& plan, const Executor& execute);
 
 }  // namespace pipeweaver::planner

@@ -50,7 +50,8 @@ def test_the_answer_is_the_same_on_any_number_of_threads(pipeweaver):
 
 @pytest.mark.parametrize("target", ["megatron", "torch-actions"])
 def test_a_plan_says_what_its_advised_step_waits_for_as_emulate_says_it(pipeweaver, tmp_path, target):
-    loader = written(tmp_path / "slow.json", {**LOADER, "stages": [{"name": "decode", "on": "core", "image_ns": 10**8}]})
+    stages = [{"name": "decode", "on": "core", "image_ns": 10**8}]
+    loader = written(tmp_path / "slow.json", {**LOADER, "stages": stages})
     folder = tmp_path / "plan"
     asked = [*PLAN[:-4], "--tp", "4", "--pp", "4", *BATCH, "--target", target, "--max-rounds", "1", "--out", folder]
     text = pipeweaver(*asked, "--loader", loader)
