@@ -327,9 +327,13 @@ void make_jobs(Study& study) {
         job.plan.workload.anchor_read = std::move(anchor);
         cell.job = std::make_shared<const planner::PlanConfiguration>(std::move(job));
         const auto& of = cell.job->plan.workload;
+        const std::string& loader = cell.job->plan.batch.loader;
         const std::string microbatch = std::to_string(of.microbatch_tokens.value_or(0)) + "\n" + of.too_long;
-        if (!seen.insert(of.model + "\n" + of.recipe + "\n" + of.dataset + "\n" + of.batch + "\n" + microbatch).second)
+        if (!seen.insert(of.model + "\n" + of.recipe + "\n" + of.dataset + "\n" + of.batch + "\n" + loader + "\n" +
+                         microbatch)
+                 .second)
             continue;
+        if (!loader.empty()) (void)loader::find_loader(loader);
         of.check();
         const auto model = of.found_model();
         if (!of.recipe.empty()) (void)emulator::find_recipe(of.recipe);

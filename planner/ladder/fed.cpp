@@ -1,5 +1,6 @@
 // What feeds the step that a plan's ladder advises.
 #include "pipeweaver/base/assert.hpp"
+#include "pipeweaver/emulator/ports.hpp"
 #include "pipeweaver/planner/launched_way.hpp"
 #include "pipeweaver/planner/targets.hpp"
 #include "planner/ladder/rungs.hpp"
@@ -42,9 +43,9 @@ Fed launched(const LaunchedWay& way, const Target& target, const Executor& execu
         const WayResult ran = run_steps({&step}, way.policy, said.settings, way.recompute);
         PIPEWEAVER_ASSERT(ran.runs());
         const schedule::Schedule& schedule = ran.replicas.front().schedule;
-        const auto settled = settle(step.input, step.cut.step, schedule);
+        fed.steps[r] = replay_in_full(step, false, schedule).replay.makespan + step.cut.step.optimizer;
+        static_cast<void>(emulator::set_lags(step.cut.step, schedule));
         fed.begins[r] = begins_of(step.cut.step.problem, schedule, run_so.size());
-        fed.steps[r] = settled.replay.makespan + step.cut.step.optimizer;
     });
     for (std::size_t r = 0; r < like.size(); ++r) {
         fed.begins[r] = fed.begins[like[r]];

@@ -80,14 +80,24 @@ TEST_CASE("what is kept leaves nothing open: layout, partition, split and the or
     CHECK(job.session.replicas() == std::vector<std::size_t>{0});
 }
 
+TEST_CASE("a session's batches are dealt by its loader, which is kept") {
+    const auto kept = newly_opened(R"(,"loader":{"format":"pipeweaver-loader/1","name":"own","workers":3,)"
+                                   R"("stages":[{"name":"decode","on":"core","image_ns":1}]})");
+    const auto job = planner::read_session("job", kept, in_order);
+    REQUIRE(job.session.job().loader);
+    CHECK(job.session.job().loader->name == "own");
+    CHECK(job.session.job().loader->queue.workers == 3);
+}
+
 TEST_CASE("a session may name no file, and nothing that a service has not") {
     const auto refused = [](const std::string& more, const char* why) {
         CAPTURE(more);
         CHECK_THROWS_WITH_AS(static_cast<void>(newly_opened(more)), doctest::Contains(why), Error);
     };
-    for (const char* more : {R"(,"partition":"/etc/passwd")", R"(,"recipe":"r.yaml")", R"(,"sample":"a.jsonl")",
-                             R"(,"partition":"p.json")", R"(,"sample":"notes")", R"(,"sample":"101,notes")",
-                             R"(,"sample":1.5)", R"(,"sample":{"a":1})", R"(,"recipe":"tmp/x")"})
+    for (const char* more :
+         {R"(,"partition":"/etc/passwd")", R"(,"recipe":"r.yaml")", R"(,"sample":"a.jsonl")",
+          R"(,"partition":"p.json")", R"(,"sample":"notes")", R"(,"sample":"101,notes")", R"(,"sample":1.5)",
+          R"(,"sample":{"a":1})", R"(,"recipe":"tmp/x")", R"(,"loader":"own.json")"})
         refused(more, "names a file");
     for (const char* key : {"out", "costs", "anchor", "batch", "deferred", "actions", "target", "threads"})
         refused(fmt::format(R"(,"{}":"x")", key), "is not for sessions of a service");
