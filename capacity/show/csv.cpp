@@ -118,6 +118,14 @@ void add_planned(CsvLine& line, const std::optional<Planned>& planned) {
     line.number("gap", member_of(planned, &Planned::gap), 5);
 }
 
+void add_input(CsvLine& line, const Row& row) {
+    const auto input = row.fed() != nullptr && row.fed()->why_not.empty() ? std::optional(*row.fed()) : std::nullopt;
+    line.seconds("waits_s", member_of(input, &RowInput::waits));
+    line.whole("loader_cores", member_of(input, &RowInput::cores));
+    line.whole("cores_bought", input ? std::optional(row.cores_bought) : std::nullopt);
+    line.number("usd_of_cores", input ? std::optional(row.usd_of_cores) : std::nullopt, 2);
+}
+
 void add_faults(CsvLine& line, const std::optional<FaultColumns>& faults) {
     line.number("usable_gpus", member_of(faults, &FaultColumns::usable_gpus), 2);
     line.number("wasted_share", member_of(faults, &FaultColumns::wasted_share), 5);
@@ -149,6 +157,7 @@ CsvLine row_line(const Ranking& ranking, std::size_t place, const Row& row, cons
     if (row.planned) point.memory = row.planned->memory;
     add_schedule(line, point, point.memory + row.memory_left);
     add_pace(line, row.pace);
+    add_input(line, row);
     add_faults(line, row.faults);
     line.number("error_percent", row.error_percent, 2);
     line.text("footing", footing);

@@ -104,6 +104,12 @@ std::string commas_or_none(const std::optional<double>& number) { return number 
 
 std::string answers_fact(const FoundRow& of) { return answers_text(of.found, of.place); }
 
+// What feeds the row's GPUs, where that is known.
+const RowInput* fed(const FoundRow& of) {
+    const RowInput* const input = of.row.fed();
+    return input != nullptr && input->why_not.empty() ? input : nullptr;
+}
+
 using RowOf = FoundRow;
 constexpr auto nowhere = RowFact::nowhere;
 
@@ -118,6 +124,12 @@ constexpr std::array all_row_facts{
     RowFact{"launch flags", "launch flags", false, [](const RowOf& of) { return human(of.row.flags_step); }},
     RowFact{"planned", "planned", false,
             [](const RowOf& of) { return of.row.planned ? human(of.row.planned->step) : ""; }},
+    RowFact{nowhere, "GPUs wait", false,
+            [](const RowOf& of) { return fed(of) == nullptr ? std::string() : human(fed(of)->waits); }},
+    RowFact{nowhere, "CPU cores", false,
+            [](const RowOf& of) {
+                return fed(of) == nullptr ? std::string() : with_commas(static_cast<double>(fed(of)->cores));
+            }},
     RowFact{"tokens/s/GPU", "tokens/s a GPU", false,
             [](const RowOf& of) { return with_commas(of.row.pace.tokens_per_second_per_gpu); }},
     RowFact{nowhere, "samples/s", false,

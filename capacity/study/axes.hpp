@@ -12,8 +12,8 @@ namespace pipeweaver::capacity {
 /// The files that options name, sorted.
 [[nodiscard]] std::vector<std::string> files_of(const OptionValues& asked);
 
-/// Makes the cells' jobs. Throws Error{input} where a model, a recipe, a loader or a data set is unknown, where no model
-/// of the study reads a data set, or where options contradict each other.
+/// Makes the cells' jobs. Throws Error{input} where a model, a recipe, a loader or a data set is unknown, where no
+/// model of the study reads a data set, or where options contradict each other.
 void make_jobs(Study& study);
 
 /// Throws Error{input} where a study has no point, or more than its limit.

@@ -79,6 +79,10 @@ TEST_CASE("the table has every row, and the answers' commands are open") {
     CHECK(count(rows, "<tr><td") == 1);
     CHECK(has(rows, "data-column=\"planned\">16.00 s</td>"));
     CHECK(has(rows, "data-column=\"notes\">days missed</td>"));
+    CHECK(!has(rows, "GPUs wait"));
+    auto fed = found_by_hand();
+    fed.ranking.rows[2].input = capacity::RowInput{.waits = seconds(5), .cores = 1'280};
+    CHECK(has(page_of(fed), "data-column=\"GPUs wait\">5.000 s</td>"));
     const auto run = between(page, "<section id=\"run\">", "</section>");
     CHECK(count(run, "<pre class=\"command\">pipeweaver plan ") == 4);
     CHECK(count(run.substr(0, run.find("<details")), "<pre class=\"command\">") == 3);

@@ -89,6 +89,7 @@ TEST_CASE("without prices and tokens the tables have no days and no USD") {
 TEST_CASE("the table of rows has their places, answers, steps and commands") {
     auto found = found_by_hand();
     found.ranking.answers = {.fewest = 2, .cheapest = 0, .fastest = 2};
+    found.ranking.rows[1].input = capacity::RowInput{.waits = seconds(5), .cores = 1'280};
     const CsvTable table("rows.csv", capacity::rows_csv(found.study, found.results, found.ranking));
 
     REQUIRE(table.rows() == 4);
@@ -108,6 +109,10 @@ TEST_CASE("the table of rows has their places, answers, steps and commands") {
     CHECK(at(table, 0, "memory_left_gib") == "12.000");
     CHECK(at(table, 1, "planned_step_s").empty());
     CHECK(at(table, 1, "memory_gib") == "60.000");
+    CHECK(at(table, 1, "waits_s") == "5.000000000");
+    CHECK(at(table, 1, "loader_cores") == "1280");
+    CHECK(at(table, 1, "cores_bought") == "0");
+    CHECK(at(table, 0, "waits_s").empty());
     CHECK(at(table, 3, "why_not_planned") == "no schedule fits");
     CHECK(at(table, 3, "footing") == "assumed");
     for (std::size_t i = 0; i < 4; ++i) CHECK(at(table, i, "command") == found.ranking.rows[i].command);
