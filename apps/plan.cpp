@@ -139,7 +139,8 @@ struct Plan {
         auto plan = asked.make_plan(request, limits.executor(), time, wanted);
         if (wanted.opponents) plan.ladder = planner::ladder_of(ladder, plan, limits.executor());
         plan.ladder.interrupted = Interrupt::came();
-        if (request.job.loader) plan.input = planner::input_of_advised(request, plan, limits.executor());
+        if (request.job.loader && !Interrupt::came())
+            plan.input = planner::input_of_advised(request, plan, limits.executor());
         console.clear();
         say_replaced(replaced);
         writer.add_rest(plan, limits.executor());

@@ -130,7 +130,9 @@ TEST_CASE("GPUs wait less where microbatches are dealt by their loading, and no 
         CHECK(std::count_if(share.begin(), share.end(), [](std::size_t m) { return m % 2 == 0; }) == 2);
     const Input dealt = fed(slow, true), by_cost = fed(slow, false);
     REQUIRE(by_cost.step == 80s);
-    CHECK(dealt.step == 40s);
+    // A worker may have two packs ahead, and waits for GPUs that train for some milliseconds.
+    CHECK(dealt.step >= 40s);
+    CHECK(dealt.step < 41s);
     CHECK(dealt.waits < by_cost.waits / 2 + 1s);
     const Request quick = every_other_decodes(1);
     CHECK(!assign(quick.job, quick.batch, in_order).loads.by_loading);

@@ -50,7 +50,7 @@ def test_the_answer_is_the_same_on_any_number_of_threads(pipeweaver):
 
 @pytest.mark.parametrize("target", ["megatron", "torch-actions"])
 def test_a_plan_says_what_its_advised_step_waits_for_as_emulate_says_it(pipeweaver, tmp_path, target):
-    stages = [{"name": "decode", "on": "core", "image_ns": 10**8}]
+    stages = [{"name": "decode", "on": "core", "sample_ns": 2 * 10**8}]
     loader = written(tmp_path / "slow.json", {**LOADER, "stages": stages})
     folder = tmp_path / "plan"
     asked = [*PLAN[:-4], "--tp", "4", "--pp", "4", *BATCH, "--target", target, "--max-rounds", "1", "--out", folder]
@@ -62,7 +62,7 @@ def test_a_plan_says_what_its_advised_step_waits_for_as_emulate_says_it(pipeweav
     emulated = json.loads(pipeweaver(*again, "--json"))
     assert emulated["step_ns"] == rung["step_ns"] and emulated["input"] == plan["input"]
     assert plan["asked"]["loader"] == str(loader) and plan["input"]["decides"] == "decode"
-    assert plan["assignment"]["by_loading"] is True  # by cost images decode for longer on one of the replicas
+    assert plan["assignment"]["by_loading"] is True  # by cost one of the replicas has more samples
     said = " ".join(text.split())
     assert f"input loader {loader}, 1 worker with 2 packs ahead a replica: step " in said and "enough: " in said
     assert "Input: loader" in (folder / "report.html").read_text()
