@@ -11,7 +11,7 @@ only these are measured, and the others are read. Answers are kept as studies/da
 table has; the page has of each set-up the fastest schedules. The program is build/release/bin/pipeweaver or
 PIPEWEAVER_BIN, with pipeweaver-bench beside it. All of it takes half an hour on two cores.
 
-A table stands between <!-- NAME --> and <!-- end -->. A cell with a mean says of how many batches.
+A table stands between <!-- NAME --> and <!-- end -->. A cell with a mean says of how many batches if not of all.
 """
 
 import argparse
@@ -137,11 +137,12 @@ def count(ratios):
     return len(ratios["of_each"]) if "of_each" in ratios else ratios["applies_to"]
 
 
-def ratio(ratios):
-    """Geometric mean, least and most, and of how many batches."""
+def ratio(ratios, batches):
+    """Geometric mean, least and most, and of how many batches where not of all."""
     if not ratios:
         return "-"
-    return (f"{ratios['geometric_mean']:.3f}x ({ratios['least']:.3f}x to {ratios['most']:.3f}x of {count(ratios)})")
+    of_some = "" if count(ratios) == batches else f" of {count(ratios)}"
+    return f"{ratios['geometric_mean']:.3f}x ({ratios['least']:.3f}x to {ratios['most']:.3f}x{of_some})"
 
 
 def settings(row):
@@ -168,7 +169,7 @@ def faster(ratios):
 
 
 def gap(answer):
-    return f"{100 * answer['gap_median']:.1f} %, {100 * answer['gap_worst']:.1f} % of {answer['batches']}"
+    return f"{100 * answer['gap_median']:.1f} %, {100 * answer['gap_worst']:.1f} %"
 
 
 def known_on_own_ranks(answer):
@@ -184,9 +185,10 @@ def summary(setups, answers):
     def row(setup):
         answer = answers[setup.name]
         one = answer["job_opponent"]
+        ratios = (one, answer["best_opponent"], answer["static_order"])
         return (setup.title(), answer["batches"],
                 f"[{opponent(one)}](#{anchor(setup.title())})" if one else "none that fits",
-                ratio(one), ratio(answer["best_opponent"]), ratio(answer["static_order"]), gap(answer))
+                *(ratio(each, answer["batches"]) for each in ratios), gap(answer))
     return table(("set-up", "batches", "the job's opponent", "its step over the plan's",
                   "the best opponent of each batch",
                   "one order for all batches", "gap to the bound: median, worst"), map(row, setups))
@@ -199,19 +201,19 @@ def regret_table(answers):
         answer = answers[setup.name]
         regret, where = answer["regret"], answer["partition"]
         above = sum(one > 1.015 for one in regret["of_each"])
-        rows.append((setup.title(), f"{where['name']}, {chunks(where)}, {where['chosen_on']}", f"{regret['mean']:.4f}",
-                     f"{regret['most']:.4f}", f"{above} of {answer['batches']}", f"`bench plan {answer['words']}`"))
-    return table(("set-up", "the job's partition", "mean", "most", "batches above 1.015", "pipeweaver"), rows)
+        rows.append((setup.title(), f"{where['name']}, {chunks(where)}", f"{regret['mean']:.4f}",
+                     f"{regret['most']:.4f}", f"{above} of {answer['batches']}"))
+    return table(("set-up", "the job's partition", "mean", "most", "batches above 1.015"), rows)
 
 
 def order_table(setups, answers):
     """What is gained by order and by planning each batch anew."""
     def row(setup):
         answer = answers[setup.name]
-        own = known_on_own_ranks(answer)
-        where = answer["partition"]
-        return (setup.title(), f"{where['name']}, {chunks(where)}", f"{own['policy']}: {ratio(own)}" if own else "-",
-                ratio(answer["static_order"]), ratio(answer["published"]))
+        own, where, batches = known_on_own_ranks(answer), answer["partition"], answer["batches"]
+        return (setup.title(), f"{where['name']}, {chunks(where)}",
+                f"{own['policy']}: {ratio(own, batches)}" if own else "-",
+                ratio(answer["static_order"], batches), ratio(answer["published"], batches))
     head = ("set-up", "the plan's partition", "the best fixed policy on it", "one order for all batches",
             "the published search")
     rows = [row(setup) for setup in setups]
@@ -239,24 +241,19 @@ def fastest(answer):
 
 def comparisons(setup, answer):
     """The commands of one set-up, and its fastest schedules."""
-    where, one = answer["partition"], answer["job_opponent"]
+    one = answer["job_opponent"]
     of_all = sum(row["applies_to"] == answer["batches"] for row in answer["comparisons"])
     of_some = len(answer["comparisons"]) - of_all
     yield f"### {setup.title()}"
     yield ""
-    yield (f"The plan's partition: {where['name']} with {chunks(where)} a rank, chosen on {where['chosen_on']}. "
-           + "The opponent's command, of the first batch, and the table's:")
-    yield from ("", "```sh")
     if one and one["command"]:
-        yield one["command"]
-    yield from (f"pipeweaver bench plan {answer['words']}", "```", "")
-    yield (f"The fastest of {of_all} schedules that fit all {answer['batches']} batches; [the answer]"
-           f"(data/gains/{setup.name}.json) has the "
-           f"others" + (f", and {of_some} that fit some of them" if of_some else "") + ":")
+        yield from ("```sh", one["command"], "```", "")
+    yield (f"The fastest of {of_all} schedules that fit all batches [(all)](data/gains/{setup.name}.json)"
+           + (f"; {of_some} more fit some of them" if of_some else "") + ":")
     yield ""
     yield from table(("partition", "schedule", "chunks", "recompute", "step over the plan's"),
                      [(row["partition"], row["policy"], row["chunks_per_rank"], settings(row) or "the plan's",
-                       ratio(row))
+                       ratio(row, answer["batches"]))
                       for row in fastest(answer)])
     yield ""
 
@@ -273,7 +270,8 @@ def ahead(setups, answers):
         answer = answers[setup.name]
         for row in sorted(answer["comparisons"], key=lambda row: row["geometric_mean"]):
             if row["opponent"] and faster(row):
-                rows.append((setup.title(), opponent(row), ratio(row), f"{faster(row)} of {count(row)}"))
+                rows.append((setup.title(), opponent(row), ratio(row, answer["batches"]),
+                             f"{faster(row)} of {count(row)}"))
     if not rows:
         batches = sum(answers[setup.name]["batches"] for setup in setups)
         return ["None, on any of the " + f"{batches} batches."]
