@@ -225,10 +225,9 @@ def robustness(setups, answers):
     rows = []
     for setup in setups:
         for one in answers[setup.name]["robustness"]:
-            rows.append((setup.title(), one["against"], one["batches"], f"{one['gain_p10']:.3f}x",
-                         f"{one['gain_p50']:.3f}x", f"{one['gain_p90']:.3f}x",
-                         f"{100 * one['wins_share']:.1f} % of {one['replays']:,}"))
-    return table(("set-up", "against", "batches", "p10", "p50", "p90", "the plan wins, of replays"), rows)
+            rows.append((setup.title(), one["against"], f"{one['gain_p10']:.3f}x", f"{one['gain_p50']:.3f}x",
+                         f"{one['gain_p90']:.3f}x", f"{100 * one['wins_share']:.1f} % of {one['replays']:,}"))
+    return table(("set-up", "against", "p10", "p50", "p90", "the plan wins, of replays"), rows)
 
 
 def fastest(answer):
@@ -249,7 +248,7 @@ def comparisons(setup, answer):
     if one and one["command"]:
         yield from ("```sh", one["command"], "```", "")
     yield (f"The fastest of {of_all} schedules that fit all batches [(all)](data/gains/{setup.name}.json)"
-           + (f"; {of_some} more fit some of them" if of_some else "") + ":")
+           + (f"; {of_some} more fit some" if of_some else "") + ":")
     yield ""
     yield from table(("partition", "schedule", "chunks", "recompute", "step over the plan's"),
                      [(row["partition"], row["policy"], row["chunks_per_rank"], settings(row) or "the plan's",
