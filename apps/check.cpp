@@ -5,6 +5,7 @@
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/or_null.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/base/text_table.hpp"
 #include "pipeweaver/planner/anchor.hpp"
@@ -85,12 +86,10 @@ nlohmann::ordered_json check_json(const Checked& checked) {
     for (const launch::Hazard& hazard : checked.hazards)
         json["hazards"].push_back(
             {{"hazard", hazard.id}, {"says", hazard.says}, {"why", hazard.why}, {"source", hazard.source}});
-    json["conflict"] =
-        checked.conflict.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(checked.conflict);
+    json["conflict"] = or_null(checked.conflict);
     json["assumed"] = checked.assumed;
     json["not_read"] = checked.not_read;
-    json["launched_by"] =
-        checked.entry.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(checked.entry);
+    json["launched_by"] = or_null(checked.entry);
     return json;
 }
 

@@ -1,9 +1,10 @@
 // Planning's steps: submitted, planned by policy, searched in time, stored.
 #include "pipeweaver/base/files.hpp"
 #include "service/planning_state.hpp"
-#include "service/resident.hpp"
 
 #include <algorithm>
+#include <fstream>
+#include <unistd.h>
 #include <utility>
 
 namespace pipeweaver::service {
@@ -26,6 +27,14 @@ StoredPlan summary(const planner::Plan& plan, const planner::How& how) {
 
 Refusal other_contents(std::int64_t step) {
     return {409, fmt::format("step {}: was submitted with other samples", step)};
+}
+
+// Of this process; 0: the system does not say.
+std::size_t resident_bytes() {
+    std::ifstream statm("/proc/self/statm");
+    std::size_t pages = 0, resident = 0;
+    if (!(statm >> pages >> resident)) return 0;
+    return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 }
 
 // What a submission of a step that was served is told.

@@ -56,23 +56,6 @@ bool has_experts(const MultimodalRun& run) {
     return run.model.modules[run.model.backbone()].architecture.moe.has_value();
 }
 
-emulator::Recompute recompute_of(Recomputation recomputation) {
-    switch (recomputation) {
-        case Recomputation::full:
-            return emulator::Recompute::full;
-        case Recomputation::half:
-            return emulator::Recompute::half;
-        case Recomputation::selective:
-            return emulator::Recompute::selective;
-        case Recomputation::core_attention:
-            return emulator::Recompute::core_attention;
-        case Recomputation::offload:
-            return emulator::Recompute::offload;
-        default:
-            return emulator::Recompute::none;
-    }
-}
-
 // Every sample is a document: as many as a sequence has, of equal length, no longer than they fill it.
 std::int64_t sample_of(const TrainingRun& run) {
     if (run.document == 0) return run.seq;
@@ -105,7 +88,7 @@ planner::EmulateOptions emulated_run(const TrainingRun& run) {
         options.layers = networks->layers;
     options.chunks = run.virtual_stages;
     options.policy = run.virtual_stages > 1 ? search::interleaved_policy : search::one_f_one_b_policy;
-    options.recompute = {.everywhere = networks ? networks->recompute : recompute_of(run.recomputation)};
+    options.recompute = {.everywhere = networks ? networks->recompute : run.recomputation};
     options.any_memory = true;
     return options;
 }

@@ -20,7 +20,7 @@ inline constexpr std::string_view padded_to_the_row = "padded";
 /// The first whose words the row has.
 struct MultimodalKind {
     std::string_view name;          ///< part of the row's model: its letters and digits, in lower case
-    std::string_view also;          ///< part of its source, model, gpu or note, in lower case; empty: anything
+    std::string_view also = {};     ///< part of its source, model, gpu or note, in lower case; empty: anything
     std::string_view model;         ///< as --model takes it
     std::string_view dataset;       ///< as --dataset takes it, or clips_of_the_row
     std::string_view recipe = {};   ///< as --recipe takes it; empty: that of the source (stacks.hpp)

@@ -19,8 +19,8 @@ namespace pipeweaver::validation {
 /// The first whose words the row has.
 struct Stack {
     std::string_view source;       ///< part of the row's source, in lower case
-    std::string_view also;         ///< part of its model or note, in lower case; empty: anything
-    std::string_view recipe;       ///< a shipped one; empty: that of the device (default_recipe)
+    std::string_view also = {};    ///< part of its model or note, in lower case; empty: anything
+    std::string_view recipe = {};  ///< a shipped one; empty: that of the device (default_recipe)
     bool known_kinds = false;      ///< what the recipe was fitted on is all that it is asked for; else every kind
     std::int64_t micro_batch = 0;  ///< of rows that do not say; 0: refused
     std::string_view partition = partition::uniform_partition;  ///< how it cuts layers into stages

@@ -6,6 +6,8 @@
 
 namespace pipeweaver::validation {
 
+using emulator::Recompute;
+
 namespace {
 
 // Forward FLOPs of one sequence in all blocks.
@@ -28,10 +30,10 @@ Blocks blocks_of(const workloads::Architecture& network, std::int64_t seq) {
 }
 
 // Of what a backward computes again, products and attention alone.
-double repeated(Recomputation recomputation, const Blocks& blocks) {
-    if (recomputation == Recomputation::full) return blocks.products + blocks.square;
-    if (recomputation == Recomputation::half) return (blocks.products + blocks.square) / 2;
-    return recomputation == Recomputation::core_attention ? blocks.square : 0;
+double repeated(Recompute recomputation, const Blocks& blocks) {
+    if (recomputation == Recompute::full) return blocks.products + blocks.square;
+    if (recomputation == Recompute::half) return (blocks.products + blocks.square) / 2;
+    return recomputation == Recompute::core_attention ? blocks.square : 0;
 }
 
 }  // namespace

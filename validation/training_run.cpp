@@ -189,17 +189,16 @@ Refusal recomputation_of(const PublishedRun& row, TrainingRun& run) {
     const auto text = in_lower_case(row.recompute);
     const bool known_kinds = stack_of(row).known_kinds;
     run.sequence_parallel = run.device != "a100_sxm" || !known_kinds || contains(text, "seq-parallel");
-    if (text == name_of(emulator::Recompute::full))
-        run.recomputation = Recomputation::full;
-    else if (text.starts_with(name_of(emulator::Recompute::selective)))
-        run.recomputation =
-            repeats_attention_alone(row, run) ? Recomputation::core_attention : Recomputation::selective;
+    if (text == name_of(Recompute::full))
+        run.recomputation = Recompute::full;
+    else if (text.starts_with(name_of(Recompute::selective)))
+        run.recomputation = repeats_attention_alone(row, run) ? Recompute::core_attention : Recompute::selective;
     else if (text.starts_with("partial") && !known_kinds)
-        run.recomputation = Recomputation::half;
-    else if (text == name_of(emulator::Recompute::offload) && !known_kinds)
-        run.recomputation = Recomputation::offload;
-    else if (text.starts_with(name_of(emulator::Recompute::none)))
-        run.recomputation = Recomputation::none;
+        run.recomputation = Recompute::half;
+    else if (text == name_of(Recompute::offload) && !known_kinds)
+        run.recomputation = Recompute::offload;
+    else if (text.starts_with(name_of(Recompute::none)))
+        run.recomputation = Recompute::none;
     else if (!text.empty())
         return fmt::format("recompute '{}': allowed are full, selective, selective+seq-parallel, offload and none",
                            row.recompute);
@@ -207,7 +206,7 @@ Refusal recomputation_of(const PublishedRun& row, TrainingRun& run) {
         return "unknown: recompute";
     else
         run.assumed.emplace_back("no recomputation");
-    if (known_kinds && run.device != "a100_sxm" && run.recomputation != Recomputation::none)
+    if (known_kinds && run.device != "a100_sxm" && run.recomputation != Recompute::none)
         return fmt::format("recompute '{}': no run of {} that recomputes was fitted", row.recompute, run.device);
     run.how.recipe.execution.sequence_parallel = run.how.recipe.execution.sequence_parallel && run.sequence_parallel;
     if (known_kinds && run.device == "a100_sxm") run.how.recipe.execution.sequence_parallel = run.sequence_parallel;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "pipeweaver/emulator/layout.hpp"
+#include "pipeweaver/emulator/recompute.hpp"
 #include "pipeweaver/validation/published_run.hpp"
 #include "pipeweaver/workloads/model.hpp"
 #include "validation/multimodal_run.hpp"
@@ -14,11 +15,6 @@
 #include <vector>
 
 namespace pipeweaver::validation {
-
-/// What a backward computes again. Selective recomputation of Megatron (Korthikanti et al., arXiv 2205.05198, section
-/// 5) repeats attention alone; of others, and where modules are named, norms and activation functions; half: every
-/// second layer, or about as much of each.
-enum class Recomputation : std::uint8_t { none, selective, core_attention, half, full, offload };
 
 struct TrainingRun {
     std::string device;  ///< canonical name
@@ -33,7 +29,10 @@ struct TrainingRun {
     emulator::Layout layout;
     std::int64_t virtual_stages = 1;
     std::int64_t micro_batch = 0, global_batch = 0;  ///< sequences
-    Recomputation recomputation = Recomputation::none;
+    /// What a backward computes again. Selective recomputation of Megatron (Korthikanti et al., arXiv 2205.05198, section
+    /// 5) repeats attention alone; of others, and where modules are named, norms and activation functions; half: every
+    /// second layer, or about as much of each.
+    emulator::Recompute recomputation = emulator::Recompute::none;
     bool sequence_parallel = true;
     std::optional<MultimodalRun> multimodal;  ///< in place of network, seq and dtype
     std::vector<std::string> assumed;         ///< what the row does not say

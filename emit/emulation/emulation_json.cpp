@@ -63,7 +63,7 @@ Writer asked_json(const EmulationRequest& request) {
     if (!request.assigned.empty()) json["assigned"] = request.assigned;
     if (request.loader) json["loader"] = request.loader->name;
     if (request.shapes) json["shapes"] = *request.shapes;
-    json["schedule"] = request.schedule.empty() ? Writer(nullptr) : Writer(request.schedule);
+    json["schedule"] = or_null(request.schedule);
     json["recompute"] = recompute_json(request.recompute);
     json["recipe"] = recipe_json(request.job.setup->recipe);
     json["what_if"] = what_if_json(request.job.setup->what_if);
@@ -120,9 +120,7 @@ Writer memory_json(const RankMemory& memory, Bytes capacity, bool with_timeline)
 Writer critical_json(const std::vector<CriticalPart>& parts) {
     Writer json = Writer::array();
     for (const CriticalPart& part : parts)
-        json.push_back({{"what", part.what},
-                        {"module", part.module.empty() ? Writer(nullptr) : Writer(part.module)},
-                        {"time_ns", part.time.count()}});
+        json.push_back({{"what", part.what}, {"module", or_null(part.module)}, {"time_ns", part.time.count()}});
     return json;
 }
 

@@ -5,6 +5,7 @@
 #include "emit/plan/parts.hpp"
 #include "emit/plan/replica_data.hpp"
 #include "pipeweaver/base/figures.hpp"
+#include "pipeweaver/base/or_null.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/planner/plan.hpp"
 #include "pipeweaver/planner/targets.hpp"
@@ -58,7 +59,7 @@ Writer request_json(const Job& job, const Batch& batch) {
     json["split"] = splits[static_cast<std::size_t>(job.split)];
     json["recipe"] = Writer::parse(to_json(job.setup->recipe));
     json["headroom"] = job.setup->headroom.fraction();
-    json["partition"] = job.partition.empty() ? Writer(nullptr) : Writer(job.partition);
+    json["partition"] = or_null(job.partition);
     json["assumed"] = assumptions(job, batch);
     return json;
 }
@@ -94,7 +95,7 @@ Writer layout_choice_json(const std::optional<LayoutChoice>& choice) {
             {"cut_short", choice->cut_short},
             {"not_reached", choice->not_reached},
             {"same_batch", choice->equal_batch},
-            {"own_refused", choice->own_refused ? Writer(*choice->own_refused) : Writer(nullptr)}};
+            {"own_refused", or_null(choice->own_refused)}};
 }
 
 Writer memory_json(const ReplicaPlan& replica) {
@@ -197,7 +198,7 @@ Writer opponent_json(const Plan& plan) {
         {"chosen_on", plan.baselines.chosen_on.text()},
         {"step_ns", opponent->step.count()},
         {"over_plan", opponent->padded == plan.is_padded ? Writer(ratio(opponent->step, plan.step)) : Writer(nullptr)},
-        {"command", opponent->command.empty() ? Writer(nullptr) : Writer(opponent->command)}};
+        {"command", or_null(opponent->command)}};
 }
 
 // Null where one of them alone is padded, or nothing runs now.
@@ -220,7 +221,7 @@ void add_range(Writer& json, const Rung& rung) {
 Writer rung_json(const Job& job, const Ladder& ladder, const Rung& rung) {
     const std::int64_t gpus = job.setup->cluster.gpus;
     Writer json{{"rung", rung.name},
-                {"target", rung.target.empty() ? Writer(nullptr) : Writer(rung.target)},
+                {"target", or_null(rung.target)},
                 {"way", rung.way},
                 {"step_ns", rung.step.count()},
                 {"over_now", over_now_json(ladder, rung)},
@@ -231,7 +232,7 @@ Writer rung_json(const Job& job, const Ladder& ladder, const Rung& rung) {
                 {"needs", rung.needs},
                 {"steps", Writer::array()},
                 {"files", files_of_rung(job, ladder, rung)},
-                {"command", rung.command.empty() ? Writer(nullptr) : Writer(rung.command)}};
+                {"command", or_null(rung.command)}};
     if (rung.why_nothing.empty() && !ladder.is_now(rung)) json["steps"] = rung_steps(job, ladder, rung);
     if (!rung.search.empty()) json["search"] = rung.search;
     if (!rung.why_nothing.empty()) json["why_nothing"] = rung.why_nothing;
@@ -304,7 +305,7 @@ void add_baselines(Writer& json, const Baselines& all) {
         if (!baseline.is_opponent) continue;
         json["baselines"].back()["launched"] = baseline.launched;
         json["baselines"].back()["recompute"] = recompute_of(baseline);
-        json["baselines"].back()["command"] = baseline.command.empty() ? Writer(nullptr) : Writer(baseline.command);
+        json["baselines"].back()["command"] = or_null(baseline.command);
     }
     for (const NotApplicable& pair : all.not_applicable)
         json["not_applicable"].push_back({{"partition", pair.partition},

@@ -96,19 +96,17 @@ std::string legend_entry(std::string_view swatch, std::string_view name) {
     return fmt::format("<li><svg class=\"swatch\" viewBox=\"0 0 14 14\">{}</svg>{}</li>", swatch, escape(name));
 }
 
-std::string cell(std::string_view column, std::string_view text) {
-    return fmt::format("<td data-column=\"{}\">{}</td>", escape(column), escape(text));
-}
+namespace {
 
-std::string number_cell(std::string_view column, std::string_view text) {
-    return fmt::format("<td class=\"n\" data-column=\"{}\">{}</td>", escape(column), escape(text));
-}
+// The rows between `opening` and `closing`: see Table::first_of().
+struct LongList {
+    std::string opening, closing;
+    std::vector<std::string> rows;
+    std::string rest;
+    std::vector<std::size_t> kept{};
+};
 
-std::string wide_table(std::string_view opening, std::string_view rows) {
-    return fmt::format("<div class=\"wide\">{}{}</tbody></table></div>\n", opening, rows);
-}
-
-std::string first_of(const LongList& list) {
+std::string first_of_list(const LongList& list) {
     std::string first, rest;
     std::size_t folded_rows = 0;
     for (std::size_t i = 0; i < list.rows.size(); ++i) {
@@ -120,6 +118,8 @@ std::string first_of(const LongList& list) {
     if (folded_rows == 0) return html;
     return html + folded(fmt::format("{} {}", folded_rows, list.rest), list.opening + rest + list.closing, false);
 }
+
+}  // namespace
 
 Table::Table(std::string_view classes, std::vector<Column> columns)
     : columns_(std::move(columns)), is_stack_(classes.find("stack") != std::string_view::npos) {
@@ -147,10 +147,12 @@ void Table::add(const std::vector<std::string>& texts, std::string_view cells, s
 
 std::string Table::html() const { return fmt::format("{}{}</tbody></table>\n", opening_, fmt::join(rows_, "")); }
 
-std::string Table::wide() const { return wide_table(opening_, fmt::format("{}", fmt::join(rows_, ""))); }
+std::string Table::wide() const {
+    return fmt::format("<div class=\"wide\">{}{}</tbody></table></div>\n", opening_, fmt::join(rows_, ""));
+}
 
 std::string Table::first_of(std::string rest, std::vector<std::size_t> kept) const {
-    return html::first_of(
+    return first_of_list(
         {"<div class=\"wide\">" + opening_, "</tbody></table></div>\n", rows_, std::move(rest), std::move(kept)});
 }
 
@@ -158,7 +160,7 @@ std::string first_items(const std::vector<std::string>& lines, std::string rest)
     if (lines.empty()) return {};
     LongList list{"<ul class=\"not\">\n", "</ul>\n", {}, std::move(rest)};
     for (const std::string& line : lines) list.rows.push_back(fmt::format("<li>{}</li>\n", escape(line)));
-    return first_of(list);
+    return first_of_list(list);
 }
 
 std::string row(std::string_view classes, std::string_view label, std::string_view plot) {

@@ -39,29 +39,11 @@ using Parts = std::map<std::string, std::string, std::less<>>;
 
 [[nodiscard]] std::string heading(std::string_view text);
 
-/// Cells of a table of class "stack", whose rows become blocks where the page is narrow: there each cell is shown with
-/// its column's name.
-[[nodiscard]] std::string cell(std::string_view column, std::string_view text);
-[[nodiscard]] std::string number_cell(std::string_view column, std::string_view text);
-
-/// A table in a box of its own that scrolls where the page is too narrow for it; `opening` is HTML up to its first row.
-[[nodiscard]] std::string wide_table(std::string_view opening, std::string_view rows);
-
 /// `content` that a click on `summary` opens or closes.
 [[nodiscard]] std::string folded(std::string_view summary, std::string_view content, bool open);
 
 inline constexpr std::size_t most_rows_open = 40;  ///< longer tables are folded
 inline constexpr std::size_t first_rows = 10;      ///< of lists that matter less the further down
-
-/// The rows between `opening` and `closing`; those beyond the first_rows, where there are any, likewise in a fold that
-/// says how many more there are ("12 slower"). Rows of `kept` are among the first whatever their place.
-struct LongList {
-    std::string opening, closing;
-    std::vector<std::string> rows;
-    std::string rest;                 ///< what the rows behind the fold are: "slower"
-    std::vector<std::size_t> kept{};  ///< sorted
-};
-[[nodiscard]] std::string first_of(const LongList& list);
 
 /// What a column of a table holds: texts, numbers, or what its rows are called.
 enum class ColumnKind : std::uint8_t { text, number, head };
@@ -78,7 +60,8 @@ struct Column {
 [[nodiscard]] inline Column number(std::string name) { return {std::move(name), ColumnKind::number}; }
 [[nodiscard]] inline Column head(std::string name) { return {std::move(name), ColumnKind::head}; }
 
-/// A table under its headings. One of class "stack" has cells as cell() makes them.
+/// A table under its headings. Rows of one of class "stack" become blocks where the page is narrow: there each cell is
+/// shown with its column's name.
 class Table {
 public:
     Table(std::string_view classes, std::vector<Column> columns);
@@ -96,7 +79,8 @@ public:
     /// The table in a box of its own that scrolls where the page is too narrow for it.
     [[nodiscard]] std::string wide() const;
 
-    /// The same of the first rows, and of the rest in a fold: see LongList.
+    /// The same of the first_rows; those beyond them, where there are any, likewise in a fold that says how many more
+    /// there are and what they are ("12 slower"). Rows of `kept`, which is sorted, are among the first.
     [[nodiscard]] std::string first_of(std::string rest, std::vector<std::size_t> kept = {}) const;
 
 private:
