@@ -331,15 +331,12 @@ void add_check(CLI::App& program) {
          .description =
              "Reads a launch of Megatron-LM, Megatron-Bridge, torchtitan, or of a trainer on DeepSpeed or FSDP "
              "(LLaMA-Factory, ms-swift, VeOmni, NeMo AutoModel, scripts of Hugging Face's Trainer) and says whether "
-             "the framework constructs it, rule "
-             "by rule with the source; whether every rank's memory holds it, by the emulator, and what "
-             "would make it fit; and "
-             "which known hazards it has.\n"
-             "Sizes of the model are those of the launch, or of --model. A size that neither says is asked "
-             "for by name.\n"
-             "The first line is the verdict, with what could turn it. The exit status is 0 where it fits or is "
-             "close to the limit, 4 where it does not fit or construct, 5 where that is undecided, 2 for "
-             "what is malformed.",
+             "the framework constructs it, rule by rule with the source; whether every rank's memory holds it, by the "
+             "emulator, and what would make it fit; and which known hazards it has.\n"
+             "Sizes of the model are those of the launch, or of --model. A size that neither says is asked for by "
+             "name.\n"
+             "The first line is the verdict, with what could turn it. The exit status is 0 where it fits or is close "
+             "to the limit, 4 where it does not fit or construct, 5 where that is undecided, 2 for what is malformed.",
          .examples =
              {{"A launch script of Megatron-LM", "pipeweaver check --cluster h100-sxm:64 examples/launch.sh"},
               {"A dense model by Megatron-LM's arguments",

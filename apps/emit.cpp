@@ -3,7 +3,6 @@
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
 #include "pipeweaver/base/files.hpp"
-#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/plan_folder.hpp"
 
 namespace pipeweaver::apps {

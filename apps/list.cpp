@@ -221,19 +221,18 @@ std::string shown(const std::string& name) {
     if (names_a_document(name) && (called.empty() || std::filesystem::exists(name, none))) return shown_file(name);
     if (!called.empty()) return to_json(workloads::model(called));
     std::vector<std::string> known = workloads::model_names();
-    for (const auto& cluster : workloads::clusters()) {
-        if (cluster.name == name) return to_json(cluster);
-        known.push_back(cluster.name);
-    }
-    for (const auto& network : workloads::networks()) {
-        if (network.name == name) return to_json(network);
-        known.push_back(network.name);
-    }
-    for (const auto& recipe : emulator::recipes()) {
-        if (recipe.name == name) return to_json(recipe);
-        known.push_back(recipe.name);
-    }
-    fail(ErrorKind::input, "show: {}", unknown("name", name, known));
+    std::string found;
+    const auto look = [&](const auto& all) {
+        for (const auto& one : all) {
+            if (one.name == name && found.empty()) found = to_json(one);
+            known.push_back(one.name);
+        }
+    };
+    look(workloads::clusters());
+    look(workloads::networks());
+    look(emulator::recipes());
+    if (found.empty()) fail(ErrorKind::input, "show: {}", unknown("name", name, known));
+    return found;
 }
 
 struct List {

@@ -234,8 +234,7 @@ void add_plan(CLI::App& program) {
              "With --robust it takes, of the schedules found up to 1 % longer than the shortest, the one whose median "
              "makespan is smallest if costs are wrong.\n"
              "All is done that there is to do, with the same result on any machine and number of threads; with "
-             "--budget "
-             "what there was time for, and the ladder says what was left out.",
+             "--budget what there was time for, and the ladder says what was left out.",
          .examples = {{"A known model on 32 GPUs, a batch drawn from a published mix",
                        "pipeweaver plan --model dip-vlm-m --cluster h100-sxm:32 --tp 8 --pp 4 --dataset vlm-mix "
                        "--out plan"},

@@ -124,16 +124,14 @@ void add_replay(CLI::App& program) {
         program, "replay", "recompute and check a schedule, and compare a recorded run with it",
         {.synopsis = "(PROBLEM SOLUTION | PLAN [--replica N]) [--measured FILE...] [--json]",
          .description = "Recomputes times and memory of a schedule and holds the solution's claims against "
-                        "them. A schedule that overflows a rank's memory or waits for ever is refused with "
-                        "the task.\n"
+                        "them. A schedule that overflows a rank's memory or waits for ever is refused with the task.\n"
                         "With --measured it is compared with a run that its ranks recorded: which passes took longer "
                         "than planned, by modules and kind, how much of the step that and waiting cost, which tasks "
                         "differ most, and which rank is slow beside its peers. Clocks of the ranks are aligned by the "
                         "messages between them.",
          .examples = {{"What solve wrote", "pipeweaver replay plan/replica-000/problem.json.gz solution.json"},
                       {"What plan wrote, for a program to read",
-                       "pipeweaver replay plan/replica-000/problem.json.gz plan/replica-000/solution.json "
-                       "--json"},
+                       "pipeweaver replay plan/replica-000/problem.json.gz plan/replica-000/solution.json --json"},
                       {"A run that two ranks recorded",
                        "pipeweaver replay examples/measured --measured examples/measured/timings-0.json.gz "
                        "examples/measured/timings-1.json.gz"}},

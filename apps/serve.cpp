@@ -75,10 +75,9 @@ void add_serve(CLI::App& program) {
         {.synopsis = "[--http ADDRESS:PORT] [--state DIR] [--threads N] [OPTION...]",
          .description =
              "Serves plans to jobs that run: a job opens a session (model, cluster, layout, partition), then posts "
-             "each "
-             "batch a few steps ahead with a deadline, and every rank collects its list. A plan by policy is there in "
-             "milliseconds; it is improved until the deadline, and given again unchanged ever after. Ends at SIGTERM, "
-             "when what was taken is planned.\n"
+             "each batch a few steps ahead with a deadline, and every rank collects its list. A plan by policy is "
+             "there in milliseconds; it is improved until the deadline, and given again unchanged ever after. Ends at "
+             "SIGTERM, when what was taken is planned.\n"
              "Any address but the loopback one needs a token and TLS. The log goes to stderr, a JSON object a line.",
          .examples = {{"For jobs of this machine, on two cores", "pipeweaver serve --state state --threads 2"},
                       {"On a port that is free, which the log says", "pipeweaver serve --http 127.0.0.1:0 --quiet"}},

@@ -6,7 +6,6 @@
 #include "apps/stages.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
-#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/emit/report.hpp"
 #include "pipeweaver/planner/stage_plan.hpp"
@@ -194,9 +193,8 @@ void add_solve(CLI::App& program) {
         {.synopsis = "(PROBLEM | --stages FILE --microbatches N) --out FILE [OPTION...]",
          .description = "Searches for the order of tasks and the memory modes with the smallest makespan, within the "
                         "memory of every rank, until it has stopped gaining or the lower bound is met, with the same "
-                        "result on any machine; --budget ends it sooner. With --stages the "
-                        "problem is a chain of stages that you measured, and the answer is a folder with a schedule "
-                        "for PyTorch.",
+                        "result on any machine; --budget ends it sooner. With --stages the problem is a chain of "
+                        "stages that you measured, and the answer is a folder with a schedule for PyTorch.",
          .examples = {{"The problem of a plan, searched again with another seed",
                        "pipeweaver solve plan/replica-000/problem.json.gz --budget 300ms --seed 2 --out solution.json"},
                       {"With a page that shows how the search went",

@@ -7,6 +7,7 @@
 #include "pipeweaver/base/csv.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
+#include "pipeweaver/base/or_null.hpp"
 #include "pipeweaver/base/text_table.hpp"
 #include "pipeweaver/validation/run_errors.hpp"
 
@@ -138,11 +139,11 @@ void print_ratios(const std::vector<StepRatio>& ratios) {
 
 nlohmann::ordered_json to_json(const std::vector<StepRatio>& ratios) {
     auto list = nlohmann::ordered_json::array();
-    for (const StepRatio& one : ratios) {
-        nlohmann::ordered_json json{{"id", one.id}, {"against", one.against}, {"measured", one.measured}};
-        json["predicted"] = one.predicted ? nlohmann::ordered_json(*one.predicted) : nlohmann::ordered_json();
-        list.push_back(std::move(json));
-    }
+    for (const StepRatio& one : ratios)
+        list.push_back({{"id", one.id},
+                        {"against", one.against},
+                        {"measured", one.measured},
+                        {"predicted", or_null(one.predicted)}});
     return list;
 }
 

@@ -16,7 +16,6 @@
 #include <algorithm>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace pipeweaver::bench {

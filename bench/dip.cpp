@@ -111,8 +111,7 @@ struct BenchDip {
         fmt::print("makespan of dip over that of the default, each with the whole budget on the same problem\n\n");
         fmt::print(
             "| set-up | batches | geometric mean | least | most | dip better by more than {:.1f} % | gap of the "
-            "default, "
-            "median |\n|---|---|---|---|---|---|---|\n",
+            "default, median |\n|---|---|---|---|---|---|---|\n",
             100 * tolerance);
         for (const Summary& summary : summaries) fmt::print("{}", summary.row());
     }
@@ -155,11 +154,10 @@ void add_dip(CLI::App& program) {
         program, "dip", about_bench("dip"),
         {.synopsis = "[OPTION...]",
          .description =
-             "Draws batches for the five published set-ups, with the seeds 1, 2, ..., and searches the problem of "
-             "each (in the partition dip, all microbatches one replica's) twice: by the strategy dip and by the "
-             "default, each with the whole budget. Prints how much longer dip's schedules are, and how often they "
-             "are shorter by more than 0.3 %. Each schedule is checked by a second replay that shares no code "
-             "with the search.",
+             "Draws batches for the five published set-ups, with the seeds 1, 2, ..., and searches the problem of each "
+             "(in the partition dip, all microbatches one replica's) twice: by the strategy dip and by the default, "
+             "each with the whole budget. Prints how much longer dip's schedules are, and how often they are shorter "
+             "by more than 0.3 %. Each schedule is checked by a second replay that shares no code with the search.",
          .examples = {{"Two small batches of one set-up",
                        "pipeweaver bench dip --model dip-vlm-s --batches 2 --microbatches 4 --budget 100ms"},
                       {"The same number of rounds on any machine, for a program to read",

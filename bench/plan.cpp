@@ -237,8 +237,7 @@ struct BenchPlan {
                        regrets.most());
         fmt::print(
             "\n| partition | schedule | chunks | recompute | applies to | step over the plan's: geometric mean | least "
-            "| "
-            "most |\n|---|---|---|---|---|---|---|---|\n");
+            "| most |\n|---|---|---|---|---|---|---|---|\n");
         for (const PlanRow& one : rows)
             fmt::print("| {} | {} | {} | {} | {} | {} |\n", one.partition, one.policy, one.chunks, one.settings(),
                        one.ratios.values.size(), text(one.ratios));
@@ -341,12 +340,9 @@ void add_plan(CLI::App& program) {
         {.synopsis = "--model MODEL --cluster CLUSTER --dataset DATASET [OPTION...]",
          .description =
              "Chooses partition and opponents once, on the sample, draws batches with the seeds 1, 2, ..., plans each "
-             "on "
-             "that partition, and says how much longer every opponent and every policy takes: geometric mean, least "
-             "and "
-             "most. Also of the best opponent of each batch, of one order for all batches, and how often the plan "
-             "still "
-             "wins if costs are wrong.\n"
+             "on that partition, and says how much longer every opponent and every policy takes: geometric mean, least "
+             "and most. Also of the best opponent of each batch, of one order for all batches, and how often the plan "
+             "still wins if costs are wrong.\n"
              "With --sample batch every batch has the partition and the opponents that are best for it alone.",
          .examples = {{"Three batches with a small budget",
                        "pipeweaver bench plan --model dip-vlm-s --cluster h100-sxm:16 --dataset vlm-mix "

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
-#include <numeric>
 #include <utility>
 
 namespace pipeweaver::measured {

@@ -1,5 +1,6 @@
 // A run of one's own beside its prediction, as text and JSON.
 #include "pipeweaver/base/figures.hpp"
+#include "pipeweaver/base/or_null.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/base/text_table.hpp"
 #include "pipeweaver/measured/report.hpp"
@@ -83,9 +84,9 @@ nlohmann::ordered_json parts_json(const std::vector<OwnPart>& parts, const char*
     auto list = nlohmann::ordered_json::array();
     for (const OwnPart& part : parts) {
         nlohmann::ordered_json json{{"part", part.what}};
-        json["module"] = part.module.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(part.module);
+        json["module"] = or_null(part.module);
         json[amount] = part.predicted;
-        json["explains_at"] = part.times ? nlohmann::ordered_json(*part.times) : nlohmann::ordered_json();
+        json["explains_at"] = or_null(part.times);
         list.push_back(std::move(json));
     }
     return list;

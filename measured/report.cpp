@@ -1,5 +1,6 @@
 #include "pipeweaver/measured/report.hpp"
 
+#include "pipeweaver/base/or_null.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/base/text_table.hpp"
 
@@ -138,7 +139,7 @@ Writer ranks_json(const Comparison& all) {
                          {"measured_busy_ns", one.measured_busy.count()},
                          {"planned_wait_ns", one.planned_wait.count()},
                          {"measured_wait_ns", one.measured_wait.count()},
-                         {"factor", one.factor ? Writer(*one.factor) : nullptr},
+                         {"factor", or_null(one.factor)},
                          {"slow", one.slow}});
     }
     return ranks;

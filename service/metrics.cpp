@@ -1,7 +1,5 @@
 #include "service/metrics.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <prometheus/text_serializer.h>

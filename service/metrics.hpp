@@ -3,7 +3,6 @@
 // Threads      any number.
 #pragma once
 
-#include <memory>
 #include <prometheus/counter.h>
 #include <prometheus/gauge.h>
 #include <prometheus/histogram.h>

@@ -9,9 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 namespace pipeweaver::validation {
 

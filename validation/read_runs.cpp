@@ -3,7 +3,7 @@
 #include "pipeweaver/emulator/stages.hpp"
 #include "pipeweaver/validation/published_run.hpp"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <array>
 #include <charconv>

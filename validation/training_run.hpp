@@ -29,9 +29,9 @@ struct TrainingRun {
     emulator::Layout layout;
     std::int64_t virtual_stages = 1;
     std::int64_t micro_batch = 0, global_batch = 0;  ///< sequences
-    /// What a backward computes again. Selective recomputation of Megatron (Korthikanti et al., arXiv 2205.05198, section
-    /// 5) repeats attention alone; of others, and where modules are named, norms and activation functions; half: every
-    /// second layer, or about as much of each.
+    /// What a backward computes again. Selective recomputation of Megatron (Korthikanti et al., arXiv 2205.05198,
+    /// section 5) repeats attention alone; of others, and where modules are named, norms and activation functions;
+    /// half: every second layer, or about as much of each.
     emulator::Recompute recomputation = emulator::Recompute::none;
     bool sequence_parallel = true;
     std::optional<MultimodalRun> multimodal;  ///< in place of network, seq and dtype

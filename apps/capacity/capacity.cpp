@@ -14,7 +14,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -161,8 +160,7 @@ void add_capacity(CLI::App& program) {
              "and by an emulation of the schedules that launch flags can say where they do not; ranks what meets the "
              "study's constraints by days and price; and plans the best few with a search. What is done is kept in "
              "DIR/cells: an interrupted study goes on, and shards of it may run anywhere: by hand with --shard, on "
-             "Slurm "
-             "with --emit-slurm, on Ray with `python -m pipeweaver.capacity`.",
+             "Slurm with --emit-slurm, on Ray with `python -m pipeweaver.capacity`.",
          .examples = {{"A study", "pipeweaver capacity examples/study.yaml --out study"},
                       {"The first half of it, for another machine",
                        "pipeweaver capacity examples/study.yaml --out study-0 --shard 0/2"},

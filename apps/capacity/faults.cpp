@@ -201,8 +201,7 @@ private:
         const double in_whole = capacity::usable_of_domain(row.asked, of.domain);
         const double in_rest = rest > 0 ? capacity::usable_of_domain(row.asked, rest) : 0;
         return fmt::format(
-            "{} of {}{}, nodes of {}: {}\n  {} x {:.3f}{} = {:.1f} usable; {} - {:.1f} down - "
-            "{:.1f} = {:.1f} wasted",
+            "{} of {}{}, nodes of {}: {}\n  {} x {:.3f}{} = {:.1f} usable; {} - {:.1f} down - {:.1f} = {:.1f} wasted",
             plural(whole, "domain"), of.domain, rest > 0 ? fmt::format(" and one of {}", rest) : "", of.node,
             of_a_domain(row.asked), whole, in_whole, rest > 0 ? fmt::format(" + {:.3f}", in_rest) : "", row.usable(),
             gpus, row.gpus() - row.free(), row.usable(), row.wasted().value_or(0));
@@ -268,8 +267,7 @@ void add_faults(CLI::App& program) {
         {.synopsis = "--gpus N [--network NETWORK,...] [--faulty PERCENT] [--tp N,...] [OPTION...]",
          .description =
              "A tensor parallel group lies inside a high-bandwidth domain: a machine of 8 GPUs, a rack of 72, a cube, "
-             "a "
-             "piece of a ring. Where nodes are faulty, some healthy GPUs make up no group and are wasted. Prints how "
+             "a piece of a ring. Where nodes are faulty, some healthy GPUs make up no group and are wasted. Prints how "
              "many, in closed form and by drawn faults, how many GPUs a job can count on, how many to buy for a job, "
              "and what the interconnect costs for a GPU that is of use (InfinitePOD, arXiv 2502.03885).",
          .examples =

@@ -16,8 +16,8 @@ nlohmann::ordered_json share_json(const SharedOut& found) {
     nlohmann::ordered_json json{{"gpus", found.shares.gpus},
                                 {"smallest_gpus", found.shares.smallest_gpus},
                                 {"all_run", found.shares.all_run()},
-                                {"weighted_completion_s", weighted_seconds(found.shares.weighted)}};
-    auto jobs = nlohmann::ordered_json::array();
+                                {"weighted_completion_s", weighted_seconds(found.shares.weighted)},
+                                {"jobs", nlohmann::ordered_json::array()}};
     for (std::size_t j = 0; j < found.cluster.jobs.size(); ++j) {
         nlohmann::ordered_json one{
             {"job", found.cluster.jobs[j].name}, {"gpus", 0}, {"tokens_per_s", nullptr}, {"completion_ns", nullptr}};
@@ -26,9 +26,8 @@ nlohmann::ordered_json share_json(const SharedOut& found) {
             one["tokens_per_s"] = share->tokens_per_s;
             one["completion_ns"] = share->time.count();
         }
-        jobs.push_back(std::move(one));
+        json["jobs"].push_back(std::move(one));
     }
-    json["jobs"] = std::move(jobs);
     return json;
 }
 
@@ -39,26 +38,24 @@ nlohmann::ordered_json queue_json(const SharedOut& found, const QueueResult& que
                                 {"ends_ns", queue.ends.count()},
                                 {"gpu_hours", gpu_hours(queue.gpu_time)},
                                 {"loaned_gpu_hours", gpu_hours(queue.loaned)},
-                                {"offered_gpu_hours", gpu_hours(queue.offered)}};
-    auto jobs = nlohmann::ordered_json::array();
+                                {"offered_gpu_hours", gpu_hours(queue.offered)},
+                                {"jobs", nlohmann::ordered_json::array()},
+                                {"holdings", nlohmann::ordered_json::array()}};
     for (std::size_t j = 0; j < queue.jobs.size(); ++j) {
         const auto& told = queue.jobs[j];
-        jobs.push_back({{"job", found.cluster.jobs[j].name},
-                        {"starts_ns", told.starts.count()},
-                        {"ends_ns", told.ends.count()},
-                        {"queued_ns", told.queued.count()},
-                        {"gpu_hours", gpu_hours(told.gpu_time)},
-                        {"stops", told.stops},
-                        {"resizes", told.resizes}});
+        json["jobs"].push_back({{"job", found.cluster.jobs[j].name},
+                                {"starts_ns", told.starts.count()},
+                                {"ends_ns", told.ends.count()},
+                                {"queued_ns", told.queued.count()},
+                                {"gpu_hours", gpu_hours(told.gpu_time)},
+                                {"stops", told.stops},
+                                {"resizes", told.resizes}});
     }
-    json["jobs"] = std::move(jobs);
-    auto holdings = nlohmann::ordered_json::array();
     for (const auto& held : queue.holdings)
-        holdings.push_back({{"job", found.cluster.jobs[held.job].name},
-                            {"gpus", held.gpus},
-                            {"from_ns", held.from.count()},
-                            {"until_ns", held.until.count()}});
-    json["holdings"] = std::move(holdings);
+        json["holdings"].push_back({{"job", found.cluster.jobs[held.job].name},
+                                    {"gpus", held.gpus},
+                                    {"from_ns", held.from.count()},
+                                    {"until_ns", held.until.count()}});
     return json;
 }
 
@@ -68,10 +65,9 @@ nlohmann::ordered_json shares_json(const SharedOut& found) {
     nlohmann::ordered_json json{{"format", "pipeweaver-shares/1"},
                                 {"restart_ns", found.restart.count()},
                                 {"cluster", jobs_document(found.cluster)},
-                                {"share", share_json(found)}};
-    auto queues = nlohmann::ordered_json::array();
-    for (const QueueResult& queue : found.queues) queues.push_back(queue_json(found, queue));
-    json["queue"] = std::move(queues);
+                                {"share", share_json(found)},
+                                {"queue", nlohmann::ordered_json::array()}};
+    for (const QueueResult& queue : found.queues) json["queue"].push_back(queue_json(found, queue));
     return json;
 }
 

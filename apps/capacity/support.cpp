@@ -5,7 +5,6 @@
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
 #include "pipeweaver/base/figures.hpp"
-#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/base/text_table.hpp"
 #include "pipeweaver/planner/workload_options.hpp"
 
@@ -117,10 +116,9 @@ void add_support(CLI::App& program) {
         {.synopsis = "--model MODEL --cluster CLUSTER [OPTION...]",
          .description =
              "Says whether a model on a cluster can be answered at all, before anything is planned: the fewest GPUs "
-             "that "
-             "hold it, and for which part of a step's time the costs are measured on this device, transferred from "
-             "others, or modelled; what kernels take in a step beside alone, and how far steps of real runs are off; "
-             "what is assumed of the model.",
+             "that hold it, and for which part of a step's time the costs are measured on this device, transferred "
+             "from others, or modelled; what kernels take in a step beside alone, and how far steps of real runs are "
+             "off; what is assumed of the model.",
          .examples = {{"A vision-language model on H100", "pipeweaver support --model dip-vlm-m --cluster h100-sxm"},
                       {"On B200, for a program", "pipeweaver support --model dip-vlm-s --cluster b200-sxm:32 --json"}},
          .files = {},

@@ -2,7 +2,6 @@
 #include "apps/completion/scripts.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 namespace pipeweaver::apps {
 

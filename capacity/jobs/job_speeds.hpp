@@ -4,7 +4,6 @@
 #include "pipeweaver/capacity/jobs.hpp"
 
 #include <filesystem>
-#include <string>
 #include <vector>
 
 namespace pipeweaver::capacity {

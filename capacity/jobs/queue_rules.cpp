@@ -10,13 +10,6 @@ namespace pipeweaver::capacity {
 
 namespace {
 
-const Speed& speed_on(const TrainingJob& job, std::int64_t gpus) {
-    const auto found =
-        std::find_if(job.speeds.begin(), job.speeds.end(), [&](const Speed& speed) { return speed.gpus == gpus; });
-    PIPEWEAVER_ASSERT(found != job.speeds.end());
-    return *found;
-}
-
 // Whether a job gains by all the GPUs that it asks for: it is done sooner, or has done more when a loan ends.
 bool gains_by_asked(const QueueSetting& setting, const QueueState& state, const JobState& job, bool with_loans) {
     const TrainingJob& of = job_of(setting, job);

@@ -84,6 +84,13 @@ const TrainingJob& job_of(const QueueSetting& setting, const JobState& state) {
     return setting.cluster.jobs[state.job];
 }
 
+const Speed& speed_on(const TrainingJob& job, std::int64_t gpus) {
+    const auto found =
+        std::find_if(job.speeds.begin(), job.speeds.end(), [&](const Speed& speed) { return speed.gpus == gpus; });
+    PIPEWEAVER_ASSERT(found != job.speeds.end());
+    return *found;
+}
+
 std::int64_t gpus_at(const QueueSetting& setting, Duration now, bool with_loans) {
     return setting.cluster.gpus + (with_loans ? setting.loans.gpus_at(now) : 0);
 }
@@ -114,11 +121,7 @@ void give(const QueueSetting& setting, QueueState& state, std::span<const std::i
         job.pause = Duration{};
         job.tokens_per_ks = 0;
         if (job.gpus == 0) continue;
-        const auto& speeds = job_of(setting, job).speeds;
-        const auto found =
-            std::find_if(speeds.begin(), speeds.end(), [&](const Speed& speed) { return speed.gpus == job.gpus; });
-        PIPEWEAVER_ASSERT(found != speeds.end());
-        job.tokens_per_ks = found->tokens_per_ks;
+        job.tokens_per_ks = speed_on(job_of(setting, job), job.gpus).tokens_per_ks;
         if (job.started) job.pause = setting.restart;
         job.started = true;
     }

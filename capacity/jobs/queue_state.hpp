@@ -57,6 +57,9 @@ struct QueueState {
 /// The job as the document has it.
 [[nodiscard]] const TrainingJob& job_of(const QueueSetting& setting, const JobState& state);
 
+/// The job's speed on so many GPUs. Pre: the document has it.
+[[nodiscard]] const Speed& speed_on(const TrainingJob& job, std::int64_t gpus);
+
 /// GPUs that there are at a moment.
 [[nodiscard]] std::int64_t gpus_at(const QueueSetting& setting, Duration now, bool with_loans);
 

@@ -31,12 +31,11 @@ Writer basis_json(const Row& row, const CellFacts& facts) {
     return json;
 }
 
-void add_run(Writer& json, const Pace& pace) {
-    const bool has_run = pace.run.has_value();
-    json["days"] = has_run ? Writer(pace.run->days) : Writer(nullptr);
-    json["gpu_hours"] = has_run ? Writer(pace.run->gpu_hours) : Writer(nullptr);
-    json["usd"] = has_run ? or_null(pace.run->usd) : Writer(nullptr);
-    json["kwh"] = has_run ? or_null(pace.run->kwh) : Writer(nullptr);
+void add_run(Writer& json, const std::optional<planner::TrainingCost>& run) {
+    json["days"] = run ? Writer(run->days) : Writer(nullptr);
+    json["gpu_hours"] = run ? Writer(run->gpu_hours) : Writer(nullptr);
+    json["usd"] = or_null(run ? run->usd : std::nullopt);
+    json["kwh"] = or_null(run ? run->kwh : std::nullopt);
 }
 
 Writer options_json(const Cell& cell, const std::vector<std::string>& options) {
@@ -92,7 +91,7 @@ Writer row_json(const FoundStudy& found, std::size_t place) {
     if (row.planned) json["planned_partition"] = row.planned->partition;
     if (row.planned) json["gap"] = row.planned->gap;
     if (!row.why_not_planned.empty()) json["why_not_planned"] = row.why_not_planned;
-    add_run(json, row.pace);
+    add_run(json, row.pace.run);
     json["mfu"] = row.pace.mfu;
     json["tokens_per_second_per_gpu"] = row.pace.tokens_per_second_per_gpu;
     json["samples_per_second"] = row.pace.samples_per_second;

@@ -2,6 +2,7 @@
 #include "capacity/show/pareto.hpp"
 #include "capacity/show/words.hpp"
 #include "pipeweaver/base/figures.hpp"
+#include "pipeweaver/base/joined.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/base/text_table.hpp"
 #include "pipeweaver/capacity/answer.hpp"

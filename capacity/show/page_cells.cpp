@@ -1,13 +1,13 @@
 // The cells of a study on its page, and what all figures rest on.
 #include "capacity/show/page.hpp"
 #include "pipeweaver/base/figures.hpp"
+#include "pipeweaver/base/joined.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/html.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 namespace pipeweaver::capacity::show {
 

@@ -1,7 +1,6 @@
 // The rows on a study's page, and how they are planned.
 #include "capacity/show/page.hpp"
 #include "pipeweaver/base/figures.hpp"
-#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/html.hpp"
 
 #include <fmt/format.h>

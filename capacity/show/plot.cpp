@@ -5,8 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 namespace pipeweaver::capacity::show {
 
 namespace html = emit::html;

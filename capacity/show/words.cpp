@@ -2,6 +2,7 @@
 
 #include "capacity/show/pareto.hpp"
 #include "pipeweaver/base/figures.hpp"
+#include "pipeweaver/base/joined.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emulator/reserve.hpp"
 #include "pipeweaver/workloads/cluster.hpp"
@@ -61,10 +62,8 @@ std::string value_of(const Cell& cell, std::string_view option) {
 }
 
 std::string options_text(const Cell& cell, const std::vector<std::string>& options) {
-    std::string text;
-    for (const std::string& name : options)
-        text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, value_of(cell, name));
-    return text;
+    return joined(options, ", ",
+                  [&](const std::string& name) { return fmt::format("{} {}", name, value_of(cell, name)); });
 }
 
 std::string gpus_text(const Cell& cell) { return fmt::format("{} x {}", cell.gpus, cell.cluster); }
@@ -206,8 +205,7 @@ std::string ties_text(const FoundStudy& found) {
     const std::size_t count = others.size();
     others.resize(std::min(count, most_named));
     return fmt::format(
-        "tied with row {} ({}): {} {}{}, at most {:.1f} % above it: less than the costs of their steps can "
-        "tell apart",
+        "tied with row {} ({}): {} {}{}, at most {:.1f} % above it: less than the costs of their steps can tell apart",
         best + 1, cheapest_name(found.study, ranking), count == 1 ? "row" : "rows", joined(others, ", "),
         count > others.size() ? fmt::format(" and {} more", count - others.size()) : "", most_over);
 }
@@ -237,15 +235,6 @@ std::vector<Reason> reasons_of(const std::vector<Point>& points) {
     std::stable_sort(reasons.begin(), reasons.end(),
                      [](const Reason& a, const Reason& b) { return a.points > b.points; });
     return reasons;
-}
-
-std::string joined(const std::vector<std::string>& texts, std::string_view between) {
-    std::string text;
-    for (const std::string& one : texts) {
-        if (!text.empty()) text += between;
-        text += one;
-    }
-    return text;
 }
 
 std::string title_of(const Study& study) { return study.name.empty() ? "study" : study.name; }

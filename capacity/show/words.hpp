@@ -118,9 +118,6 @@ struct Reason {
 /// Why points are refused, the most frequent first.
 [[nodiscard]] std::vector<Reason> reasons_of(const std::vector<Point>& points);
 
-/// "a + b".
-[[nodiscard]] std::string joined(const std::vector<std::string>& texts, std::string_view between);
-
 /// The study's name, or "study".
 [[nodiscard]] std::string title_of(const Study& study);
 

@@ -1,7 +1,6 @@
 #include "capacity/study/rows.hpp"
 
 #include "pipeweaver/base/error.hpp"
-#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emulator/in_situ.hpp"
 #include "pipeweaver/planner/ladder.hpp"
 #include "pipeweaver/planner/plan.hpp"

@@ -4,7 +4,6 @@
 #include "emit/plan/parts.hpp"
 #include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/base/joined.hpp"
-#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emulator/emulation.hpp"
 #include "pipeweaver/emulator/reserve.hpp"
 #include "pipeweaver/planner/job.hpp"

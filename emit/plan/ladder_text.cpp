@@ -3,7 +3,6 @@
 #include "emit/plan/ladder_facts.hpp"
 #include "emit/plan/parts.hpp"
 #include "pipeweaver/base/figures.hpp"
-#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/emulator/memory.hpp"
 #include "pipeweaver/planner/launched_way.hpp"

@@ -199,8 +199,7 @@ Bars bars(const Drawn& drawn, Duration horizon, Legend& legend) {
     const std::size_t height = order.size() * rank_height;
     all.svg = fmt::format(
         "<svg class=\"time bars{}\" viewBox=\"0 0 {} {}\" style=\"height:{}px\" preserveAspectRatio=\"none\" "
-        "role=\"img\" "
-        "aria-label=\"schedule of {} ranks\">\n",
+        "role=\"img\" aria-label=\"schedule of {} ranks\">\n",
         most > dense_row ? " dense" : "", axis_units, height, height, order.size());
     for (std::size_t r = 0; r < order.size(); ++r) {
         const std::string tail = tail_of(drawn, costs, r, horizon);
@@ -257,9 +256,8 @@ std::string memory_of_rank(const Drawn& drawn, const std::vector<TaskCost>& cost
         rank.capacity ? fmt::format(" of {}", human(*rank.capacity)) : "", human(rank.base));
     std::string svg = fmt::format(
         "<svg class=\"time memory\" viewBox=\"0 0 {} {}\" style=\"height:{}px\" preserveAspectRatio=\"none\" "
-        "role=\"img\" "
-        "aria-label=\"{}\"><title>{}</title><path class=\"used\" d=\"{}V{}H0Z\"/><rect class=\"base\" x=\"0\" "
-        "y=\"{:.2f}\" width=\"{}\" height=\"{:.2f}\"/><path class=\"edge\" d=\"{}\"/>",
+        "role=\"img\" aria-label=\"{}\"><title>{}</title><path class=\"used\" d=\"{}V{}H0Z\"/><rect class=\"base\" "
+        "x=\"0\" y=\"{:.2f}\" width=\"{}\" height=\"{:.2f}\"/><path class=\"edge\" d=\"{}\"/>",
         axis_units, memory_height, memory_height, escape(about), escape(about), line, memory_height, y(rank.base), end,
         memory_height - y(rank.base), line);
     if (rank.capacity) svg += fmt::format("<path class=\"limit\" d=\"M0 {:.2f}H{}\"/>", y(*rank.capacity), axis_units);
@@ -339,8 +337,7 @@ std::string schedule_pictures(const std::vector<Drawn>& all, Duration horizon) {
     if (too_many)
         html += fmt::format(
             "<p class=\"not\">A picture shows its transfers where at most {} a rank are in view: zoom in. A bar's "
-            "hover "
-            "text has what it sends.</p>\n",
+            "hover text has what it sends.</p>\n",
             most_transfers);
     return html;
 }

@@ -2,7 +2,6 @@
 #include "emit/plan/parts.hpp"
 #include "emit/report/report_parts.hpp"
 #include "pipeweaver/base/joined.hpp"
-#include "pipeweaver/base/text.hpp"
 
 #include <fmt/format.h>
 

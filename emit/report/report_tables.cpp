@@ -198,8 +198,7 @@ std::string robustness(const Plan& plan) {
     const Robustness& robust = *plan.robustness;
     std::string html = fmt::format(
         "<p id=\"makespans\">The plan's makespan is {} in the median, {} at p10 and {} at p90. A rank holds more than "
-        "it "
-        "has in {} of {} replays{}.</p>\n",
+        "it has in {} of {} replays{}.</p>\n",
         human(robust.p50), human(robust.p10), human(robust.p90), robust.out_of_memory, robust.replays,
         robust.replicas < plan.replicas.size() ? fmt::format(" of the {} most loaded replicas", robust.replicas) : "");
     Table table("", {head("against"), number("gain p10"), number("gain p50"), number("gain p90"), number("plan wins"),

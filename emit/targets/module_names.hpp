@@ -3,7 +3,6 @@
 
 #include "pipeweaver/schedule/problem.hpp"
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>

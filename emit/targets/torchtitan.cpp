@@ -85,8 +85,7 @@ std::optional<std::string> unsaid_order(const Launch& of) {
     if (of.policy == search::interleaved_policy && count % of.degrees.pp != 0)
         return fmt::format(
             "{} microbatches are no multiple of {} pipeline ranks: Interleaved1F1B would take them in other rounds "
-            "than "
-            "the emulated order",
+            "than the emulated order",
             count, of.degrees.pp);
     return std::nullopt;
 }

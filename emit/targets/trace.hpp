@@ -3,10 +3,8 @@
 
 #include "pipeweaver/schedule/replay.hpp"
 
-#include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace pipeweaver::emit {

@@ -4,7 +4,6 @@
 #include "pipeweaver/search/bounds.hpp"
 #include "search/bounds/one_machine.hpp"
 
-#include <optional>
 #include <vector>
 
 namespace pipeweaver::search {

@@ -12,7 +12,6 @@
 // of Go", 2007): with all of 256 children first, as the plain rule has it, the tree would hardly be deeper than one.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>

@@ -1,6 +1,5 @@
 #include "search/improve/engine.hpp"
 
-#include "pipeweaver/base/assert.hpp"
 #include "pipeweaver/search/options.hpp"
 #include "search/improve/spend_memory.hpp"
 #include "search/improve/with_less_memory.hpp"

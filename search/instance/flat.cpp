@@ -1,6 +1,5 @@
 #include "search/instance/flat.hpp"
 
-#include "pipeweaver/base/assert.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "search/instance/fitting_modes.hpp"
 

@@ -1,9 +1,6 @@
 #include "search/instance/incremental_schedule.hpp"
 
-#include "pipeweaver/base/assert.hpp"
-
 #include <algorithm>
-#include <array>
 
 namespace pipeweaver::search {
 

@@ -1,7 +1,5 @@
 #include "search/policies/module_policies.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <tuple>

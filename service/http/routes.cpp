@@ -1,12 +1,10 @@
 #include "service/http/routes.hpp"
 
 #include "pipeweaver/base/deadline.hpp"
-#include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/json.hpp"
 #include "pipeweaver/base/options.hpp"
 #include "pipeweaver/base/text.hpp"
-#include "pipeweaver/schedule/gap.hpp"
 #include "service/http/call.hpp"
 #include "service/http/embedded.hpp"
 #include "service/http/views.hpp"
@@ -152,8 +150,7 @@ void Routes::page(const Call& call) {
     // The page loads nothing, and nothing may be put into it.
     answer.headers = {{"Content-Security-Policy",
                        "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; "
-                       "img-src data:; "
-                       "frame-ancestors 'none'"},
+                       "img-src data:; frame-ancestors 'none'"},
                       {"X-Content-Type-Options", "nosniff"}};
     call.respond(std::move(answer));
 }

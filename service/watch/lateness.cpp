@@ -59,11 +59,10 @@ std::string why_late(const Course& course) {
     const Duration searched = course.found - std::max(end_of_search, course.turn);
     if (waited >= std::max(searched, put)) return no_turn(course.before);
     if (put > searched) return put_together_late(course);
-    return course.has_draft ? fmt::format("its search ended {} after it was told to", rough(searched))
-                            : fmt::format(
-                                  "no policy's plan fits: the search had its first one {} after it was told to "
-                                  "end",
-                                  rough(searched));
+    return course.has_draft
+               ? fmt::format("its search ended {} after it was told to", rough(searched))
+               : fmt::format("no policy's plan fits: the search had its first one {} after it was told to end",
+                             rough(searched));
 }
 
 }  // namespace pipeweaver::service

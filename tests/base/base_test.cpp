@@ -1,7 +1,9 @@
 #include "pipeweaver/base/deadline.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
+#include "pipeweaver/base/joined.hpp"
 #include "pipeweaver/base/json.hpp"
+#include "pipeweaver/base/or_null.hpp"
 #include "pipeweaver/base/parallel.hpp"
 #include "pipeweaver/base/random.hpp"
 #include "pipeweaver/base/text.hpp"
@@ -25,6 +27,20 @@ using namespace pipeweaver;
 
 TEST_CASE("SHA-256 gives the published digest of 'abc'") {
     CHECK(sha256("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+TEST_CASE("texts are joined as they are, or as what is said of each, without those of which nothing is said") {
+    const std::vector<std::string> texts{"a", "", "bc"};
+    CHECK(joined(texts, ", ") == "a, bc");
+    CHECK(joined(texts, "+", [](const std::string& one) { return std::to_string(one.size()); }) == "1+0+2");
+}
+
+TEST_CASE("what is not there is null in JSON, and so is an empty text") {
+    CHECK(or_null(std::optional(3)).dump() == "3");
+    CHECK(or_null(std::optional<int>()).dump() == "null");
+    CHECK(or_null(std::string("no")).dump() == "\"no\"");
+    CHECK(or_null(std::string()).dump() == "null");
+    CHECK(or_null(std::optional(std::string())).dump() == "\"\"");
 }
 
 TEST_CASE("gzip is the same at any time and comes back whole") {

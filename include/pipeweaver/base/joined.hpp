@@ -1,14 +1,15 @@
 // Texts of several things in a row.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
 namespace pipeweaver {
 
-/// What `of` says of each, `between` in between; those of which it says nothing are left out.
-template <class Range, class Of>
-[[nodiscard]] std::string joined(const Range& all, std::string_view between, Of of) {
+/// What `of` says of each (without it: each text), `between` in between; those of which it says nothing are left out.
+template <class Range, class Of = std::identity>
+[[nodiscard]] std::string joined(const Range& all, std::string_view between, Of of = {}) {
     std::string text;
     for (const auto& one : all) {
         const std::string said(of(one));
