@@ -14,8 +14,6 @@ void add_bench(CLI::App& program) {
              "Measurements of the program itself, each from one command. They are done by pipeweaver-bench and, for "
              "service, pipeweaver-load. These are not built with pipeweaver: in a checkout `cmake --build --preset "
              "release --target pipeweaver-bench pipeweaver-load` builds them beside it.",
-         .examples = {},
-         .files = {},
          .see_also = {"pipeweaver bench plan --help", "pipeweaver bench draft --help", "pipeweaver bench replay --help",
                       "pipeweaver bench search --help", "pipeweaver bench dip --help", "pipeweaver bench costdb --help",
                       "pipeweaver bench emulator --help", "pipeweaver bench service --help",

@@ -5,6 +5,7 @@
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/joined.hpp"
 #include "pipeweaver/base/or_null.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/base/text_table.hpp"
@@ -94,13 +95,12 @@ nlohmann::ordered_json check_json(const Checked& checked) {
 }
 
 std::string layers_line(const Checked& checked) {
-    std::vector<std::string> degrees;
-    degrees.reserve(checked.degrees.size());
-    for (const auto& [name, number] : checked.degrees) degrees.push_back(fmt::format("{} {}", name, number));
+    const std::string degrees =
+        joined(checked.degrees, ", ", [](const auto& one) { return fmt::format("{} {}", one.first, one.second); });
     std::string text =
         fmt::format("{}{} on {} GPUs", checked.framework->text(),
                     checked.entry.empty() ? std::string() : ", launched by " + checked.entry, checked.gpus);
-    if (!degrees.empty()) text += fmt::format(": {}", fmt::join(degrees, ", "));
+    if (!degrees.empty()) text += ": " + degrees;
     text += '\n';
     if (checked.fit) text += checked.fit->holds + '\n';
     if (!checked.layers.empty()) text += fmt::format("layers of stages: {}\n", fmt::join(checked.layers, "|"));
@@ -349,7 +349,6 @@ void add_check(CLI::App& program) {
                "pipeweaver check --cluster h100-sxm:16 --model llama3-8b --torchtitan-args "
                "'--parallelism.pipeline_parallel_degree 2 --parallelism.tensor_parallel_degree 4 "
                "--training.disable_cuda_graphs'"}},
-         .files = {},
          .see_also = {"pipeweaver emit", "pipeweaver emulate", "docs/check.md"}});
 }
 

@@ -96,7 +96,6 @@ void add_layers(CLI::App& program) {
                       {"The same without what hides tensor-parallel traffic, in JSON",
                        "pipeweaver layers --model dip-vlm-m --cluster h800-sxm:32 --tp 8 --pp 4 --dataset vlm-mix "
                        "--microbatches 1 --recipe torch-fsdp2 --json"}},
-         .files = {},
          .see_also = {"pipeweaver emulate", "pipeweaver costdb needs", "docs/accuracy.md"}});
 }
 

@@ -3,6 +3,7 @@
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/joined.hpp"
 #include "pipeweaver/base/json.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/targets.hpp"
@@ -71,8 +72,7 @@ Rows models() {
     Rows rows;
     for (const auto& name : workloads::model_names()) {
         const auto model = workloads::model(name);
-        std::string about;
-        for (const auto& module : model.modules) about += (about.empty() ? "" : " + ") + module.architecture.name;
+        const auto about = joined(model.modules, " + ", [](const auto& one) { return one.architecture.name; });
         rows.push_back({name, fmt::format("{} ({})", about, model.confidence)});
     }
     for (const auto& refused : workloads::refused()) rows.push_back({refused.name, "not available: " + refused.reason});
@@ -126,11 +126,9 @@ Rows named(const std::vector<T>& all) {
 Rows recipes() {
     Rows rows;
     for (const auto& recipe : emulator::recipes()) {
-        std::vector<std::string> runs;
-        runs.reserve(recipe.runs.size());
-        for (const auto& [device, number] : recipe.runs) runs.push_back(fmt::format("{} of {}", number, device));
-        const auto rests = runs.empty() ? std::string("no run") : fmt::format("runs: {}", fmt::join(runs, ", "));
-        rows.push_back({recipe.name, fmt::format("{} ({})", recipe.about, rests)});
+        const std::string runs =
+            joined(recipe.runs, ", ", [](const auto& one) { return fmt::format("{} of {}", one.second, one.first); });
+        rows.push_back({recipe.name, fmt::format("{} ({})", recipe.about, runs.empty() ? "no run" : "runs: " + runs)});
     }
     return rows;
 }
@@ -270,7 +268,6 @@ void add_list(CLI::App& program) {
                         "where their numbers come from; without KIND what kinds there are.",
          .examples = {{"Models that ship with the program", "pipeweaver list models"},
                       {"Known schedules, for a program to read", "pipeweaver list policies --json"}},
-         .files = {},
          .see_also = {"pipeweaver show", "pipeweaver plan"}});
 }
 
@@ -284,7 +281,6 @@ void add_show(CLI::App& program) {
                       {"A cluster to edit", "pipeweaver show h100-sxm > my-cluster.json"},
                       {"A Hugging Face configuration as a model file",
                        "pipeweaver show hf:examples/qwen2.5-vl-7b.json > my-vlm.json"}},
-         .files = {},
          .see_also = {"pipeweaver list", "pipeweaver plan", "docs/your-own-model.md", "workloads/README.md"}});
 }
 

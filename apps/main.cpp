@@ -17,7 +17,6 @@ apps::Program program() {
                                 {"A plan",
                                  "pipeweaver plan --model dip-vlm-s --cluster h100-sxm:16 "
                                  "--dataset vlm-mix --out first"}},
-                   .files = {},
                    .see_also = {"README.md", "docs/formats.md", "docs/limits.md"}},
         .commands = {apps::add_plan,      apps::add_partition, apps::add_solve,  apps::add_replay,  apps::add_check,
                      apps::add_emit,      apps::add_emulate,   apps::add_layers, apps::add_analyze, apps::add_recommend,

@@ -13,9 +13,9 @@ struct Manual {
     std::string synopsis;     ///< what stands after "pipeweaver COMMAND"
     std::string description;  ///< paragraphs, each a line
     /// A remark, and a command line that runs as it is in the top folder of the repository, after the ones before it.
-    std::vector<std::pair<std::string, std::string>> examples;
-    std::vector<std::pair<std::string, std::string>> files;  ///< name, what it is
-    std::vector<std::string> see_also;
+    std::vector<std::pair<std::string, std::string>> examples{};
+    std::vector<std::pair<std::string, std::string>> files{};  ///< name, what it is
+    std::vector<std::string> see_also{};
     /// The options that --help lists, without dashes, where the command has so many that --help-all lists the rest;
     /// empty: --help lists all.
     std::vector<std::string> usual{};

@@ -287,7 +287,6 @@ void add_validate(CLI::App& program) {
                       {"A run of your own",
                        "pipeweaver validate --measured 9.1s --memory 31GiB --model dip-vlm-m --cluster h100-sxm:32 "
                        "--tp 8 --pp 4 --dataset vlm-mix --microbatches 8"}},
-         .files = {},
          .see_also = {"pipeweaver emulate", "docs/accuracy.md", "docs/formats.md", "pipeweaver costdb query"}});
 }
 

@@ -185,7 +185,6 @@ void add_accuracy(CLI::App& program) {
                         "BEFORE.csv) and give it as --before: both are then told for the rows that both predict.",
          .examples = {{"Three rows", "pipeweaver bench accuracy examples/runs.csv"},
                       {"All of them, for a program to read", "pipeweaver bench accuracy examples/runs.csv --json"}},
-         .files = {},
          .see_also = {"pipeweaver validate", "docs/accuracy.md"}});
 }
 

@@ -179,7 +179,6 @@ void add_costdb(CLI::App& program) {
                         "is a look-up's time over a binary search's. Then loads a file of 20,000 points.",
          .examples = {{"Look-ups of H100", "pipeweaver bench costdb"},
                       {"Of another device, for a program to read", "pipeweaver bench costdb --device a100_sxm --json"}},
-         .files = {},
          .see_also = {"pipeweaver costdb query"}});
 }
 

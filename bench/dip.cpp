@@ -162,7 +162,6 @@ void add_dip(CLI::App& program) {
                        "pipeweaver bench dip --model dip-vlm-s --batches 2 --microbatches 4 --budget 100ms"},
                       {"The same number of rounds on any machine, for a program to read",
                        "pipeweaver bench dip --model dip-vlm-s --batches 1 --microbatches 4 --max-rounds 2 --json"}},
-         .files = {},
          .see_also = {"pipeweaver bench search", "pipeweaver list strategies"}});
 }
 

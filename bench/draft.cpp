@@ -174,7 +174,6 @@ void add_draft(CLI::App& program) {
                       {"For a program to read",
                        "pipeweaver bench draft --model dip-vlm-s --cluster h100-sxm:16 --dataset vlm-mix "
                        "--microbatches 4 --batches 2 --json"}},
-         .files = {},
          .see_also = {"pipeweaver bench plan"}});
 }
 

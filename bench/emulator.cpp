@@ -187,7 +187,6 @@ void add_emulator(CLI::App& program) {
          .examples = {{"1.2 million operators", "pipeweaver bench emulator"},
                       {"A small step, for a program to read",
                        "pipeweaver bench emulator --pipeline 4 --microbatches 8 --kernels 10 --json"}},
-         .files = {},
          .see_also = {"pipeweaver bench replay"}});
 }
 

@@ -13,8 +13,6 @@ apps::Program program() {
             .manual = {.synopsis = "(plan | draft | replay | search | dip | costdb | emulator | accuracy) [OPTION...]",
                        .description = "Measurements of the program itself, each from one command. `pipeweaver bench` "
                                       "runs them.",
-                       .examples = {},
-                       .files = {},
                        .see_also = {"pipeweaver bench --help"}},
             .commands = {bench::add_plan, bench::add_replay, bench::add_search, bench::add_dip, bench::add_draft,
                          bench::add_costdb, bench::add_emulator, bench::add_accuracy}};

@@ -350,7 +350,6 @@ void add_plan(CLI::App& program) {
                       {"The same number of rounds on any machine, for a program to read",
                        "pipeweaver bench plan --model dip-vlm-s --cluster h100-sxm:16 --dataset vlm-mix "
                        "--microbatches 4 --batches 2 --max-rounds 2 --regret --json"}},
-         .files = {},
          .see_also = {"pipeweaver plan", "pipeweaver partition", "studies/gains.md"}});
 }
 

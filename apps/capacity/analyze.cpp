@@ -281,7 +281,6 @@ void add_analyze(CLI::App& program) {
          .examples = {{"Step-3 on devices with fp8", "pipeweaver analyze step3-321b"},
                       {"How many H800s for 20 tokens a second",
                        "pipeweaver analyze deepseek-v3 --device h800,h20 --context 32k --latency 50ms"}},
-         .files = {},
          .see_also = {"pipeweaver emulate", "pipeweaver list devices"}});
 }
 

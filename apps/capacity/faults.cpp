@@ -42,10 +42,10 @@ double parse_share(const std::string& text, double low_percent, double high_perc
 // A line of the table.
 struct FaultRow {
     FaultCase asked;
-    std::optional<std::string> why_not;
-    std::optional<GroupCounts> groups;
-    FaultTrials tried;
-    std::optional<std::int64_t> to_buy;
+    std::optional<std::string> why_not{};
+    std::optional<GroupCounts> groups{};
+    FaultTrials tried{};
+    std::optional<std::int64_t> to_buy{};
 
     double tp() const { return static_cast<double>(asked.tp); }
     double gpus() const { return static_cast<double>(asked.gpus); }
@@ -123,11 +123,7 @@ private:
     }
 
     FaultRow row_of(const Network& of, const std::string& size) const {
-        FaultRow row{.asked = {of, gpus, faulty, parse_integer("--tp", size, 1, gpus)},
-                     .why_not = {},
-                     .groups = {},
-                     .tried = {},
-                     .to_buy = {}};
+        FaultRow row{.asked = {of, gpus, faulty, parse_integer("--tp", size, 1, gpus)}};
         row.why_not = capacity::why_no_group(of, row.asked.tp);
         if (row.why_not) return row;
         row.groups = capacity::usable_groups(row.asked);
@@ -275,7 +271,6 @@ void add_faults(CLI::App& program) {
                "pipeweaver faults --gpus 1024 --network dgx-8,nvl-72 --faulty 2% --tp 8,16,32"},
               {"Machines that lose single GPUs, for a job of 900",
                "pipeweaver faults --gpus 1024 --network dgx-8,nvl-72,ring-k3 --node 1 --faulty 0.5% --job 900"}},
-         .files = {},
          .see_also = {"pipeweaver list networks", "docs/studies/nvl72-or-hgx.md"}});
 }
 

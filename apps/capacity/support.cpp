@@ -121,7 +121,6 @@ void add_support(CLI::App& program) {
              "off; what is assumed of the model.",
          .examples = {{"A vision-language model on H100", "pipeweaver support --model dip-vlm-m --cluster h100-sxm"},
                       {"On B200, for a program", "pipeweaver support --model dip-vlm-s --cluster b200-sxm:32 --json"}},
-         .files = {},
          .see_also = {"pipeweaver recommend", "pipeweaver costdb stats", "docs/accuracy.md"}});
 }
 

@@ -10,8 +10,6 @@ void add_costdb(CLI::App& program) {
         add_group(program, "costdb", "operator costs: ask for them, import measurements, evaluate, calibrate",
                   {.synopsis = "query|import|needs|stats|evaluate|calibrate|export [OPTION...]",
                    .description = "The measured times of operators that every plan rests on.",
-                   .examples = {},
-                   .files = {},
                    .see_also = {"pipeweaver costdb query --help", "pipeweaver costdb import --help",
                                 "pipeweaver costdb needs --help", "pipeweaver costdb evaluate --help",
                                 "pipeweaver costdb calibrate --help"}});

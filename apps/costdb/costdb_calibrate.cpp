@@ -161,7 +161,6 @@ void add_costdb_calibrate(CLI::App& parent) {
                       {"How kernels run in steps of your own",
                        "pipeweaver costdb calibrate --device h100_sxm --steps examples/measured-steps.csv "
                        "--out own.sqlite"}},
-         .files = {},
          .see_also = {"pipeweaver costdb evaluate", "pipeweaver costdb import", "docs/costs.md"}});
 }
 

@@ -52,7 +52,6 @@ void add_costdb_export(CLI::App& parent) {
                        "pipeweaver costdb export --device h100_sxm --op attention --out h100-attention.csv"},
                       {"Matrix products, zipped",
                        "pipeweaver costdb export --device b200 --op gemm --out b200-gemm.csv.gz"}},
-         .files = {},
          .see_also = {"pipeweaver costdb import", "pipeweaver costdb stats", "include/pipeweaver/costdb/import.hpp"}});
 }
 

@@ -241,7 +241,6 @@ void add_costdb_import(CLI::App& parent) {
                        "--origin profiler --licence CC0 --out own.sqlite.gz"},
                       {"What a trace's kernels are",
                        "pipeweaver costdb import --trace examples/trace.json --out traced.sqlite"}},
-         .files = {},
          .see_also = {"pipeweaver costdb query", "costdb/README.md"}});
 }
 

@@ -56,7 +56,6 @@ void add_costdb_query(CLI::App& parent) {
                       {"Attention on another device",
                        "pipeweaver costdb query --device a100_sxm --op attention "
                        "--input examples/attention.csv --output attention-times.csv"}},
-         .files = {},
          .see_also = {"pipeweaver costdb import", "pipeweaver list devices", "docs/formats.md"}});
 }
 

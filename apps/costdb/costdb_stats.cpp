@@ -92,7 +92,6 @@ void add_costdb_stats(CLI::App& parent) {
                         "a device's tables took to load stands on stderr.",
          .examples = {{"What ships with the program", "pipeweaver costdb stats"},
                       {"One device, for a program to read", "pipeweaver costdb stats --device b200 --json"}},
-         .files = {},
          .see_also = {"pipeweaver costdb export", "pipeweaver costdb evaluate", "costdb/README.md"}});
 }
 

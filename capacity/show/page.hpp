@@ -14,7 +14,7 @@ namespace pipeweaver::capacity::show {
 struct Plot {
     std::string id, caption, description, x_name;
     Scale x, y;
-    std::vector<double> x_marks, y_marks;
+    std::vector<double> x_marks{}, y_marks{};
     std::string svg{};     ///< on Plot::across() and Plot::down()
     std::string labels{};  ///< HTML above the SVG
 

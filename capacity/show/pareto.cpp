@@ -28,7 +28,6 @@ Plane plane_of(const Study& study, const Ranking& ranking) {
                 .y_name = has_usd    ? "USD"
                           : has_runs ? "GPU-hours"
                                      : "GPU-seconds a step",
-                .spots = {},
                 .most_x = study.constraints.days,
                 .most_y = has_usd ? study.constraints.usd : std::nullopt};
     plane.spots.reserve(ranking.rows.size());

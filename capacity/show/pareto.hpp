@@ -19,7 +19,7 @@ struct Spot {
 /// seconds. What takes longer by its error costs more by the same part.
 struct Plane {
     std::string_view x_name, y_name;
-    std::vector<Spot> spots;               ///< of all rows, in order
+    std::vector<Spot> spots{};             ///< of all rows, in order
     std::optional<double> most_x, most_y;  ///< what constraints allow
 };
 

@@ -139,8 +139,7 @@ std::string scaling_plot(const FoundStudy& found, const Direction& up) {
               .x_name = "GPUs",
               .x = scale_over(xs),
               .y = scale_over(ys),
-              .x_marks = counts_of(xs),
-              .y_marks = {}};
+              .x_marks = counts_of(xs)};
     plot.y_marks = marks_on(plot.y, about);
     for (const auto& [key, places] : series_of(found)) {
         std::string path;
@@ -167,9 +166,7 @@ std::string pareto_plot(const FoundStudy& found) {
                   fmt::format("{} over {} of all rows; the table below has the figures", plane.y_name, plane.x_name),
               .x_name = std::string(plane.x_name),
               .x = scale_over(xs_of(plane)),
-              .y = scale_over(ys_of(plane)),
-              .x_marks = {},
-              .y_marks = {}};
+              .y = scale_over(ys_of(plane))};
     plot.x_marks = marks_on(plot.x, about_x);
     plot.y_marks = marks_on(plot.y, about_y);
     plot.limit_x(plane.most_x);

@@ -2,6 +2,7 @@
 // torchtitan 0.3.0.
 #include "emit/targets/launch_script.hpp"
 #include "emit/targets/module_names.hpp"
+#include "pipeweaver/base/joined.hpp"
 #include "pipeweaver/launch/titan.hpp"
 #include "pipeweaver/search/policy_names.hpp"
 
@@ -108,9 +109,8 @@ std::vector<Line> pipeline_lines(const Launch& of) {
     std::vector<Line> all{flag_line(&TitanLaunch::pp, std::to_string(of.degrees.pp))};
     if (!of.has_pipeline) return all;
     all.push_back(flag_line(&TitanLaunch::schedule, std::string(policy_name(of))));
-    std::string names;
-    for (const auto& stage : named_stages(torchtitan_names(), stages_of(of)).stages)
-        names += fmt::format("{}{}", names.empty() ? "" : " ", fmt::join(stage, ","));
+    const auto names = joined(named_stages(torchtitan_names(), stages_of(of)).stages, " ",
+                              [](const auto& stage) { return fmt::format("{}", fmt::join(stage, ",")); });
     all.push_back(flag_line(&TitanLaunch::modules, names, "the modules of each stage"));
     all.push_back(switch_line(&TitanLaunch::cuda_graphs, false, "pipelines are not captured"));
     return all;

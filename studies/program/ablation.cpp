@@ -404,7 +404,6 @@ void add_ablation(CLI::App& program) {
                       {"With everything beside it, for a program to read",
                        "pipeweaver_studies ablation --model dip-vlm-s --cluster h20-sxm:16 --dataset vlm-mix "
                        "--microbatches 4 --batches 1 --max-rounds 2 --vary --ours --no-pipeline --json"}},
-         .files = {},
          .see_also = {"pipeweaver bench plan", "pipeweaver_studies units", "studies/README.md"}});
 }
 

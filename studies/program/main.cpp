@@ -13,8 +13,6 @@ apps::Program program() {
             .manual = {.synopsis = "STUDY [OPTION...]",
                        .description = "`pipeweaver_studies STUDY --help` says what a study measures, with examples. "
                                       "studies/README.md says which page has what it found.",
-                       .examples = {},
-                       .files = {},
                        .see_also = {"studies/README.md", "pipeweaver bench --help"}},
             .commands = {studies::add_ablation, studies::add_budget, studies::add_memory, studies::add_packing,
                          studies::add_shift, studies::add_units, studies::add_waves}};

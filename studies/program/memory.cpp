@@ -222,7 +222,6 @@ void add_memory(CLI::App& program) {
                       {"The last rank, beside chains that are cut by time",
                        "pipeweaver_studies memory --model dip-vlm-s --cluster h800-sxm:16 --dataset vlm-mix "
                        "--microbatches 4 --max-rounds 5 --rank 3 --cut balanced"}},
-         .files = {},
          .see_also = {"pipeweaver_studies ablation", "studies/README.md", "docs/memory.md"}});
 }
 

@@ -162,7 +162,6 @@ void add_packing(CLI::App& program) {
          .examples = {{"Three batches in four orders",
                        "pipeweaver_studies packing --model dip-vlm-m --cluster h100-sxm:32 --dataset vlm-mix "
                        "--microbatches 4 --partition first-stage --policy 1f1b --batches 3 --orders 4"}},
-         .files = {},
          .see_also = {"pipeweaver emulate", "docs/how-it-works.md"}});
 }
 

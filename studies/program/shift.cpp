@@ -229,7 +229,6 @@ void add_shift(CLI::App& program) {
                       {"A stop of two minutes, for a program to read",
                        "pipeweaver_studies shift --model dip-vlm-s --batches 1 --sample 2 --microbatches 2 "
                        "--max-rounds 2 --stop-cost 2min --json"}},
-         .files = {},
          .see_also = {"pipeweaver_studies waves", "pipeweaver partition", "studies/README.md"}});
 }
 

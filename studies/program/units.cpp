@@ -211,7 +211,6 @@ void add_units(CLI::App& program) {
                       {"The published search in place of ours, for a program to read",
                        "pipeweaver_studies units --model dip-vlm-s --cluster h800-sxm:16 --dataset vlm-mix "
                        "--microbatches 4 --batches 1 --sizes 4,12 --strategy dip --max-rounds 5 --json"}},
-         .files = {},
          .see_also = {"pipeweaver_studies ablation", "studies/README.md"}});
 }
 

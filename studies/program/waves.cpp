@@ -316,7 +316,6 @@ void add_waves(CLI::App& program) {
          .examples = {{"Eight small batches", "pipeweaver_studies waves --steps 8 --microbatches 2 --max-rounds 2"},
                       {"The same number of rounds on any machine, for a program to read",
                        "pipeweaver_studies waves --steps 8 --microbatches 2 --max-rounds 2 --json"}},
-         .files = {},
          .see_also = {"pipeweaver_studies shift", "pipeweaver bench plan", "studies/README.md"}});
 }
 
