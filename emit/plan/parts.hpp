@@ -44,6 +44,15 @@ void add_rules(nlohmann::ordered_json& json, const planner::Job& job, const plan
 [[nodiscard]] std::vector<std::string> layout_lines(const partition::Partition& partition,
                                                     const workloads::Model& model);
 
+/// What each copy of a chain takes of a unit; none: all GPUs of a rank run the chain together, or the unit has no work
+/// there.
+[[nodiscard]] std::vector<emulator::Share> shares_of_unit(const planner::Job& job,
+                                                          const partition::Partition& partition, std::size_t chain,
+                                                          const emulator::Unit& unit);
+
+/// The pieces of a share, one behind the other.
+[[nodiscard]] std::vector<emulator::Piece> pieces_of(const emulator::Share& share);
+
 /// The partitions that were judged beside the one taken: an array.
 [[nodiscard]] nlohmann::ordered_json alternatives_json(const planner::PartitionChoice& choice);
 

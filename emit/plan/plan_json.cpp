@@ -3,7 +3,6 @@
 #include "emit/plan/ladder_facts.hpp"
 #include "emit/plan/launch_files.hpp"
 #include "emit/plan/parts.hpp"
-#include "emit/plan/replica_data.hpp"
 #include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/base/or_null.hpp"
 #include "pipeweaver/emit/plan_files.hpp"

@@ -1,7 +1,6 @@
 // What a replica's action lists say beside the schedule: what stages are, loss weights, which rows go where; which GPU
 // of a rank has which positions of a unit, and modules in phases as stages.
-#include "emit/plan/replica_data.hpp"
-
+#include "emit/plan/parts.hpp"
 #include "pipeweaver/workloads/module_roles.hpp"
 
 #include <algorithm>
