@@ -125,31 +125,29 @@ constexpr std::string_view llava_packs = "4 samples of an image and 40 tokens of
 constexpr std::string_view wan_files =
     "no overlap of gradients, as the source's recipe says (dfm/src/megatron/recipes/wan)";
 
-// Wan's clips.
-constexpr MultimodalKind wan(std::string_view also, std::string_view recipe, std::string_view assumed,
-                             std::optional<Recompute> recompute = {}) {
-    return {.name = "wan2114b",
+// Microbatches of one sample.
+constexpr MultimodalKind of_one_sample(std::string_view name, std::string_view also, std::string_view model,
+                                       std::string_view dataset, std::string_view recipe, std::string_view assumed,
+                                       std::optional<Recompute> recompute = {}) {
+    return {.name = name,
             .also = also,
-            .model = wan_model,
-            .dataset = clips_of_the_row,
+            .model = model,
+            .dataset = dataset,
             .recipe = recipe,
             .micro_batch = 1,
             .recompute = recompute,
             .assumed = assumed};
 }
 
-// Samples that are padded to the row's sequence.
+constexpr MultimodalKind wan(std::string_view also, std::string_view recipe, std::string_view assumed,
+                             std::optional<Recompute> recompute = {}) {
+    return of_one_sample("wan2114b", also, wan_model, clips_of_the_row, recipe, assumed, recompute);
+}
+
 constexpr MultimodalKind padded(std::string_view name, std::string_view also, std::string_view model,
                                 std::string_view recipe, std::string_view assumed,
                                 std::optional<Recompute> recompute = {}) {
-    return {.name = name,
-            .also = also,
-            .model = model,
-            .dataset = padded_to_the_row,
-            .recipe = recipe,
-            .micro_batch = 1,
-            .recompute = recompute,
-            .assumed = assumed};
+    return of_one_sample(name, also, model, padded_to_the_row, recipe, assumed, recompute);
 }
 
 // More special ones come first.
