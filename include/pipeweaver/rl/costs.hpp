@@ -1,0 +1,62 @@
+// What generation, inference and training of a language model take at shares of a device's peaks.
+//
+// Token step   at the roofline of capacity/roofline.hpp, divided by the share that is reached, and the host's time: the
+//              weights that answers pass are read once, beside their products; keys and values of tokens in front are
+//              read or multiplied, whichever takes longer. Routers send tokens to all experts alike: of n answers that
+//              each take k of e experts, e (1 - (1 - k/e)^n) are read. Traffic between an instance's GPUs is the host's.
+// Weights      in two bytes, with fp8 in one; keys and values likewise.
+// Training     three forwards, 6 FLOPs a parameter, with attention to all of the own tokens (workloads/counts.hpp).
+// Units        Duration is integer nanoseconds, rounded up from one step of double arithmetic.
+#pragma once
+
+#include "pipeweaver/base/units.hpp"
+#include "pipeweaver/rl/generation.hpp"
+#include "pipeweaver/workloads/cluster.hpp"
+#include "pipeweaver/workloads/model.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace pipeweaver::rl {
+
+/// An instance that generates with a language model.
+struct Generator {
+    const workloads::Architecture& network;
+    const workloads::Device& device;
+    std::int64_t gpus = 1;
+    bool fp8 = false;
+    double share = 1;                     ///< of memory's bandwidth and of the peak of products
+    Duration host{};                      ///< of each token step
+    std::int64_t prompt_tokens = 1;       ///< 1 or more
+    std::int64_t mean_answer = 1;         ///< for the slots: tokens
+    std::int64_t longest_answer = 1;      ///< windows and states: their mean up to there
+    std::optional<std::int64_t> slots{};  ///< none: as many as memory holds, 4,096 at most
+};
+
+/// Its speed. With slots that are not said, 92 % of memory holds weights, and keys and values of that many answers of
+/// mean length. None: it holds the weights and one answer not.
+[[nodiscard]] std::optional<Decoding> decoding_of(const Generator& generator);
+
+/// FLOPs of one forward over a sequence of so many tokens, the output head included.
+[[nodiscard]] double forward_flops(const workloads::Architecture& network, std::int64_t tokens);
+
+/// GPU time of `forwards` forwards over each answer with its prompt, at a share of the peak in bf16.
+[[nodiscard]] std::vector<Duration> forward_times(const workloads::Architecture& network,
+                                                  const workloads::Device& device, double share, double forwards,
+                                                  std::span<const std::int64_t> answers, std::int64_t prompt_tokens);
+
+/// GPU time of each answer with its prompt, shared out by tokens, where all on `gpus` took `measured`.
+[[nodiscard]] std::vector<Duration> shares_of(Duration measured, std::int64_t gpus,
+                                              std::span<const std::int64_t> answers, std::int64_t prompt_tokens);
+
+/// Parameters of a language model in bytes, as it generates.
+[[nodiscard]] Bytes weights_of(const workloads::Architecture& network, bool fp8);
+
+/// From those that train to all instances: through each node's network once what its instances hold, then to each GPU its
+/// part by the links inside the node. Trees and pipelines hide the rest. Where all GPUs lie in one node, by its links
+/// alone; a link that the cluster does not say takes no time.
+[[nodiscard]] Duration weights_time(const workloads::Cluster& cluster, Bytes weights, std::int64_t instance_gpus);
+
+}  // namespace pipeweaver::rl

@@ -1,0 +1,215 @@
+#include "pipeweaver/rl/step.hpp"
+
+#include "pipeweaver/base/assert.hpp"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+namespace pipeweaver::rl {
+
+namespace {
+
+__extension__ using Wide = __int128;
+
+// What is shared out to GPUs takes each.
+Duration on(std::int64_t gpus, Duration gpu_time) { return Duration{(gpu_time.count() + gpus - 1) / gpus}; }
+
+// GPU time of several groups of GPUs, as that of one of all.
+class GpuTime {
+public:
+    void add(std::int64_t gpus, Duration each) { sum_ += static_cast<Wide>(gpus) * each.count(); }
+    Duration of_each(std::int64_t gpus) const { return Duration{static_cast<std::int64_t>(sum_ / gpus)}; }
+
+private:
+    Wide sum_ = 0;
+};
+
+GpuTime tail_of(const Job& job, const Generation& generation) {
+    GpuTime tail;
+    for (const Duration busy : generation.busy) tail.add(job.instance, generation.end - busy);
+    return tail;
+}
+
+Duration sum_on(std::int64_t gpus, const std::vector<Duration>& works) {
+    Duration sum{};
+    for (const Duration one : works) sum += on(gpus, one);
+    return sum;
+}
+
+// When each answer can be judged: its group is there.
+std::vector<Duration> ready(const Job& job, const Generation& generation) {
+    std::vector<Duration> of_group;
+    for (std::size_t i = 0; i < job.answers.size(); ++i) {
+        of_group.resize(std::max(of_group.size(), job.groups[i] + 1));
+        of_group[job.groups[i]] = std::max(of_group[job.groups[i]], generation.ends[i]);
+    }
+    std::vector<Duration> times;
+    for (const std::size_t group : job.groups) times.push_back(of_group[group]);
+    return times;
+}
+
+std::vector<std::size_t> in_order_of(const std::vector<Duration>& times) {
+    std::vector<std::size_t> order(times.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return times[a] < times[b]; });
+    return order;
+}
+
+Duration work_of(const Job& job, std::size_t answer, std::int64_t gpus) {
+    return on(gpus, job.inference[answer]) + on(gpus, job.training[answer]);
+}
+
+// From the beginning of generation to the last training, one answer after the other as they come.
+Duration streamed_end(const Job& job, const Generation& generation, std::int64_t training) {
+    const auto times = ready(job, generation);
+    Duration now{};
+    for (const std::size_t answer : in_order_of(times)) now = std::max(now, times[answer]) + work_of(job, answer, training);
+    return now;
+}
+
+// Inference of the answers in the order of their ends, on GPUs that the tail leaves free until it is over: how many are
+// done then.
+struct OnFreeGpus {
+    std::vector<std::size_t> order;
+    std::size_t done = 0;
+    Duration took{};
+};
+OnFreeGpus judged_beside_tail(const Job& job, const Generation& generation, std::int64_t free_gpus) {
+    const auto times = ready(job, generation);
+    OnFreeGpus judged{.order = in_order_of(times)};
+    Duration now = *generation.tail_moves;
+    for (const std::size_t answer : judged.order) {
+        const Duration takes = on(free_gpus, job.inference[answer]);
+        now = std::max(now, times[answer]) + takes;
+        if (now > generation.end) break;
+        judged.took += takes;
+        ++judged.done;
+    }
+    return judged;
+}
+
+// Pre: as colocated(); the tail leaves an instance free.
+Step in_turn(const Job& job, std::int64_t gpus, const std::optional<Tail>& tail) {
+    const std::int64_t instances = gpus / job.instance;
+    const Generation generation = generate(job.decoding, job.answers, instances, tail);
+    Step step{.layout = tail ? Layout::moved_tail : Layout::colocated,
+              .generating = instances * job.instance,
+              .training = gpus,
+              .generation = generation.end,
+              .work = sum_on(gpus, job.training),
+              .tail = tail};
+    GpuTime idle = tail_of(job, generation);
+    idle.add(gpus - step.generating, generation.end);
+    if (tail && generation.tail_moves) {
+        const std::int64_t free_gpus = (instances - tail->instances) * job.instance;
+        const OnFreeGpus judged = judged_beside_tail(job, generation, free_gpus);
+        idle.add(free_gpus, -judged.took);
+        for (std::size_t i = judged.done; i < judged.order.size(); ++i)
+            step.work += on(gpus, job.inference[judged.order[i]]);
+    } else {
+        step.work += sum_on(gpus, job.inference);
+    }
+    step.time = generation.end + step.work + job.switching + job.weights;
+    step.bubbles = {.tail = idle.of_each(gpus), .weights = job.weights, .switching = job.switching};
+    return step;
+}
+
+}  // namespace
+
+std::string_view name_of(Layout layout) {
+    constexpr std::array<std::string_view, 4> names{"colocated", "moved tail", "split", "streamed"};
+    return names[static_cast<std::size_t>(layout)];
+}
+
+Step colocated(const Job& job, std::int64_t gpus) { return in_turn(job, gpus, {}); }
+
+std::optional<Step> with_moved_tail(const Job& job, std::int64_t gpus) {
+    constexpr std::int64_t most_sizes = 32;
+    const std::int64_t instances = gpus / job.instance;
+    const auto answers = static_cast<std::int64_t>(job.answers.size());
+    const Duration unmoved = colocated(job, gpus).time;
+    std::optional<Step> best;
+    for (std::int64_t i = 1; i <= std::min(most_sizes, answers); ++i)
+        for (std::int64_t on_instances = 1; on_instances < instances; on_instances *= 2) {
+            const Tail tail{i * answers / std::min(most_sizes, answers), on_instances, job.move};
+            Step step = in_turn(job, gpus, tail);
+            if (step.time < (best ? best->time : unmoved)) best = std::move(step);
+        }
+    return best;
+}
+
+Step apart(const Job& job, Layout layout, const Generation& generation, std::int64_t generating,
+           std::int64_t training) {
+    PIPEWEAVER_ASSERT(layout == Layout::split || layout == Layout::streamed);
+    Duration work{};
+    for (std::size_t i = 0; i < job.answers.size(); ++i) work += work_of(job, i, training);
+    const Duration one_step =
+        layout == Layout::streamed ? streamed_end(job, generation, training) : generation.end + work;
+    const std::int64_t ahead = job.steps_off + 1;
+    const Duration in_circle{((one_step + job.weights).count() + ahead - 1) / ahead};
+    Step step{.layout = layout,
+              .generating = generating,
+              .training = training,
+              .time = std::max({generation.end + job.weights, work, in_circle}),
+              .generation = generation.end,
+              .work = work};
+    const auto in_the_mean = [&](std::int64_t gpus, Duration each) {
+        GpuTime time;
+        time.add(gpus, each);
+        return time.of_each(generating + training);
+    };
+    step.bubbles = {.tail = tail_of(job, generation).of_each(generating + training),
+                    .samples = in_the_mean(training, step.time - work),
+                    .training = in_the_mean(generating, step.time - generation.end - job.weights),
+                    .weights = in_the_mean(generating, job.weights)};
+    return step;
+}
+
+namespace {
+
+// What the objective compares, first of all.
+Wide value_of(Objective objective, Duration time, std::int64_t gpus) {
+    return static_cast<Wide>(time.count()) * (objective == Objective::usd ? gpus : 1);
+}
+
+std::optional<Step> best_split(const Job& job, Layout layout, Objective objective) {
+    std::optional<Step> best;
+    const auto better = [&](Duration time, std::int64_t gpus) {
+        return !best || value_of(objective, time, gpus) < value_of(objective, best->time, best->gpus());
+    };
+    const std::int64_t all_work = std::accumulate(job.inference.begin(), job.inference.end(), Duration{}).count() +
+                                  std::accumulate(job.training.begin(), job.training.end(), Duration{}).count();
+    for (std::int64_t generating = job.instance; generating < job.gpus; generating += job.instance) {
+        const std::int64_t most = (job.gpus - generating) / job.trainer * job.trainer;
+        if (most == 0) break;
+        const Generation generation = generate(job.decoding, job.answers, generating / job.instance);
+        for (std::int64_t training = objective == Objective::time ? most : job.trainer; training <= most;
+             training += job.trainer) {
+            // No less than these, whatever the layout.
+            const Duration least = std::max(generation.end + job.weights, Duration{all_work / training});
+            if (!better(least, generating + training)) continue;
+            const Step step = apart(job, layout, generation, generating, training);
+            if (better(step.time, step.gpus())) best = step;
+        }
+    }
+    return best;
+}
+
+}  // namespace
+
+std::optional<Step> best_step(const Job& job, Layout layout, Objective objective) {
+    if (layout == Layout::split || layout == Layout::streamed) return best_split(job, layout, objective);
+    const std::int64_t most = job.gpus / job.trainer * job.trainer;
+    if (most == 0 || most < job.instance) return {};
+    std::optional<Step> best;
+    const std::int64_t least = objective == Objective::time ? most : job.trainer;
+    for (std::int64_t gpus = least; gpus <= most; gpus += job.trainer) {
+        if (gpus < job.instance) continue;
+        const Step step = colocated(job, gpus);
+        if (!best || value_of(objective, step.time, gpus) < value_of(objective, best->time, best->gpus())) best = step;
+    }
+    return layout == Layout::colocated ? best : with_moved_tail(job, best->training);
+}
+
+}  // namespace pipeweaver::rl
