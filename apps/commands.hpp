@@ -11,6 +11,7 @@ void add_check(CLI::App& program);
 void add_plan(CLI::App& program);
 void add_solve(CLI::App& program);
 void add_recommend(CLI::App& program);
+void add_rl(CLI::App& program);
 void add_replay(CLI::App& program);
 void add_emit(CLI::App& program);
 void add_emulate(CLI::App& program);

@@ -17,7 +17,7 @@ namespace {
 
 double as_double(std::int64_t number) { return static_cast<double>(number); }
 
-Duration rounded_up(double seconds) { return Duration{static_cast<std::int64_t>(std::ceil(seconds * 1e9))}; }
+Duration rounded(double seconds) { return Duration{std::llround(seconds * 1e9)}; }
 
 // Of an instance, a second.
 struct Rates {
@@ -34,10 +34,10 @@ double bytes_of_a_value(const Generator& of) { return of.fp8 ? 1 : 2; }
 
 // What answers read and multiply, linear in the tokens in front.
 struct Work {
-    double dense = 0, experts = 0;  // parameters that every token passes, and all experts
-    double active = 0;              // that one token passes
-    double routed = 0;              // share of the experts that a token is sent to; 0: there are none
-    double state_bytes = 0;         // of an answer, whatever is in front
+    double dense = 0, experts = 0;            // parameters that every token passes, and all experts
+    double active = 0;                        // that one token passes
+    double routed = 0;                        // share of the experts that a token is sent to; 0: there are none
+    double state_bytes = 0;                   // of an answer, whatever is in front
     double front_bytes = 0, front_flops = 0;  // of a token in front
 };
 
@@ -69,7 +69,7 @@ Duration token_step(const Generator& of, const Work& work, std::int64_t answers)
     const double read = bytes_of_a_value(of) * (work.dense + reached * work.experts);
     const double products = 2 * as_double(answers) * work.active;
     const double states = as_double(answers) * work.state_bytes;
-    return of.host + rounded_up(std::max(read / rates.bytes, products / rates.flops) + states / rates.bytes);
+    return of.host + rounded(std::max(read / rates.bytes, products / rates.flops) + states / rates.bytes);
 }
 
 // How many answers of mean length an instance holds beside its weights.
@@ -95,8 +95,8 @@ std::optional<Decoding> decoding_of(const Generator& generator) {
     for (std::int64_t answers = 1; answers <= slots; ++answers)
         decoding.token.push_back(token_step(generator, work, answers));
     const double in_front = std::max(work.front_bytes / rates.bytes, work.front_flops / rates.flops);
-    decoding.front_ps = static_cast<std::int64_t>(std::ceil(in_front * 1e12));
-    decoding.prompt = rounded_up(forward_flops(generator.network, generator.prompt_tokens) / rates.flops);
+    decoding.front_ps = std::llround(in_front * 1e12);
+    decoding.prompt = rounded(forward_flops(generator.network, generator.prompt_tokens) / rates.flops);
     decoding.prompt_tokens = generator.prompt_tokens;
     return decoding;
 }
@@ -115,7 +115,7 @@ std::vector<Duration> forward_times(const Architecture& network, const Device& d
     std::vector<Duration> times;
     for (const std::int64_t tokens : answers)
         times.push_back(
-            rounded_up(forwards * forward_flops(network, tokens + prompt_tokens) / (share * device.bf16_flops)));
+            rounded(forwards * forward_flops(network, tokens + prompt_tokens) / (share * device.bf16_flops)));
     return times;
 }
 
@@ -125,8 +125,7 @@ std::vector<Duration> shares_of(Duration measured, std::int64_t gpus, std::span<
     for (const std::int64_t answer : answers) tokens += as_double(answer + prompt_tokens);
     const double of_a_token = as_double(measured.count()) * as_double(gpus) * 1e-9 / tokens;
     std::vector<Duration> times;
-    for (const std::int64_t answer : answers)
-        times.push_back(rounded_up(of_a_token * as_double(answer + prompt_tokens)));
+    for (const std::int64_t answer : answers) times.push_back(rounded(of_a_token * as_double(answer + prompt_tokens)));
     return times;
 }
 

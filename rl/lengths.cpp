@@ -32,13 +32,13 @@ Lengths quantiles_of(const std::string& text) {
         const auto percent = number_in(std::string_view(part).substr(0, colon), 0, 100);
         const auto tokens =
             colon == std::string::npos ? std::nullopt : tokens_of(std::string_view(part).substr(colon + 1));
-        if (!percent || !tokens) fail(ErrorKind::input, "{}", must_be(part, "PERCENT:TOKENS, like 50:2k"));
+        if (!percent || !tokens) fail(ErrorKind::input, "--lengths: {}", must_be(part, "PERCENT:TOKENS, like 50:2k"));
         if (!lengths.empty() && (*percent <= lengths.back().percent || *tokens < lengths.back().tokens))
-            fail(ErrorKind::input, "{}", must_be(part, "above the one before it, in percent and tokens"));
+            fail(ErrorKind::input, "--lengths: {}", must_be(part, "above the one before it, in percent and tokens"));
         lengths.push_back({*percent, *tokens});
     }
     if (lengths.size() < 2 || lengths.front().percent != 0 || lengths.back().percent != 100)
-        fail(ErrorKind::input, "{}", must_be(text, "from 0 to 100 percent, like 0:256,50:2k,100:8k"));
+        fail(ErrorKind::input, "--lengths: {}", must_be(text, "from 0 to 100 percent, like 0:256,50:2k,100:8k"));
     return lengths;
 }
 

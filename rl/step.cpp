@@ -64,7 +64,8 @@ Duration work_of(const Job& job, std::size_t answer, std::int64_t gpus) {
 Duration streamed_end(const Job& job, const Generation& generation, std::int64_t training) {
     const auto times = ready(job, generation);
     Duration now{};
-    for (const std::size_t answer : in_order_of(times)) now = std::max(now, times[answer]) + work_of(job, answer, training);
+    for (const std::size_t answer : in_order_of(times))
+        now = std::max(now, times[answer]) + work_of(job, answer, training);
     return now;
 }
 

@@ -57,6 +57,7 @@ ALLOWED = {
     "emit": {"base", "workloads", "schedule", "emulator", "search", "loader", "planner", "frameworks", "launch"},
     "measured": {"base", "workloads", "costdb", "schedule", "emulator", "partition", "planner", "emit"},
     "service": {"base", "workloads", "schedule", "emulator", "partition", "search", "planner", "emit"},
+    "rl": {"base", "workloads", "capacity"},
     "capacity": {"base", "workloads", "costdb", "schedule", "emulator", "partition", "planner", "emit"},
 }
 # What users of the libraries may include besides those, which may be all of them.

@@ -3,10 +3,11 @@
 // Token step   at the roofline of capacity/roofline.hpp, divided by the share that is reached, and the host's time: the
 //              weights that answers pass are read once, beside their products; keys and values of tokens in front are
 //              read or multiplied, whichever takes longer. Routers send tokens to all experts alike: of n answers that
-//              each take k of e experts, e (1 - (1 - k/e)^n) are read. Traffic between an instance's GPUs is the host's.
+//              each take k of e experts, e (1 - (1 - k/e)^n) are read. Traffic between an instance's GPUs is not
+//              counted: it belongs to the host's time, or to the share.
 // Weights      in two bytes, with fp8 in one; keys and values likewise.
 // Training     three forwards, 6 FLOPs a parameter, with attention to all of the own tokens (workloads/counts.hpp).
-// Units        Duration is integer nanoseconds, rounded up from one step of double arithmetic.
+// Units        Duration is integer nanoseconds, each rounded once.
 #pragma once
 
 #include "pipeweaver/base/units.hpp"
@@ -54,9 +55,9 @@ struct Generator {
 /// Parameters of a language model in bytes, as it generates.
 [[nodiscard]] Bytes weights_of(const workloads::Architecture& network, bool fp8);
 
-/// From those that train to all instances: through each node's network once what its instances hold, then to each GPU its
-/// part by the links inside the node. Trees and pipelines hide the rest. Where all GPUs lie in one node, by its links
-/// alone; a link that the cluster does not say takes no time.
+/// From those that train to all instances: through each node's network once what its instances hold, then to each GPU
+/// its part by the links inside the node. Trees and pipelines hide the rest. Where all GPUs lie in one node, by its
+/// links alone; a link that the cluster does not say takes no time.
 [[nodiscard]] Duration weights_time(const workloads::Cluster& cluster, Bytes weights, std::int64_t instance_gpus);
 
 }  // namespace pipeweaver::rl

@@ -20,7 +20,7 @@ struct Quantile {
 /// Rising in both; from 0 to 100 percent, between two of them a straight line.
 using Lengths = std::vector<Quantile>;
 
-constexpr std::int64_t longest_answer = 10'000'000, most_answers = 65'536;
+constexpr std::int64_t longest_answer = 1'000'000, most_answers = 65'536;
 
 /// "0:256,50:2k,100:8k", or a file with the tokens of an answer in each line, blank lines left out. Throws Error{input}
 /// naming the place and what is allowed; Error{io}.

@@ -1,5 +1,5 @@
-// A step of reinforcement learning: answers are generated, judged by inference (rewards, references), trained on, and the
-// new weights go back to who generates. How long it takes in each layout, and how GPUs are best split.
+// A step of reinforcement learning: answers are generated, judged by inference (rewards, references), trained on, and
+// the new weights go back to who generates. How long it takes in each layout, and how GPUs are best split.
 //
 // Colocated    all GPUs do each part in turn, and switch between generating and training.
 // Moved tail   the same; the last answers go together, and inference of finished ones begins on the GPUs that are free
@@ -40,21 +40,21 @@ struct Job {
     std::int64_t instance = 1;  ///< GPUs of one that generates
     std::int64_t trainer = 1;   ///< training and inference have a multiple of so many
     Decoding decoding;
-    std::vector<std::int64_t> answers;           ///< tokens, in the order in which they are generated
-    std::vector<std::size_t> groups;             ///< of each answer: it is judged when all of its group are there
-    std::vector<Duration> inference, training;   ///< of each answer, GPU time
-    Duration switching{};                        ///< from generating to training and back, of a step
-    Duration weights{};                          ///< new ones to all that generate
-    Duration move{};                             ///< of the last answers to other instances
+    std::vector<std::int64_t> answers;          ///< tokens, in the order in which they are generated
+    std::vector<std::size_t> groups;            ///< of each answer: it is judged when all of its group are there
+    std::vector<Duration> inference, training;  ///< of each answer, GPU time
+    Duration switching{};                       ///< from generating to training and back, of a step
+    Duration weights{};                         ///< new ones to all that generate
+    Duration move{};                            ///< of the last answers to other instances
     std::int64_t steps_off = 0;
 };
 
 /// GPU time of a step in which nothing runs, over all its GPUs: of one GPU in the mean.
 struct Bubbles {
-    Duration tail{};        ///< other answers are still generated
-    Duration samples{};     ///< training has none
-    Duration training{};    ///< generation waits for its weights to be trained
-    Duration weights{};     ///< those that generate get them
+    Duration tail{};      ///< other answers are still generated
+    Duration samples{};   ///< training has none
+    Duration training{};  ///< generation waits for its weights to be trained
+    Duration weights{};   ///< those that generate get them
     Duration switching{};
 
     friend bool operator==(const Bubbles&, const Bubbles&) = default;

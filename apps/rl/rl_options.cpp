@@ -1,0 +1,213 @@
+#include "apps/rl/rl_options.hpp"
+
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/text.hpp"
+#include "pipeweaver/rl/costs.hpp"
+#include "pipeweaver/rl/lengths.hpp"
+#include "pipeweaver/workloads/catalogue.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace pipeweaver::apps {
+
+namespace {
+
+constexpr std::int64_t most_gpus = 4096;
+constexpr std::int64_t longest_ns = 360'000'000'000'000;  // 100 hours
+constexpr std::int64_t most_tokens = 500'000'000;         // of a step: their times add up to less than 64 bits
+
+MeasuredPart parse_measured(const std::string& text) {
+    const auto colon = text.rfind(':');
+    const auto gpus = colon == std::string::npos ? std::nullopt : integer_in(text.substr(colon + 1), 1, most_gpus);
+    if (!gpus) fail(ErrorKind::input, "{}", must_be(text, "TIME:GPUS, like 120s:64"));
+    const Duration time = parse_duration(text.substr(0, colon));
+    if (time.count() < 1 || time.count() > longest_ns)
+        fail(ErrorKind::input, "{}", must_be(text, "a time above 0 and up to 100 hours"));
+    return {time, *gpus};
+}
+
+Duration parse_host(const std::string& text) {
+    const Duration time = parse_duration(text);
+    if (time.count() > 1'000'000'000) fail(ErrorKind::input, "{}", must_be(text, "a time up to 1 s"));
+    return time;
+}
+
+Duration parse_part(const std::string& text) {
+    const Duration time = parse_duration(text);
+    if (time.count() > longest_ns) fail(ErrorKind::input, "{}", must_be(text, "a time up to 100 hours"));
+    return time;
+}
+
+// The language model that generates and is trained.
+const workloads::Architecture& backbone_of(const workloads::Model& model) {
+    const auto& network = model.modules[model.backbone()].architecture;
+    if (network.kind == workloads::ModuleKind::language_model) return network;
+    fail(ErrorKind::input, "--model: the backbone of '{}' is no language model: allowed are models that have one",
+         model.name);
+}
+
+}  // namespace
+
+void RlOptions::add_answers(Options& options) {
+    options.group("A step's answers");
+    options.text("lengths", lengths, "FILE|QUANTILES",
+                 "tokens of answers: a file with a number in each line, or quantiles like 0:256,50:2k,100:8k");
+    options.integer("answers", answers, 1, rl::most_answers, "of a step (default: 512)");
+    options.integer("group", group, 1, rl::most_answers, "answers to one prompt, judged together (default: 1)");
+    options.integer("prompt", prompt, 1, rl::longest_answer, "tokens of a prompt (default: 512)");
+    options.integer("seed", seed, 0, 1'000'000'000, "of the order in which answers come (default: 1)");
+}
+
+void RlOptions::add_gpus(Options& options) {
+    options.group("GPUs and layouts");
+    options.text("cluster", cluster, "CLUSTER", "with its GPUs, like h100-sxm:64, or a file");
+    options.integer("instance", instance, 1, most_gpus, "GPUs of one that generates (default: those of a node)");
+    options.integer("trainer", trainer, 1, most_gpus, "training has a multiple of so many (default: those of a node)");
+    options.integer("steps-off", steps_off, 0, 64,
+                    "that generation on its own GPUs may be ahead of training (default: 0, on policy)");
+    options.choice("objective", objective, {"time", "usd"}, "of a step, that the split has least of (default: time)");
+    options.number("price", price, 0, 10'000, "USD for a GPU-hour (default: the cluster's, where it has one)");
+}
+
+void RlOptions::add_speeds(Options& options) {
+    const auto measured = [&](const std::string& name, std::optional<MeasuredPart>& part, const std::string& about) {
+        options.parsed(name, "TIME:GPUS", about, [&part](const std::string& text) { part = parse_measured(text); });
+    };
+    const auto time = [&](const std::string& name, auto& value, const std::string& about) {
+        options.parsed(name, "TIME", about, [&value](const std::string& text) { value = parse_part(text); });
+    };
+    options.group("What parts take");
+    options.text("model", model, "MODEL",
+                 "a model of `pipeweaver list models`, a model file, or hf:CONFIG.json: parts that are not measured");
+    measured("generation", generation, "measured: all answers of a step on so many GPUs, like 120s:64");
+    measured("inference", inference, "measured: rewards and references of a step");
+    measured("training", training, "measured: training on a step");
+    options.choice("precision", precision, {"bf16", "fp8"}, "of weights that generate (default: bf16)");
+    options.integer("slots", slots, 1, 4096, "answers that an instance decodes at once (default: what memory holds)");
+    options.number("decode-share", decode_share, 0.05, 1, "of the roofline that decoding reaches (default: 0.6)");
+    options.parsed("host", "TIME", "of each token step, beside the GPUs' (default: none)",
+                   [this](const std::string& text) { host = parse_host(text); });
+    options.number("mfu", mfu, 0.05, 1, "share of the bf16 peak that training and inference reach (default: 0.4)");
+    options.number("passes", inference_passes, 0, 20, "forwards of inference over each answer (default: 2)");
+    time("switching", switching, "from generating to training and back on the same GPUs (default: none)");
+    time("move", move, "of the last answers to other instances (default: none)");
+    options.parsed("weights", "BYTES", "that instances get after training, like 470GB (default: the model's)",
+                   [this](const std::string& text) { weights = parse_bytes(text); });
+}
+
+void RlOptions::add_to(Options& options) {
+    add_answers(options);
+    add_gpus(options);
+    add_speeds(options);
+}
+
+void RlOptions::price_generation(RlQuestion& question) const {
+    rl::Job& job = question.job;
+    if (model.empty()) {  // memory-bound: a token step takes the same whatever runs
+        const auto all = static_cast<std::size_t>(slots.value_or(static_cast<std::int64_t>(job.answers.size())));
+        job.decoding.token.assign(all, Duration{1'000'000});
+        question.notes.push_back("without --model a token step takes the same for any number of answers");
+    } else {
+        const auto found = workloads::find_model(model);
+        const auto& device = workloads::device(question.cluster.device);
+        const auto sum = std::accumulate(job.answers.begin(), job.answers.end(), std::int64_t{0});
+        const auto decoding =
+            rl::decoding_of({.network = backbone_of(found),
+                             .device = device,
+                             .gpus = job.instance,
+                             .fp8 = precision == "fp8",
+                             .share = generation ? 1 : decode_share,
+                             .host = host,
+                             .prompt_tokens = prompt,
+                             .mean_answer = sum / static_cast<std::int64_t>(job.answers.size()),
+                             .longest_answer = *std::max_element(job.answers.begin(), job.answers.end()),
+                             .slots = slots});
+        if (!decoding)
+            fail(ErrorKind::limit, "--instance: {} GPUs of {} do not hold {} and one answer: allowed are more",
+                 job.instance, device.name, found.name);
+        job.decoding = *decoding;
+        if (!generation)
+            question.notes.push_back(
+                fmt::format("generation at {:.0f} % of the roofline of {} and {} of host a token step, {} answers at "
+                            "once an instance",
+                            100 * decode_share, device.name, human(host), job.decoding.token.size()));
+    }
+    if (!generation) return;
+    if (generation->gpus % job.instance != 0)
+        fail(ErrorKind::input, "--generation: {} GPUs are no multiple of the {} of an instance (--instance)",
+             generation->gpus, job.instance);
+    job.decoding = rl::fitted(job.decoding, job.answers, generation->gpus / job.instance, generation->time);
+}
+
+void RlOptions::price_work(RlQuestion& question) const {
+    rl::Job& job = question.job;
+    const auto measured = [&](const MeasuredPart& part) {
+        return rl::shares_of(part.time, part.gpus, job.answers, prompt);
+    };
+    const auto priced = [&](double forwards) {
+        const auto found = workloads::find_model(model);
+        return rl::forward_times(backbone_of(found), workloads::device(question.cluster.device), mfu, forwards,
+                                 job.answers, prompt);
+    };
+    job.training = training ? measured(*training) : priced(3);
+    job.inference = inference       ? measured(*inference)
+                    : model.empty() ? std::vector<Duration>(job.answers.size())
+                                    : priced(inference_passes);
+    if (!model.empty() && (!training || !inference))
+        question.notes.push_back(fmt::format("{} at {:.0f} % of the bf16 peak",
+                                             training    ? "inference"
+                                             : inference ? "training"
+                                                         : "inference and training",
+                                             100 * mfu));
+    if (model.empty() && !inference) question.notes.push_back("no inference: --inference was not given");
+    std::optional<Bytes> bytes = weights;
+    if (!bytes && !model.empty()) {
+        const auto found = workloads::find_model(model);
+        bytes = rl::weights_of(backbone_of(found), precision == "fp8");
+    }
+    for (const Bandwidth speed : {question.cluster.network, question.cluster.node_link})
+        if (bytes && speed.bytes_per_second > 0 && bytes->count / speed.bytes_per_second > longest_ns / 1'000'000'000)
+            fail(ErrorKind::input, "--weights: {} take more than 100 hours by a link of {}: allowed are fewer",
+                 human(*bytes), question.cluster.name);
+    if (bytes)
+        job.weights = rl::weights_time(question.cluster, *bytes, job.instance);
+    else
+        question.notes.push_back("new weights come in no time: --weights was not given");
+}
+
+RlQuestion RlOptions::question() const {
+    const bool is_priced = !model.empty() || (generation && training);
+    require_given({{!cluster.empty(), "--cluster CLUSTER", "the GPUs"},
+                   {!lengths.empty(), "--lengths FILE|QUANTILES", "tokens of answers"},
+                   {is_priced, "--model MODEL", "or --generation TIME:GPUS and --training TIME:GPUS"}});
+    RlQuestion question{.cluster = workloads::find_cluster(cluster), .job = {}, .notes = {}};
+    if (price > 0) question.cluster.price_per_gpu_hour = price;
+    rl::Job& job = question.job;
+    job.gpus = question.cluster.gpus;
+    if (job.gpus < 1 || job.gpus > most_gpus)
+        fail(ErrorKind::input, "--cluster: {}", must_be(job.gpus, fmt::format("with 1 to {} GPUs", most_gpus)));
+    const std::int64_t node = std::min(question.cluster.gpus_per_node, job.gpus);
+    job.instance = instance.value_or(node);
+    job.trainer = trainer.value_or(node);
+    if (std::max(job.instance, job.trainer) > job.gpus)
+        fail(ErrorKind::input, "{}: {}", job.instance > job.gpus ? "--instance" : "--trainer",
+             must_be(std::max(job.instance, job.trainer), fmt::format("at most the {} GPUs of the cluster", job.gpus)));
+    if (objective == "usd" && question.cluster.price_per_gpu_hour <= 0)
+        fail(ErrorKind::input, "--objective: usd goes with a price: give --price USD for a GPU-hour");
+    job.answers = rl::drawn(rl::lengths_of(lengths), answers, static_cast<std::uint64_t>(seed));
+    if (std::accumulate(job.answers.begin(), job.answers.end(), std::int64_t{0}) > most_tokens)
+        fail(ErrorKind::input, "--answers: have more than {} tokens together, allowed are up to so many", most_tokens);
+    for (std::size_t i = 0; i < job.answers.size(); ++i) job.groups.push_back(i / static_cast<std::size_t>(group));
+    price_generation(question);
+    price_work(question);
+    job.switching = switching.value_or(Duration{});
+    if (!switching) question.notes.push_back("switching takes no time: --switching was not given");
+    job.move = move;
+    job.steps_off = steps_off;
+    return question;
+}
+
+}  // namespace pipeweaver::apps

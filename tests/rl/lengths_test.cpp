@@ -1,0 +1,52 @@
+// Lengths of answers, typed in and of a file.
+#include "pipeweaver/rl/lengths.hpp"
+
+#include "pipeweaver/base/error.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+using namespace pipeweaver;
+using namespace pipeweaver::rl;
+
+namespace {
+
+std::vector<std::int64_t> sorted(std::vector<std::int64_t> tokens) {
+    std::sort(tokens.begin(), tokens.end());
+    return tokens;
+}
+
+TEST_CASE("answers lie in the middle of equal shares, in an order of the seed") {
+    const Lengths lengths = lengths_of("0:100,50:200,100:400");
+    CHECK(sorted(drawn(lengths, 4, 1)) == std::vector<std::int64_t>{125, 175, 250, 350});
+    CHECK(drawn(lengths, 64, 1) == drawn(lengths, 64, 1));
+    CHECK(drawn(lengths, 64, 1) != drawn(lengths, 64, 2));
+    CHECK(sorted(drawn(lengths, 64, 1)) == sorted(drawn(lengths, 64, 2)));
+    CHECK(lengths_of("0:1k,100:2K") == Lengths{{0, 1024}, {100, 2048}});
+}
+
+TEST_CASE("a file of as many answers gives these") {
+    const auto path = std::filesystem::temp_directory_path() / "pipeweaver-lengths-test.txt";
+    std::ofstream(path) << "700\n30\r\n\n9k\n31\n";
+    CHECK(sorted(drawn(lengths_of(path), 4, 7)) == std::vector<std::int64_t>{30, 31, 700, 9216});
+    std::ofstream(path) << "30\nmany\n";
+    CHECK_THROWS_WITH_AS(lengths_of(path),
+                         (path.string() + ":2: is 'many', must be a whole number from 1 to 1000000").c_str(), Error);
+    std::filesystem::remove(path);
+}
+
+TEST_CASE("quantiles that cannot be are refused") {
+    const auto refused = [](const std::string& text, const char* message) {
+        CAPTURE(text);
+        CHECK_THROWS_WITH_AS(lengths_of(text), message, Error);
+    };
+    refused("0:10,50", "--lengths: is '50', must be PERCENT:TOKENS, like 50:2k");
+    refused("0:10,200:20", "--lengths: is '200:20', must be PERCENT:TOKENS, like 50:2k");
+    refused("0:10,50:5,100:20", "--lengths: is '50:5', must be above the one before it, in percent and tokens");
+    refused("10:10,100:20", "--lengths: is '10:10,100:20', must be from 0 to 100 percent, like 0:256,50:2k,100:8k");
+}
+
+}  // namespace
