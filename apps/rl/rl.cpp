@@ -5,6 +5,7 @@
 #include "apps/optional_figures.hpp"
 #include "apps/rl/rl_options.hpp"
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/base/or_null.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/base/text_table.hpp"
@@ -41,7 +42,11 @@ rl::Job longest_first(const rl::Job& job) {
 // A layout's best step, with answers as they come and with the longest first.
 struct Row {
     Step step;
-    Duration longest_first{};
+    std::optional<Duration> longest_first;  // none: no tail is worth moving
+
+    std::optional<std::int64_t> longest_first_ns() const {
+        return longest_first ? std::optional(longest_first->count()) : std::nullopt;
+    }
 };
 
 struct Rl {
@@ -60,7 +65,7 @@ struct Rl {
             const auto step = rl::best_step(question.job, layout, objective);
             if (!step) continue;
             const auto other = rl::best_step(sorted, layout, objective);
-            rows.push_back({*step, other ? other->time : step->time});
+            rows.push_back({*step, other ? std::optional(other->time) : std::nullopt});
         }
         if (rows.empty())
             fail(ErrorKind::limit, "{} GPUs hold no instance of {} and training on a multiple of {}: allowed are more",
@@ -91,7 +96,7 @@ private:
         return fmt::format(
             "{} answers of {} to {} tokens, in the mean {}; {} GPUs of {}, {}\n", answers.size(), *least, *most,
             sum / static_cast<std::int64_t>(answers.size()), question.job.gpus, question.cluster.name,
-            asked.steps_off == 0 ? "on policy" : fmt::format("up to {} steps off policy", asked.steps_off));
+            asked.steps_off == 0 ? "on policy" : fmt::format("up to {} off policy", plural(asked.steps_off, "step")));
     }
 
     std::string table() const {
@@ -119,7 +124,7 @@ private:
                        std::to_string(step.training), human(step.time), usd ? fmt::format("{:.2f}", *usd) : "",
                        human(step.generation), human(step.work), of_step(step.bubbles.tail),
                        of_step(step.bubbles.samples), of_step(step.bubbles.training), of_step(step.bubbles.weights),
-                       of_step(step.bubbles.switching), human(row.longest_first)});
+                       of_step(step.bubbles.switching), row.longest_first ? human(*row.longest_first) : "-"});
         }
         return table.text();
     }
@@ -170,7 +175,7 @@ private:
                                       {"training", step.bubbles.training.count()},
                                       {"weights", step.bubbles.weights.count()},
                                       {"switching", step.bubbles.switching.count()}}},
-                                    {"longest_first_step_ns", row.longest_first.count()}};
+                                    {"longest_first_step_ns", or_null(row.longest_first_ns())}};
         if (step.tail) json["tail"] = {{"answers", step.tail->answers}, {"instances", step.tail->instances}};
         return json;
     }
@@ -202,12 +207,14 @@ void add_rl(CLI::App& program) {
              "of all. What GPUs wait for is of all GPUs and of the whole step.",
          .examples = {{"From three measured times",
                        "pipeweaver rl --cluster h100-sxm:64 --lengths 0:256,50:2k,90:6k,100:16k --instance 8 "
-                       "--generation 120s:32 --inference 10s:64 --training 40s:64 --weights 65GB --switching 8s"},
+                       "--generation 90s:64 --inference 12s:64 --training 60s:64 --weights 65GB --switching 8s"},
                       {"From a model, a step off policy, with the least USD",
                        "pipeweaver rl --model qwen3-30b-a3b --cluster h100-sxm:64 --lengths 0:256,50:2k,100:16k "
                        "--steps-off 1 --objective usd --price 2.5"}},
          .files = {},
-         .see_also = {"pipeweaver analyze", "pipeweaver emulate", "docs/rl.md"}});
+         .see_also = {"pipeweaver analyze", "pipeweaver emulate", "docs/rl.md"},
+         .usual = {"lengths", "answers", "cluster", "instance", "steps-off", "objective", "price", "model",
+                   "generation", "inference", "training", "switching", "weights"}});
 }
 
 }  // namespace pipeweaver::apps

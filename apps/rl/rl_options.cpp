@@ -86,7 +86,8 @@ void RlOptions::add_speeds(Options& options) {
     measured("inference", inference, "measured: rewards and references of a step");
     measured("training", training, "measured: training on a step");
     options.choice("precision", precision, {"bf16", "fp8"}, "of weights that generate (default: bf16)");
-    options.integer("slots", slots, 1, 4096, "answers that an instance decodes at once (default: what memory holds)");
+    options.integer("slots", slots, 1, 4096,
+                    "answers that an instance decodes at once (default: what memory holds; measured: as many)");
     options.number("decode-share", decode_share, 0.05, 1, "of the roofline that decoding reaches (default: 0.6)");
     options.parsed("host", "TIME", "of each token step, beside the GPUs' (default: none)",
                    [this](const std::string& text) { host = parse_host(text); });
@@ -106,10 +107,17 @@ void RlOptions::add_to(Options& options) {
 
 void RlOptions::price_generation(RlQuestion& question) const {
     rl::Job& job = question.job;
-    if (model.empty()) {  // memory-bound: a token step takes the same whatever runs
-        const auto all = static_cast<std::size_t>(slots.value_or(static_cast<std::int64_t>(job.answers.size())));
-        job.decoding.token.assign(all, Duration{1'000'000});
-        question.notes.push_back("without --model a token step takes the same for any number of answers");
+    if (generation && generation->gpus % job.instance != 0)
+        fail(ErrorKind::input, "--generation: {} GPUs are no multiple of the {} of an instance (--instance)",
+             generation->gpus, job.instance);
+    if (model.empty()) {
+        // Token steps that take the same however many answers they have: of no more than those that were measured.
+        const std::int64_t instances = generation->gpus / job.instance;
+        const auto measured = (static_cast<std::int64_t>(job.answers.size()) + instances - 1) / instances;
+        job.decoding.token.assign(static_cast<std::size_t>(slots.value_or(measured)), Duration{1'000'000});
+        question.notes.push_back(
+            fmt::format("without --model a token step takes the same for up to {} answers of an instance",
+                        job.decoding.token.size()));
     } else {
         const auto found = workloads::find_model(model);
         const auto& device = workloads::device(question.cluster.device);
@@ -136,9 +144,6 @@ void RlOptions::price_generation(RlQuestion& question) const {
                             100 * decode_share, device.name, human(host), job.decoding.token.size()));
     }
     if (!generation) return;
-    if (generation->gpus % job.instance != 0)
-        fail(ErrorKind::input, "--generation: {} GPUs are no multiple of the {} of an instance (--instance)",
-             generation->gpus, job.instance);
     job.decoding = rl::fitted(job.decoding, job.answers, generation->gpus / job.instance, generation->time);
 }
 

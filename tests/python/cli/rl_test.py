@@ -1,0 +1,96 @@
+"""pipeweaver rl: a step of reinforcement learning in each layout, and the best split."""
+
+import json
+
+import pytest
+
+MEASURED = ("rl", "--cluster", "h100-sxm:64", "--lengths", "0:256,50:2k,90:6k,100:16k", "--instance", "8",
+            "--generation", "90s:64", "--inference", "12s:64", "--training", "60s:64", "--weights", "65GB",
+            "--switching", "8s")
+MODEL = ("rl", "--cluster", "h100-sxm:32", "--lengths", "0:256,100:2k", "--answers", "128")
+
+
+def layouts(answer):
+    return {one["layout"]: one for one in answer["layouts"]}
+
+
+def test_measured_seconds_are_those_of_the_colocated_layout(pipeweaver):
+    answer = json.loads(pipeweaver(*MEASURED, "--json"))
+    colocated = layouts(answer)["colocated"]
+    assert colocated["generation_ns"] == pytest.approx(90e9, rel=1e-6)
+    assert colocated["work_ns"] == pytest.approx(72e9, rel=1e-6)
+    # To each node once what its instance holds by 400 GB/s, to each GPU an eighth by 450 GB/s.
+    assert colocated["idle_ns"]["weights"] == pytest.approx(65 / 400 * 1e9 + 65 / 8 / 450 * 1e9, rel=1e-6)
+    assert colocated["step_ns"] == pytest.approx(170e9 + colocated["idle_ns"]["weights"], rel=1e-6)
+
+
+def test_layouts_are_in_their_order(pipeweaver):
+    """On policy streams and tails help; a step off policy batches are as fast as streams."""
+    on_policy = layouts(json.loads(pipeweaver(*MEASURED, "--json")))
+    assert list(on_policy) == ["colocated", "moved tail", "split", "streamed"]
+    assert on_policy["streamed"]["step_ns"] < on_policy["split"]["step_ns"]
+    assert on_policy["moved tail"]["step_ns"] < on_policy["colocated"]["step_ns"]
+    off = layouts(json.loads(pipeweaver(*MEASURED, "--steps-off", "1", "--json")))
+    assert off["colocated"] == on_policy["colocated"]
+    assert off["split"]["step_ns"] < on_policy["split"]["step_ns"]
+    assert off["streamed"]["step_ns"] <= off["split"]["step_ns"]
+
+
+def test_the_split_uses_all_gpus_for_time_and_fewer_dollars_for_usd(pipeweaver):
+    fast = layouts(json.loads(pipeweaver(*MEASURED, "--price", "3", "--json")))["streamed"]
+    cheap = layouts(json.loads(pipeweaver(*MEASURED, "--price", "3", "--objective", "usd", "--json")))["streamed"]
+    assert fast["generating_gpus"] + fast["training_gpus"] == 64
+    assert fast["usd"] == pytest.approx(64 * 3 * fast["step_ns"] / 3.6e12)
+    assert cheap["usd"] <= fast["usd"] and cheap["step_ns"] >= fast["step_ns"]
+
+
+def test_a_model_is_priced_by_the_roofline(pipeweaver):
+    slow = json.loads(pipeweaver(*MODEL, "--model", "qwen2.5-7b", "--json"))
+    fast = json.loads(pipeweaver(*MODEL, "--model", "qwen2.5-7b", "--decode-share", "1", "--json"))
+    slow_ns, fast_ns = (layouts(one)["colocated"]["generation_ns"] for one in (slow, fast))
+    assert slow_ns == pytest.approx(fast_ns / 0.6, rel=0.01)
+    hosts = json.loads(pipeweaver(*MODEL, "--model", "qwen2.5-7b", "--host", "5ms", "--json"))
+    # The longest answer has the middle of the last of 128 equal shares.
+    longest = round(256 + (2048 - 256) * 127.5 / 128)
+    assert layouts(hosts)["colocated"]["generation_ns"] == pytest.approx(slow_ns + longest * 5e6, rel=0.01)
+    assert any("roofline" in note for note in slow["notes"])
+
+
+def test_a_configuration_file_and_a_file_of_lengths_say_the_same(pipeweaver, tmp_path):
+    (tmp_path / "lengths.txt").write_text("".join(f"{100 + 7 * i}\n" for i in range(64)))
+    options = {"cluster": "h100-sxm:16", "lengths": str(tmp_path / "lengths.txt"), "answers": 64,
+               "generation": "60s:16", "training": "50s:16", "weights": "15GB"}
+    (tmp_path / "rl.yaml").write_text("".join(f"{key}: {value}\n" for key, value in options.items()))
+    flags = [word for key, value in options.items() for word in (f"--{key}", str(value))]
+    assert pipeweaver("rl", "--config", tmp_path / "rl.yaml") == pipeweaver("rl", *flags)
+
+
+def test_the_text_names_the_best_layout_and_what_nobody_said(pipeweaver):
+    text = pipeweaver(*MEASURED)
+    best = json.loads(pipeweaver(*MEASURED, "--json"))["best"]
+    assert f"\nbest: {best}, " in text and "GPUs generate" in text and "USD" not in text
+    assert "switching was not given" not in text
+    assert "note: switching takes no time: --switching was not given" in pipeweaver(*MEASURED[:-2])
+    assert "off policy" in pipeweaver(*MEASURED, "--steps-off", "2") and "on policy" in text
+
+
+@pytest.mark.parametrize("arguments, status, says", [
+    (["rl"], 2, "missing --cluster CLUSTER: the GPUs; --lengths FILE|QUANTILES: tokens of answers; --model MODEL"),
+    ([*MODEL], 2, "missing --model MODEL: or --generation TIME:GPUS and --training TIME:GPUS"),
+    ([*MODEL, "--generation", "90s"], 2, "--generation: is '90s', must be TIME:GPUS, like 120s:64"),
+    ([*MODEL, "--generation", "90s:12", "--training", "9s:8"], 2, "12 GPUs are no multiple of the 8 of an instance"),
+    (["rl", "--cluster", "h100-sxm:8", "--model", "qwen2.5-7b", "--lengths", "0:9,50:5,100:6"], 2,
+     "--lengths: is '50:5', must be above the one before it"),
+    ([*MODEL, "--model", "qwen2.5-7b", "--objective", "usd"], 2, "usd goes with a price"),
+    ([*MODEL, "--model", "qwen2.5-7b", "--instance", "64"], 2, "--instance: is 64, must be at most the 32 GPUs"),
+    ([*MODEL, "--model", "wan2.1-t2v-14b"], 2, "is no language model"),
+    ([*MODEL, "--model", "deepseek-v3"], 4, "8 GPUs of h100_sxm do not hold deepseek-v3 and one answer"),
+])
+def test_what_cannot_be_is_one_line(pipeweaver, arguments, status, says):
+    found, line = pipeweaver.fails(*arguments)
+    assert found == status and says in line
+
+
+def test_twice_the_same_bytes(pipeweaver):
+    assert pipeweaver(*MEASURED, "--seed", "7") == pipeweaver(*MEASURED, "--seed", "7")
+    assert pipeweaver(*MEASURED, "--seed", "7") != pipeweaver(*MEASURED, "--seed", "8")
