@@ -133,13 +133,13 @@ Bytes weights_of(const Architecture& network, bool fp8) {
     return (fp8 ? 1 : 2) * Bytes{workloads::all_parameters(network)};
 }
 
-Duration weights_time(const workloads::Cluster& cluster, Bytes weights, std::int64_t instance_gpus) {
+Duration weights_time(const workloads::Cluster& cluster, Bytes weights, std::int64_t instance_gpus, Bandwidth most) {
     const Bytes of_gpu{(weights.count + instance_gpus - 1) / instance_gpus};
     Duration time{};
     if (cluster.gpus > cluster.gpus_per_node && cluster.network.bytes_per_second > 0)
         time += std::min(cluster.gpus_per_node, instance_gpus) * of_gpu / cluster.network;
     if (cluster.node_link.bytes_per_second > 0) time += of_gpu / cluster.node_link;
-    return time;
+    return std::max(time, weights / most);
 }
 
 }  // namespace pipeweaver::rl

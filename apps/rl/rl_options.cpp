@@ -2,7 +2,6 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
-#include "pipeweaver/rl/costs.hpp"
 #include "pipeweaver/rl/lengths.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
 
@@ -88,15 +87,17 @@ void RlOptions::add_speeds(Options& options) {
     options.choice("precision", precision, {"bf16", "fp8"}, "of weights that generate (default: bf16)");
     options.integer("slots", slots, 1, 4096,
                     "answers that an instance decodes at once (default: what memory holds; measured: as many)");
-    options.number("decode-share", decode_share, 0.05, 1, "of the roofline that decoding reaches (default: 0.6)");
-    options.parsed("host", "TIME", "of each token step, beside the GPUs' (default: none)",
+    options.number("decode-share", decode_share, 0.05, 1, "of the roofline that decoding reaches (default: 0.25)");
+    options.parsed("host", "TIME", "of each token step, beside the GPUs' (default: 7ms)",
                    [this](const std::string& text) { host = parse_host(text); });
-    options.number("mfu", mfu, 0.05, 1, "share of the bf16 peak that training and inference reach (default: 0.4)");
+    options.number("mfu", mfu, 0.05, 1, "share of the bf16 peak that training and inference reach (default: 0.15)");
     options.number("passes", inference_passes, 0, 20, "forwards of inference over each answer (default: 2)");
     time("switching", switching, "from generating to training and back on the same GPUs (default: none)");
     time("move", move, "of the last answers to other instances (default: none)");
     options.parsed("weights", "BYTES", "that instances get after training, like 470GB (default: the model's)",
                    [this](const std::string& text) { weights = parse_bytes(text); });
+    options.parsed("weights-speed", "SPEED", "at which they are handed over at most (default: 20GB/s)",
+                   [this](const std::string& text) { weights_speed = parse_bandwidth(text); });
 }
 
 void RlOptions::add_to(Options& options) {
@@ -173,12 +174,12 @@ void RlOptions::price_work(RlQuestion& question) const {
         const auto found = workloads::find_model(model);
         bytes = rl::weights_of(backbone_of(found), precision == "fp8");
     }
-    for (const Bandwidth speed : {question.cluster.network, question.cluster.node_link})
+    for (const Bandwidth speed : {question.cluster.network, question.cluster.node_link, weights_speed})
         if (bytes && speed.bytes_per_second > 0 && bytes->count / speed.bytes_per_second > longest_ns / 1'000'000'000)
             fail(ErrorKind::input, "--weights: {} take more than 100 hours by a link of {}: allowed are fewer",
                  human(*bytes), question.cluster.name);
     if (bytes)
-        job.weights = rl::weights_time(question.cluster, *bytes, job.instance);
+        job.weights = rl::weights_time(question.cluster, *bytes, job.instance, weights_speed);
     else
         question.notes.push_back("new weights come in no time: --weights was not given");
 }

@@ -3,6 +3,7 @@
 
 #include "apps/command_line.hpp"
 #include "pipeweaver/base/units.hpp"
+#include "pipeweaver/rl/costs.hpp"
 #include "pipeweaver/rl/step.hpp"
 #include "pipeweaver/workloads/cluster.hpp"
 
@@ -49,9 +50,10 @@ private:
     std::int64_t answers = 512, group = 1, prompt = 512, seed = 1;
     std::optional<std::int64_t> instance, trainer, slots;
     std::optional<MeasuredPart> generation, inference, training;
-    double decode_share = 0.6, mfu = 0.4, inference_passes = 2, price = 0;
+    double decode_share = rl::usual_decode_share, mfu = rl::usual_mfu, inference_passes = 2, price = 0;
     std::optional<Duration> switching;
-    Duration host{}, move{};
+    Duration host = rl::usual_host, move{};
+    Bandwidth weights_speed = rl::usual_weights_speed;
     std::optional<Bytes> weights;
 };
 

@@ -100,10 +100,13 @@ TEST_CASE("weights come through the network once a node, then by its links") {
     cluster.gpus = 16;
     cluster.network = {100};
     cluster.node_link = {50};
-    CHECK(weights_time(cluster, Bytes{800}, 4) == Duration{12'000'000'000});  // 800 by the network, 200 by each link
-    CHECK(weights_time(cluster, Bytes{800}, 16) == Duration{5'000'000'000});  // a node has half of them
+    const Bandwidth any{1'000'000};
+    CHECK(weights_time(cluster, Bytes{800}, 4, any) ==
+          Duration{12'000'000'000});  // 800 by the network, 200 by each link
+    CHECK(weights_time(cluster, Bytes{800}, 16, any) == Duration{5'000'000'000});  // a node has half of them
     cluster.gpus = 8;
-    CHECK(weights_time(cluster, Bytes{800}, 4) == Duration{4'000'000'000});
+    CHECK(weights_time(cluster, Bytes{800}, 4, any) == Duration{4'000'000'000});
+    CHECK(weights_time(cluster, Bytes{800}, 4, Bandwidth{50}) == Duration{16'000'000'000});
 }
 
 }  // namespace

@@ -22,6 +22,13 @@
 
 namespace pipeweaver::rl {
 
+/// What suits published steps of NeMo RL, on which these were fitted (tests/rl/published_test.cpp says how far): shares
+/// of the roofline of decoding and of the bf16 peak, the host's time of a token step, the speed at which weights are
+/// handed over.
+constexpr double usual_decode_share = 0.25, usual_mfu = 0.15;
+constexpr Duration usual_host{7'000'000};
+constexpr Bandwidth usual_weights_speed{20'000'000'000};
+
 /// An instance that generates with a language model.
 struct Generator {
     const workloads::Architecture& network;
@@ -57,7 +64,9 @@ struct Generator {
 
 /// From those that train to all instances: through each node's network once what its instances hold, then to each GPU
 /// its part by the links inside the node. Trees and pipelines hide the rest. Where all GPUs lie in one node, by its
-/// links alone; a link that the cluster does not say takes no time.
-[[nodiscard]] Duration weights_time(const workloads::Cluster& cluster, Bytes weights, std::int64_t instance_gpus);
+/// links alone; a link that the cluster does not say takes no time. No faster than `most`, all weights once: they are
+/// gathered, cast and loaded on the way. Pre: most > 0.
+[[nodiscard]] Duration weights_time(const workloads::Cluster& cluster, Bytes weights, std::int64_t instance_gpus,
+                                    Bandwidth most);
 
 }  // namespace pipeweaver::rl

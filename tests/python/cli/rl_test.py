@@ -19,9 +19,15 @@ def test_measured_seconds_are_those_of_the_colocated_layout(pipeweaver):
     colocated = layouts(answer)["colocated"]
     assert colocated["generation_ns"] == pytest.approx(90e9, rel=1e-6)
     assert colocated["work_ns"] == pytest.approx(72e9, rel=1e-6)
+    assert colocated["idle_ns"]["weights"] == 65 / 20 * 1e9
+    assert colocated["step_ns"] == pytest.approx(170e9 + 3.25e9, rel=1e-6)
+
+
+def test_new_weights_come_by_the_links_where_nothing_else_is_slower(pipeweaver):
+    answer = json.loads(pipeweaver(*MEASURED, "--weights-speed", "10TB/s", "--json"))
     # To each node once what its instance holds by 400 GB/s, to each GPU an eighth by 450 GB/s.
-    assert colocated["idle_ns"]["weights"] == pytest.approx(65 / 400 * 1e9 + 65 / 8 / 450 * 1e9, rel=1e-6)
-    assert colocated["step_ns"] == pytest.approx(170e9 + colocated["idle_ns"]["weights"], rel=1e-6)
+    by_links = pytest.approx(65 / 400 * 1e9 + 65 / 8 / 450 * 1e9, rel=1e-6)
+    assert layouts(answer)["colocated"]["idle_ns"]["weights"] == by_links
 
 
 def test_layouts_are_in_their_order(pipeweaver):
@@ -45,11 +51,11 @@ def test_the_split_uses_all_gpus_for_time_and_fewer_dollars_for_usd(pipeweaver):
 
 
 def test_a_model_is_priced_by_the_roofline(pipeweaver):
-    slow = json.loads(pipeweaver(*MODEL, "--model", "qwen2.5-7b", "--json"))
-    fast = json.loads(pipeweaver(*MODEL, "--model", "qwen2.5-7b", "--decode-share", "1", "--json"))
+    ask = (*MODEL, "--model", "qwen2.5-7b", "--json", "--host")
+    slow, fast = (json.loads(pipeweaver(*ask, "0ms", "--decode-share", share)) for share in ("0.6", "1"))
     slow_ns, fast_ns = (layouts(one)["colocated"]["generation_ns"] for one in (slow, fast))
     assert slow_ns == pytest.approx(fast_ns / 0.6, rel=0.01)
-    hosts = json.loads(pipeweaver(*MODEL, "--model", "qwen2.5-7b", "--host", "5ms", "--json"))
+    hosts = json.loads(pipeweaver(*ask, "5ms", "--decode-share", "0.6"))
     # The longest answer has the middle of the last of 128 equal shares.
     longest = round(256 + (2048 - 256) * 127.5 / 128)
     assert layouts(hosts)["colocated"]["generation_ns"] == pytest.approx(slow_ns + longest * 5e6, rel=0.01)

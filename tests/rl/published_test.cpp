@@ -1,0 +1,86 @@
+// Published steps of NeMo RL (docs/about/performance-summary.md, v0.6) against what the defaults say, which were fitted
+// on these rows. Left out: GRPO of Nemotron-3-Nano on SWE tasks, whose answers are capped at four times their mean.
+#include "pipeweaver/rl/costs.hpp"
+#include "pipeweaver/rl/lengths.hpp"
+#include "pipeweaver/rl/step.hpp"
+#include "pipeweaver/workloads/catalogue.hpp"
+#include "pipeweaver/workloads/cluster.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+
+using namespace pipeweaver;
+using namespace pipeweaver::rl;
+
+namespace {
+
+struct Published {
+    const char* model;
+    const char* device;
+    std::int64_t gpus, instance;
+    double mean;
+    std::int64_t longest;  // the cap
+    std::int64_t answers;
+    bool fp8;
+    std::int64_t steps_off;
+    double seconds;
+};
+
+// How lengths spread is not published: tokens rise by a power of the share of answers that gives their mean.
+Lengths with_mean(double mean, std::int64_t longest) {
+    const double power = static_cast<double>(longest) / mean - 1;
+    Lengths lengths;
+    for (int percent = 0; percent <= 100; ++percent) {
+        const auto tokens = std::llround(static_cast<double>(longest) * std::pow(percent / 100., power));
+        lengths.push_back({static_cast<double>(percent), std::max<std::int64_t>(1, tokens)});
+    }
+    return lengths;
+}
+
+double predicted(const Published& row) {
+    const auto& network = workloads::architecture(row.model);
+    const auto& device = workloads::device(row.device);
+    workloads::Cluster links_not_said;
+    links_not_said.gpus = row.gpus;
+    Job job;
+    job.gpus = row.gpus;
+    job.instance = row.instance;
+    job.trainer = 16;
+    job.steps_off = row.steps_off;
+    job.answers = drawn(with_mean(row.mean, row.longest), row.answers, 1);
+    for (std::size_t i = 0; i < job.answers.size(); ++i) job.groups.push_back(i);
+    job.decoding = decoding_of({.network = network,
+                                .device = device,
+                                .gpus = row.instance,
+                                .fp8 = row.fp8,
+                                .share = usual_decode_share,
+                                .host = usual_host,
+                                .prompt_tokens = 1,
+                                .mean_answer = std::llround(row.mean),
+                                .longest_answer = row.longest})
+                       .value();
+    job.inference = forward_times(network, device, usual_mfu, 2, job.answers, 1);
+    job.training = forward_times(network, device, usual_mfu, 3, job.answers, 1);
+    job.weights = weights_time(links_not_said, weights_of(network, row.fp8), row.instance, usual_weights_speed);
+    const auto step = best_step(job, row.steps_off == 0 ? Layout::colocated : Layout::split, Objective::time);
+    return static_cast<double>(step.value().time.count()) * 1e-9;
+}
+
+TEST_CASE("published steps are met within a quarter") {
+    for (const Published& row : {
+             Published{"qwen3-235b-a22b", "h100_sxm", 128, 16, 5698, 8192, 512, false, 0, 395},
+             Published{"deepseek-v3", "h100_sxm", 512, 16, 721, 1536, 512, true, 1, 59.2},
+             Published{"deepseek-v3", "gb200", 256, 32, 700, 1536, 512, false, 0, 98.7},
+             Published{"qwen3-235b-a22b", "gb200", 64, 8, 5709, 8192, 512, false, 0, 286},
+             Published{"qwen3-235b-a22b", "gb200", 128, 8, 5693, 8192, 512, false, 0, 345},
+             Published{"qwen3-30b-a3b", "gb200", 16, 1, 3199, 4096, 2048, false, 0, 221},
+         }) {
+        CAPTURE(row.model);
+        CAPTURE(row.gpus);
+        CHECK(predicted(row) / row.seconds == doctest::Approx(1).epsilon(0.125));  // of 1 and of 1 + that
+    }
+}
+
+}  // namespace
