@@ -4,9 +4,11 @@
 #include "apps/console.hpp"
 #include "apps/optional_figures.hpp"
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/base/or_null.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/base/text_table.hpp"
+#include "pipeweaver/capacity/afd.hpp"
 #include "pipeweaver/capacity/roofline.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
 
@@ -38,6 +40,19 @@ std::int64_t parse_context(const std::string& text) {
     fail(ErrorKind::input, "--context: {}", must_be(text, "a number of tokens, like 8192 or 8k"));
 }
 
+struct Nodes {
+    std::int64_t attention = 0, ffn = 0;
+};
+
+Nodes parse_nodes(const std::string& text) {
+    constexpr std::int64_t most = 1024;
+    const auto colon = std::min(text.find(':'), text.size());
+    const auto attention = integer_in(text.substr(0, colon), 1, most);
+    const auto ffn = colon < text.size() ? integer_in(text.substr(colon + 1), 1, most) : std::nullopt;
+    if (!attention || !ffn) fail(ErrorKind::input, "{}", must_be(text, "two numbers of nodes, like 3:2"));
+    return {*attention, *ffn};
+}
+
 // The language model of a model.
 const workloads::Architecture& backbone_of(const workloads::Model& model) {
     const auto& network = model.modules[model.backbone()].architecture;
@@ -63,6 +78,14 @@ struct Analyze {
                      "of `pipeweaver list devices`, or all (default: all that have fp8)");
         options.parsed("latency", "TIME", "of a token: how many nodes a split of attention and feed-forward takes",
                        [this](const std::string& text) { latency = parse_duration(text); });
+        options.group("Attention and feed-forward apart, with --latency");
+        options.parsed("nodes", "A:F", "with attention and with feed-forwards (default: the best of up to 16 each)",
+                       [this](const std::string& text) { asked_nodes = parse_nodes(text); });
+        options.integer("microbatches", microbatches, 1, 16, "that go round (default: 3)");
+        options.number("attention-share", attention_share, 0.01, 1, "of its roofline (default: 0.65)");
+        options.number("ffn-share", ffn_share, 0.01, 1, "of the peak of its products (default: 0.22)");
+        options.choice("attention-precision", attention_precision, {"fp8", "bf16"},
+                       "of keys, values and projections (default: fp8 where the device has it)");
         options.group("The devices");
         options.number("price", price, 0, 10'000, "USD for a GPU-hour (default: each cluster's, where it has one)");
         options.parsed("network", "SPEED", "of a node, one direction, like 400GB/s (default: each cluster's)",
@@ -79,8 +102,8 @@ struct Analyze {
             print_json(as_json(found, language_model));
         } else {
             const auto costs = costs_of(language_model);
-            print_text("{}",
-                       work_table(found, language_model) + cost_table(costs) + (latency ? split_table(costs) : ""));
+            print_text("{}", work_table(found, language_model) + cost_table(costs) +
+                                 (latency ? split_table(costs) + replay_table(costs) : ""));
         }
     }
 
@@ -101,6 +124,7 @@ private:
 
     struct Split {
         std::optional<SplitInstances> nodes;
+        std::optional<capacity::AfdAnswer> replayed;
         std::string why_not;
         double least_sparsity = 0;
     };
@@ -188,7 +212,47 @@ private:
         } catch (const Error& error) {
             split.why_not = error.what();
         }
+        split.replayed = replayed(language_model, cluster, tokens);
         return split;
+    }
+
+    std::optional<capacity::AfdAnswer> replayed(const workloads::Architecture& language_model, const Cluster& cluster,
+                                                std::int64_t tokens) const {
+        const bool is_bf16 = attention_precision == "bf16" || workloads::device(cluster.device).fp8_flops == 0;
+        const capacity::AfdQuestion question{.network = language_model,
+                                             .cluster = cluster,
+                                             .context = tokens,
+                                             .bf16_attention = is_bf16,
+                                             .attention_share = attention_share,
+                                             .ffn_share = ffn_share,
+                                             .microbatches = microbatches};
+        return asked_nodes ? capacity::afd_on(question, *latency, asked_nodes->attention, asked_nodes->ffn)
+                           : capacity::best_afd(question, *latency);
+    }
+
+    std::string replay_table(const std::vector<TokenCost>& costs) const {
+        TextTable table({{"device", true, 12},
+                         {"tokens", false, 10},
+                         {"attention", false, 14},
+                         {"feed-forward", false, 14},
+                         {"microbatch", false, 14},
+                         {"a token", false, 14},
+                         {"tokens/s/GPU", false, 14},
+                         {"USD/M", false, 12}},
+                        1);
+        for (const TokenCost& cost : costs) {
+            const auto& found = cost.split->replayed;
+            if (!found) {
+                table.add({cost.cluster.device, std::to_string(cost.tokens), "no nodes that were tried give it"});
+                continue;
+            }
+            table.add({cost.cluster.device, std::to_string(cost.tokens), plural(found->shape.attention_nodes, "node"),
+                       plural(found->shape.ffn_nodes, "node"), std::to_string(found->shape.tokens), human(found->token),
+                       fmt::format("{:.1f}", found->tokens_per_second_per_gpu), or_dash(found->usd_per_million, 3)});
+        }
+        return fmt::format(
+            "\nreplayed with {}, attention at {:.0f} % of the roofline, the feed-forward at {:.0f} % of the peak\n{}",
+            plural(microbatches, "microbatch"), 100 * attention_share, 100 * ffn_share, table.text());
     }
 
     std::string split_table(const std::vector<TokenCost>& costs) const {
@@ -232,6 +296,16 @@ private:
         return json;
     }
 
+    static nlohmann::ordered_json replayed_json(const std::optional<capacity::AfdAnswer>& found) {
+        if (!found) return nullptr;
+        return {{"attention_nodes", found->shape.attention_nodes},
+                {"ffn_nodes", found->shape.ffn_nodes},
+                {"tokens", found->shape.tokens},
+                {"token_ns", found->token.count()},
+                {"tokens_per_second_per_gpu", found->tokens_per_second_per_gpu},
+                {"usd_per_million", or_null(found->usd_per_million)}};
+    }
+
     static nlohmann::ordered_json cost_json(const TokenCost& cost) {
         nlohmann::ordered_json json{{"device", cost.cluster.device},
                                     {"context", cost.tokens},
@@ -241,6 +315,7 @@ private:
                                     {"ffn_usd_per_million", or_null(cost.ffn_usd)}};
         if (!cost.split) return json;
         json["least_sparsity"] = cost.split->least_sparsity;
+        json["replayed"] = replayed_json(cost.split->replayed);
         if (!cost.split->nodes) {
             json["why_no_split"] = cost.split->why_not;
             return json;
@@ -259,6 +334,10 @@ private:
     Console console;
     std::string model, context = "8k,32k", device;
     std::optional<Duration> latency;
+    std::string attention_precision = "fp8";
+    std::optional<Nodes> asked_nodes;
+    std::int64_t microbatches = 3;
+    double attention_share = capacity::usual_attention_share, ffn_share = capacity::usual_ffn_share;
     double price = 0;
     Bandwidth network{};
     std::vector<std::int64_t> contexts;
@@ -276,7 +355,8 @@ void add_analyze(CLI::App& program) {
              "and USD if products run at their peak and memory at its bandwidth: attention and feed-forward apart, as "
              "the Step-3 report counts them (arXiv 2507.19427). With --latency also how many nodes for attention and "
              "for the feed-forward the smallest instance takes that gives a token in that time, and the least share "
-             "of its experts that a token may be sent to there.\n"
+             "of its experts that a token may be sent to there; and, at shares of the roofline that are reached, the "
+             "pipeline of both replayed: which nodes give most tokens a second and GPU, or what those of --nodes do.\n"
              "A roofline is what no kernel exceeds: for training steps use emulate.",
          .examples = {{"Step-3 on devices with fp8", "pipeweaver analyze step3-321b"},
                       {"How many H800s for 20 tokens a second",

@@ -31,7 +31,28 @@ def test_price_and_network_of_ones_own(pipeweaver):
     assert "of their own, 50.00 ms a token" in text and "no price" in text
 
 
+def test_the_pipeline_of_both_is_replayed(pipeweaver):
+    ask = ("analyze", "step3-321b", "--device", "h800", "--context", "4k", "--latency", "50ms", "--network", "400GB/s")
+    nodes = (*ask, "--nodes", "2:2", "--json")
+    found = json.loads(pipeweaver(*nodes))["costs"][0]["replayed"]
+    assert (found["attention_nodes"], found["ffn_nodes"]) == (2, 2)
+    # arXiv 2507.19427: 4,039 of two nodes each, keys and values in fp8.
+    assert found["tokens_per_second_per_gpu"] == pytest.approx(4039, rel=0.1)
+    assert found["token_ns"] <= 50e6
+    assert found["tokens_per_second_per_gpu"] == pytest.approx(3 * found["tokens"] / found["token_ns"] * 1e9 / 32)
+    best = json.loads(pipeweaver(*ask, "--json"))["costs"][0]["replayed"]
+    assert best["tokens_per_second_per_gpu"] > found["tokens_per_second_per_gpu"]
+    slower = json.loads(pipeweaver(*nodes, "--attention-precision", "bf16", "--attention-share", "0.2"))
+    assert slower["costs"][0]["replayed"]["tokens"] < found["tokens"]
+    one = json.loads(pipeweaver(*nodes, "--microbatches", "1"))["costs"][0]["replayed"]
+    assert one["tokens_per_second_per_gpu"] < found["tokens_per_second_per_gpu"]  # the others idle meanwhile
+    assert "replayed with 3 microbatches, attention at 65 % of the roofline" in pipeweaver(*ask)
+    impossible = (*ask[:-4], "--latency", "1ms", "--json")
+    assert json.loads(pipeweaver(*impossible))["costs"][0]["replayed"] is None
+
+
 @pytest.mark.parametrize("arguments, status, says", [
+    (["--latency", "50ms", "--nodes", "2"], 2, "--nodes: is '2', must be two numbers of nodes, like 3:2"),
     (["--context", "8x"], 2, "--context: is '8x', must be a number of tokens, like 8192 or 8k"),
     (["--device", "h999"], 2, "unknown device 'h999'"),
     (["--latency", "5"], 2, "--latency: '5' is not a time"),
