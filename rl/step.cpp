@@ -169,29 +169,33 @@ Step apart(const Job& job, Layout layout, const Generation& generation, std::int
 
 namespace {
 
-// What the objective compares, first of all.
-Wide value_of(Objective objective, Duration time, std::int64_t gpus) {
-    return static_cast<Wide>(time.count()) * (objective == Objective::usd ? gpus : 1);
+// What the objective compares. Pre: a step on so many GPUs of each.
+Wide value_of(const Job& job, Objective objective, Duration time, std::int64_t generating, std::int64_t training) {
+    const Wide price =
+        static_cast<Wide>(generating) * job.generator_price + static_cast<Wide>(training) * job.trainer_price;
+    return static_cast<Wide>(time.count()) * (objective == Objective::usd ? price : 1);
 }
 
 std::optional<Step> best_split(const Job& job, Layout layout, Objective objective) {
     std::optional<Step> best;
-    const auto better = [&](Duration time, std::int64_t gpus) {
-        return !best || value_of(objective, time, gpus) < value_of(objective, best->time, best->gpus());
+    const auto better = [&](Duration time, std::int64_t generating, std::int64_t training) {
+        return !best || value_of(job, objective, time, generating, training) <
+                            value_of(job, objective, best->time, best->generating, best->training);
     };
     const std::int64_t all_work = std::accumulate(job.inference.begin(), job.inference.end(), Duration{}).count() +
                                   std::accumulate(job.training.begin(), job.training.end(), Duration{}).count();
-    for (std::int64_t generating = job.instance; generating < job.gpus; generating += job.instance) {
-        const std::int64_t most = (job.gpus - generating) / job.trainer * job.trainer;
+    const std::int64_t generators = job.generators.value_or(job.gpus);
+    for (std::int64_t generating = job.instance; generating <= generators; generating += job.instance) {
+        const std::int64_t most = (job.generators ? job.gpus : job.gpus - generating) / job.trainer * job.trainer;
         if (most == 0) break;
         const Generation generation = generate(job.decoding, job.answers, generating / job.instance);
         for (std::int64_t training = objective == Objective::time ? most : job.trainer; training <= most;
              training += job.trainer) {
             // No less than these, whatever the layout.
             const Duration least = std::max(generation.end + job.weights, Duration{all_work / training});
-            if (!better(least, generating + training)) continue;
+            if (!better(least, generating, training)) continue;
             const Step step = apart(job, layout, generation, generating, training);
-            if (better(step.time, step.gpus())) best = step;
+            if (better(step.time, generating, training)) best = step;
         }
     }
     return best;
@@ -200,6 +204,7 @@ std::optional<Step> best_split(const Job& job, Layout layout, Objective objectiv
 }  // namespace
 
 std::optional<Step> best_step(const Job& job, Layout layout, Objective objective) {
+    PIPEWEAVER_ASSERT(layout == Layout::split || layout == Layout::streamed || !job.generators);
     if (layout == Layout::split || layout == Layout::streamed) return best_split(job, layout, objective);
     const std::int64_t most = job.gpus / job.trainer * job.trainer;
     if (most == 0 || most < job.instance) return {};
@@ -208,7 +213,9 @@ std::optional<Step> best_step(const Job& job, Layout layout, Objective objective
     for (std::int64_t gpus = least; gpus <= most; gpus += job.trainer) {
         if (gpus < job.instance) continue;
         const Step step = colocated(job, gpus);
-        if (!best || value_of(objective, step.time, gpus) < value_of(objective, best->time, best->gpus())) best = step;
+        if (!best ||
+            value_of(job, objective, step.time, 0, gpus) < value_of(job, objective, best->time, 0, best->training))
+            best = step;
     }
     return layout == Layout::colocated ? best : with_moved_tail(job, best->training);
 }

@@ -43,6 +43,7 @@ rl::Job longest_first(const rl::Job& job) {
 struct Row {
     Step step;
     std::optional<Duration> longest_first;  // none: no tail is worth moving
+    bool others_generate = false;
 
     std::optional<std::int64_t> longest_first_ns() const {
         return longest_first ? std::optional(longest_first->count()) : std::nullopt;
@@ -59,14 +60,8 @@ struct Rl {
     void run() {
         options.apply();
         question = asked.question();
-        const auto objective = asked.objective == "usd" ? Objective::usd : Objective::time;
-        const rl::Job sorted = longest_first(question.job);
-        for (const Layout layout : {Layout::colocated, Layout::moved_tail, Layout::split, Layout::streamed}) {
-            const auto step = rl::best_step(question.job, layout, objective);
-            if (!step) continue;
-            const auto other = rl::best_step(sorted, layout, objective);
-            rows.push_back({*step, other ? std::optional(other->time) : std::nullopt});
-        }
+        add_rows(question.job, {Layout::colocated, Layout::moved_tail, Layout::split, Layout::streamed});
+        if (question.with_others) add_rows(*question.with_others, {Layout::split, Layout::streamed});
         if (rows.empty())
             fail(ErrorKind::limit, "{} GPUs hold no instance of {} and training on a multiple of {}: allowed are more",
                  question.job.gpus, question.job.instance, question.job.trainer);
@@ -77,15 +72,38 @@ struct Rl {
     }
 
 private:
-    std::optional<double> usd_of(const Step& step) const {
-        const double price = question.cluster.price_per_gpu_hour;
-        if (price <= 0) return {};
-        return price * static_cast<double>(step.gpus()) * static_cast<double>(step.time.count()) / 3.6e12;
+    void add_rows(const rl::Job& job, std::initializer_list<Layout> layouts) {
+        const auto objective = asked.objective == "usd" ? Objective::usd : Objective::time;
+        const rl::Job sorted = longest_first(job);
+        for (const Layout layout : layouts) {
+            const auto step = rl::best_step(job, layout, objective);
+            if (!step) continue;
+            const auto other = rl::best_step(sorted, layout, objective);
+            rows.push_back({*step, other ? std::optional(other->time) : std::nullopt, job.generators.has_value()});
+        }
+    }
+
+    const workloads::Cluster& generating_on(const Row& row) const {
+        return row.others_generate ? *question.others : question.cluster;
+    }
+
+    std::string label(const Row& row) const {
+        const std::string_view name = name_of(row.step.layout);
+        return row.others_generate ? fmt::format("{}, {}", name, question.others->name) : std::string(name);
+    }
+
+    std::optional<double> usd_of(const Row& row) const {
+        const Step& step = row.step;
+        const double price = question.cluster.price_per_gpu_hour, other = generating_on(row).price_per_gpu_hour;
+        if (price <= 0 || other <= 0) return {};
+        const auto training = static_cast<double>(step.training);
+        const auto others = static_cast<double>(step.gpus() - step.training);
+        return (training * price + others * other) * static_cast<double>(step.time.count()) / 3.6e12;
     }
 
     const Row& best_row() const {
         return *std::min_element(rows.begin(), rows.end(), [&](const Row& a, const Row& b) {
-            return asked.objective == "usd" ? *usd_of(a.step) < *usd_of(b.step) : a.step.time < b.step.time;
+            return asked.objective == "usd" ? *usd_of(a) < *usd_of(b) : a.step.time < b.step.time;
         });
     }
 
@@ -93,10 +111,16 @@ private:
         const auto& answers = question.job.answers;
         const auto [least, most] = std::minmax_element(answers.begin(), answers.end());
         const std::int64_t sum = std::accumulate(answers.begin(), answers.end(), std::int64_t{0});
-        return fmt::format(
-            "{} answers of {} to {} tokens, in the mean {}; {} GPUs of {}, {}\n", answers.size(), *least, *most,
-            sum / static_cast<std::int64_t>(answers.size()), question.job.gpus, question.cluster.name,
-            asked.steps_off == 0 ? "on policy" : fmt::format("up to {} off policy", plural(asked.steps_off, "step")));
+        const std::string others = question.others ? fmt::format(", and {} of {} that generate alone",
+                                                                 question.others->gpus, question.others->name)
+                                                   : "";
+        return fmt::format("{} answers of {} to {} tokens, in the mean {}; {} GPUs of {}{}, {}\n", answers.size(),
+                           *least, *most, sum / static_cast<std::int64_t>(answers.size()), question.job.gpus,
+                           question.cluster.name, others, policy());
+    }
+
+    std::string policy() const {
+        return asked.steps_off == 0 ? "on policy" : fmt::format("up to {} off policy", plural(asked.steps_off, "step"));
     }
 
     std::string table() const {
@@ -119,20 +143,21 @@ private:
                 const double share = static_cast<double>(idle.count()) / static_cast<double>(step.time.count());
                 return fmt::format("{:.1f} %", 100 * share);
             };
-            const auto usd = usd_of(step);
-            table.add({std::string(name_of(step.layout)), std::to_string(step.generating),
-                       std::to_string(step.training), human(step.time), usd ? fmt::format("{:.2f}", *usd) : "",
-                       human(step.generation), human(step.work), of_step(step.bubbles.tail),
-                       of_step(step.bubbles.samples), of_step(step.bubbles.training), of_step(step.bubbles.weights),
-                       of_step(step.bubbles.switching), row.longest_first ? human(*row.longest_first) : "-"});
+            const auto usd = usd_of(row);
+            table.add({label(row), std::to_string(step.generating), std::to_string(step.training), human(step.time),
+                       usd ? fmt::format("{:.2f}", *usd) : "", human(step.generation), human(step.work),
+                       of_step(step.bubbles.tail), of_step(step.bubbles.samples), of_step(step.bubbles.training),
+                       of_step(step.bubbles.weights), of_step(step.bubbles.switching),
+                       row.longest_first ? human(*row.longest_first) : "-"});
         }
         return table.text();
     }
 
     std::string best() const {
-        const Step& step = best_row().step;
-        const auto usd = usd_of(step);
-        std::string text = fmt::format("best: {}, {} a step", name_of(step.layout), human(step.time));
+        const Row& row = best_row();
+        const Step& step = row.step;
+        const auto usd = usd_of(row);
+        std::string text = fmt::format("best: {}, {} a step", label(row), human(step.time));
         if (usd) text += fmt::format(", {:.2f} USD", *usd);
         if (step.layout == Layout::split || step.layout == Layout::streamed)
             text += fmt::format("; {} GPUs generate, {} train", step.generating, step.training);
@@ -153,7 +178,7 @@ private:
                                     {"answers", question.job.answers.size()},
                                     {"steps_off", question.job.steps_off},
                                     {"objective", asked.objective},
-                                    {"best", name_of(best_row().step.layout)},
+                                    {"best", label(best_row())},
                                     {"layouts", nlohmann::ordered_json::array()},
                                     {"notes", question.notes}};
         for (const Row& row : rows) json["layouts"].push_back(row_json(row));
@@ -163,10 +188,11 @@ private:
     nlohmann::ordered_json row_json(const Row& row) const {
         const Step& step = row.step;
         nlohmann::ordered_json json{{"layout", name_of(step.layout)},
+                                    {"generating_on", generating_on(row).name},
                                     {"generating_gpus", step.generating},
                                     {"training_gpus", step.training},
                                     {"step_ns", step.time.count()},
-                                    {"usd", or_null(usd_of(step))},
+                                    {"usd", or_null(usd_of(row))},
                                     {"generation_ns", step.generation.count()},
                                     {"work_ns", step.work.count()},
                                     {"idle_ns",

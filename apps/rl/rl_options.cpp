@@ -8,7 +8,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
+#include <utility>
 
 namespace pipeweaver::apps {
 
@@ -63,12 +65,16 @@ void RlOptions::add_answers(Options& options) {
 void RlOptions::add_gpus(Options& options) {
     options.group("GPUs and layouts");
     options.text("cluster", cluster, "CLUSTER", "with its GPUs, like h100-sxm:64, or a file");
+    options.text("generation-cluster", generation_cluster, "CLUSTER",
+                 "further GPUs, of another kind, which generate alone, like h20-sxm:32 (with --model)");
     options.integer("instance", instance, 1, most_gpus, "GPUs of one that generates (default: those of a node)");
     options.integer("trainer", trainer, 1, most_gpus, "training has a multiple of so many (default: those of a node)");
     options.integer("steps-off", steps_off, 0, 64,
                     "that generation on its own GPUs may be ahead of training (default: 0, on policy)");
     options.choice("objective", objective, {"time", "usd"}, "of a step, that the split has least of (default: time)");
     options.number("price", price, 0, 10'000, "USD for a GPU-hour (default: the cluster's, where it has one)");
+    options.number("generation-price", generation_price, 0, 10'000,
+                   "the same of --generation-cluster (default: that cluster's)");
 }
 
 void RlOptions::add_speeds(Options& options) {
@@ -106,8 +112,7 @@ void RlOptions::add_to(Options& options) {
     add_speeds(options);
 }
 
-void RlOptions::price_generation(RlQuestion& question) const {
-    rl::Job& job = question.job;
+void RlOptions::price_generation(const workloads::Cluster& on, rl::Job& job, std::vector<std::string>& notes) const {
     if (generation && generation->gpus % job.instance != 0)
         fail(ErrorKind::input, "--generation: {} GPUs are no multiple of the {} of an instance (--instance)",
              generation->gpus, job.instance);
@@ -116,12 +121,11 @@ void RlOptions::price_generation(RlQuestion& question) const {
         const std::int64_t instances = generation->gpus / job.instance;
         const auto measured = (static_cast<std::int64_t>(job.answers.size()) + instances - 1) / instances;
         job.decoding.token.assign(static_cast<std::size_t>(slots.value_or(measured)), Duration{1'000'000});
-        question.notes.push_back(
-            fmt::format("without --model a token step takes the same for up to {} answers of an instance",
-                        job.decoding.token.size()));
+        notes.push_back(fmt::format("without --model a token step takes the same for up to {} answers of an instance",
+                                    job.decoding.token.size()));
     } else {
         const auto found = workloads::find_model(model);
-        const auto& device = workloads::device(question.cluster.device);
+        const auto& device = workloads::device(on.device);
         const auto sum = std::accumulate(job.answers.begin(), job.answers.end(), std::int64_t{0});
         const auto decoding =
             rl::decoding_of({.network = backbone_of(found),
@@ -139,7 +143,7 @@ void RlOptions::price_generation(RlQuestion& question) const {
                  job.instance, device.name, found.name);
         job.decoding = *decoding;
         if (!generation)
-            question.notes.push_back(
+            notes.push_back(
                 fmt::format("generation at {:.0f} % of the roofline of {} and {} of host a token step, {} answers at "
                             "once an instance",
                             100 * decode_share, device.name, human(host), job.decoding.token.size()));
@@ -169,19 +173,50 @@ void RlOptions::price_work(RlQuestion& question) const {
                                                          : "inference and training",
                                              100 * mfu));
     if (model.empty() && !inference) question.notes.push_back("no inference: --inference was not given");
-    std::optional<Bytes> bytes = weights;
-    if (!bytes && !model.empty()) {
-        const auto found = workloads::find_model(model);
-        bytes = rl::weights_of(backbone_of(found), precision == "fp8");
-    }
-    for (const Bandwidth speed : {question.cluster.network, question.cluster.node_link, weights_speed})
-        if (bytes && speed.bytes_per_second > 0 && bytes->count / speed.bytes_per_second > longest_ns / 1'000'000'000)
+    job.weights = weights_time(question.cluster, job.instance);
+    if (!handed_over()) question.notes.push_back("new weights come in no time: --weights was not given");
+}
+
+std::optional<Bytes> RlOptions::handed_over() const {
+    if (weights || model.empty()) return weights;
+    const auto found = workloads::find_model(model);
+    return rl::weights_of(backbone_of(found), precision == "fp8");
+}
+
+Duration RlOptions::weights_time(const workloads::Cluster& to, std::int64_t instance_gpus) const {
+    const auto bytes = handed_over();
+    if (!bytes) return {};
+    for (const Bandwidth speed : {to.network, to.node_link, weights_speed})
+        if (speed.bytes_per_second > 0 && bytes->count / speed.bytes_per_second > longest_ns / 1'000'000'000)
             fail(ErrorKind::input, "--weights: {} take more than 100 hours by a link of {}: allowed are fewer",
-                 human(*bytes), question.cluster.name);
-    if (bytes)
-        job.weights = rl::weights_time(question.cluster, *bytes, job.instance, weights_speed);
-    else
-        question.notes.push_back("new weights come in no time: --weights was not given");
+                 human(*bytes), to.name);
+    return rl::weights_time(to, *bytes, instance_gpus, weights_speed);
+}
+
+void RlOptions::add_others(RlQuestion& question) const {
+    if (generation_cluster.empty()) return;
+    if (model.empty() || generation)
+        fail(ErrorKind::input, "--generation-cluster: goes with --model and without --generation, measured on others");
+    workloads::Cluster others = workloads::find_cluster(generation_cluster);
+    if (generation_price > 0) others.price_per_gpu_hour = generation_price;
+    if (others.gpus < 1 || others.gpus > most_gpus)
+        fail(ErrorKind::input, "--generation-cluster: {}",
+             must_be(others.gpus, fmt::format("with 1 to {} GPUs", most_gpus)));
+    if (objective == "usd" && others.price_per_gpu_hour <= 0)
+        fail(ErrorKind::input, "--objective: usd goes with a price of both: give --generation-price USD");
+    rl::Job job = question.job;
+    job.generators = others.gpus;
+    job.instance = instance.value_or(std::min(others.gpus_per_node, others.gpus));
+    if (job.instance > others.gpus)
+        fail(ErrorKind::input, "--instance: {}",
+             must_be(job.instance, fmt::format("at most the {} GPUs of --generation-cluster", others.gpus)));
+    price_generation(others, job, question.notes);
+    job.weights = weights_time(others, job.instance);
+    const auto micro_usd = [](double usd) { return std::max<std::int64_t>(1, std::llround(usd * 1e6)); };
+    job.generator_price = micro_usd(others.price_per_gpu_hour);
+    job.trainer_price = micro_usd(question.cluster.price_per_gpu_hour);
+    question.with_others = std::move(job);
+    question.others = std::move(others);
 }
 
 RlQuestion RlOptions::question() const {
@@ -189,7 +224,8 @@ RlQuestion RlOptions::question() const {
     require_given({{!cluster.empty(), "--cluster CLUSTER", "the GPUs"},
                    {!lengths.empty(), "--lengths FILE|QUANTILES", "tokens of answers"},
                    {is_priced, "--model MODEL", "or --generation TIME:GPUS and --training TIME:GPUS"}});
-    RlQuestion question{.cluster = workloads::find_cluster(cluster), .job = {}, .notes = {}};
+    RlQuestion question{
+        .cluster = workloads::find_cluster(cluster), .job = {}, .others = {}, .with_others = {}, .notes = {}};
     if (price > 0) question.cluster.price_per_gpu_hour = price;
     rl::Job& job = question.job;
     job.gpus = question.cluster.gpus;
@@ -207,12 +243,13 @@ RlQuestion RlOptions::question() const {
     if (std::accumulate(job.answers.begin(), job.answers.end(), std::int64_t{0}) > most_tokens)
         fail(ErrorKind::input, "--answers: have more than {} tokens together, allowed are up to so many", most_tokens);
     for (std::size_t i = 0; i < job.answers.size(); ++i) job.groups.push_back(i / static_cast<std::size_t>(group));
-    price_generation(question);
+    price_generation(question.cluster, job, question.notes);
     price_work(question);
     job.switching = switching.value_or(Duration{});
     if (!switching) question.notes.push_back("switching takes no time: --switching was not given");
     job.move = move;
     job.steps_off = steps_off;
+    add_others(question);
     return question;
 }
 

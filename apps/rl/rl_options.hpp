@@ -24,7 +24,9 @@ struct MeasuredPart {
 struct RlQuestion {
     workloads::Cluster cluster;
     rl::Job job;
-    std::vector<std::string> notes;  ///< a line each: what was assumed, and what nobody said
+    std::optional<workloads::Cluster> others{};  ///< GPUs of another kind, which generate alone
+    std::optional<rl::Job> with_others{};        ///< the job with these
+    std::vector<std::string> notes;              ///< a line each: what was assumed, and what nobody said
 };
 
 class RlOptions {
@@ -43,14 +45,18 @@ private:
     void add_answers(Options& options);
     void add_gpus(Options& options);
     void add_speeds(Options& options);
-    void price_generation(RlQuestion& question) const;
+    void price_generation(const workloads::Cluster& on, rl::Job& job, std::vector<std::string>& notes) const;
     void price_work(RlQuestion& question) const;
+    [[nodiscard]] std::optional<Bytes> handed_over() const;
+    [[nodiscard]] Duration weights_time(const workloads::Cluster& to, std::int64_t instance_gpus) const;
+    void add_others(RlQuestion& question) const;
 
-    std::string cluster, model, lengths, precision = "bf16";
+    std::string cluster, generation_cluster, model, lengths, precision = "bf16";
     std::int64_t answers = 512, group = 1, prompt = 512, seed = 1;
     std::optional<std::int64_t> instance, trainer, slots;
     std::optional<MeasuredPart> generation, inference, training;
-    double decode_share = rl::usual_decode_share, mfu = rl::usual_mfu, inference_passes = 2, price = 0;
+    double decode_share = rl::usual_decode_share, mfu = rl::usual_mfu, inference_passes = 2, price = 0,
+           generation_price = 0;
     std::optional<Duration> switching;
     Duration host = rl::usual_host, move{};
     Bandwidth weights_speed = rl::usual_weights_speed;

@@ -162,19 +162,30 @@ TEST_CASE("streams are never slower than batches") {
 TEST_CASE("the best split is the best of all that are played") {
     for (std::uint64_t seed = 0; seed < 200; ++seed) {
         CAPTURE(seed);
-        const Job job = drawn_job(seed);
+        Job job = drawn_job(seed);
+        if (seed % 2 == 1) {  // others generate, for other prices
+            job.generators = job.instance * static_cast<std::int64_t>(1 + seed % 3);
+            job.generator_price = static_cast<std::int64_t>(1 + seed % 5);
+            job.trainer_price = 3;
+        }
+        const auto usd = [&](std::int64_t g, std::int64_t t) {
+            return g * job.generator_price + t * job.trainer_price;
+        };
         for (const Layout layout : {Layout::split, Layout::streamed})
             for (const Objective objective : {Objective::time, Objective::usd}) {
                 std::optional<std::int64_t> least;
-                for (std::int64_t g = job.instance; g < job.gpus; g += job.instance)
-                    for (std::int64_t t = job.trainer; g + t <= job.gpus; t += job.trainer) {
+                const std::int64_t most = job.generators.value_or(job.gpus);
+                for (std::int64_t g = job.instance; g <= most; g += job.instance)
+                    for (std::int64_t t = job.trainer; t <= job.gpus && (job.generators || g + t <= job.gpus);
+                         t += job.trainer) {
                         const auto time = played(job, layout == Layout::streamed, g, t).count();
-                        const std::int64_t value = objective == Objective::usd ? time * (g + t) : time;
+                        const std::int64_t value = objective == Objective::usd ? time * usd(g, t) : time;
                         if (!least || value < *least) least = value;
                     }
                 const auto best = best_step(job, layout, objective);
                 REQUIRE(best.has_value() == least.has_value());
-                CHECK(best->time.count() * (objective == Objective::usd ? best->gpus() : 1) == *least);
+                const std::int64_t price = objective == Objective::usd ? usd(best->generating, best->training) : 1;
+                CHECK(best->time.count() * price == *least);
             }
     }
 }

@@ -32,13 +32,16 @@ enum class Layout : std::uint8_t { colocated, moved_tail, split, streamed };
 /// What the best split has least of.
 enum class Objective : std::uint8_t {
     time,  ///< of a step, of all GPUs
-    usd    ///< of a step: GPUs may be left out
+    usd    ///< of a step, by the prices of its GPUs: some may be left out
 };
 
 struct Job {
     std::int64_t gpus = 0;
     std::int64_t instance = 1;  ///< GPUs of one that generates
     std::int64_t trainer = 1;   ///< training and inference have a multiple of so many
+    /// Further GPUs, which can generate and no more; all others then train. None: those that generate are of `gpus`.
+    std::optional<std::int64_t> generators{};
+    std::int64_t generator_price = 1, trainer_price = 1;  ///< of a GPU, 1 or more, in any unit
     Decoding decoding;
     std::vector<std::int64_t> answers;          ///< tokens, in the order in which they are generated
     std::vector<std::size_t> groups;            ///< of each answer: it is judged when all of its group are there
@@ -88,7 +91,7 @@ struct Step {
 
 /// The layout's best step: of all splits that there are for `time`, training having all GPUs that do not generate; of
 /// all with GPUs left out, too, for `usd`. Of equal ones that which generates on fewer GPUs, then trains on fewer.
-/// None: the GPUs are too few, or no tail is worth moving.
+/// None: the GPUs are too few, or no tail is worth moving. Pre: layouts on the same GPUs have no `generators`.
 [[nodiscard]] std::optional<Step> best_step(const Job& job, Layout layout, Objective objective);
 
 }  // namespace pipeweaver::rl

@@ -62,6 +62,22 @@ def test_a_model_is_priced_by_the_roofline(pipeweaver):
     assert any("roofline" in note for note in slow["notes"])
 
 
+def test_another_kind_of_gpu_may_generate(pipeweaver):
+    """Beside all layouts without it: the best is never worse."""
+    ask = (*MODEL, "--model", "qwen2.5-7b", "--price", "3", "--objective", "usd", "--json")
+    alone = json.loads(pipeweaver(*ask))["layouts"]
+    both = json.loads(pipeweaver(*ask, "--generation-cluster", "h20-sxm:16", "--generation-price", "1"))["layouts"]
+    assert both[:len(alone)] == alone
+    others = both[len(alone):]
+    assert [one["layout"] for one in others] == ["split", "streamed"]
+    for one in others:
+        assert one["generating_on"] == "h20-sxm" and one["generating_gpus"] <= 16 and one["training_gpus"] <= 32
+        hours = one["step_ns"] / 3.6e12
+        assert one["usd"] == pytest.approx(hours * (one["generating_gpus"] + 3 * one["training_gpus"]))
+    text = pipeweaver(*ask[:-1], "--generation-cluster", "h20-sxm:16", "--generation-price", "1")
+    assert "and 16 of h20-sxm that generate alone" in text and "\nstreamed, h20-sxm" in text
+
+
 def test_a_configuration_file_and_a_file_of_lengths_say_the_same(pipeweaver, tmp_path):
     (tmp_path / "lengths.txt").write_text("".join(f"{100 + 7 * i}\n" for i in range(64)))
     options = {"cluster": "h100-sxm:16", "lengths": str(tmp_path / "lengths.txt"), "answers": 64,
@@ -89,6 +105,7 @@ def test_the_text_names_the_best_layout_and_what_nobody_said(pipeweaver):
      "--lengths: is '50:5', must be above the one before it"),
     ([*MODEL, "--model", "qwen2.5-7b", "--objective", "usd"], 2, "usd goes with a price"),
     ([*MODEL, "--model", "qwen2.5-7b", "--instance", "64"], 2, "--instance: is 64, must be at most the 32 GPUs"),
+    ([*MEASURED, "--generation-cluster", "h100-sxm:8"], 2, "--generation-cluster: goes with --model"),
     ([*MODEL, "--model", "wan2.1-t2v-14b"], 2, "is no language model"),
     ([*MODEL, "--model", "deepseek-v3"], 4, "8 GPUs of h100_sxm do not hold deepseek-v3 and one answer"),
 ])
