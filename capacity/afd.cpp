@@ -26,7 +26,8 @@ double gpus_of(const AfdQuestion& question, std::int64_t nodes) {
 
 // Of one layer, of a part's whole time.
 Duration of_layer(const AfdQuestion& question, double seconds) {
-    return Duration{std::llround(1e9 * seconds / as_double(question.network.layers))};
+    constexpr double most = 1e6;  // more is as far from any latency
+    return Duration{std::llround(1e9 * std::min(seconds, most) / as_double(question.network.layers))};
 }
 
 // Bytes of a value of attention, which also scale what it reads.
@@ -52,7 +53,7 @@ double ffn_seconds(const AfdQuestion& question, const TokenWork& work, double gp
 double most_in_memory(const AfdQuestion& question, const TokenWork& work, std::int64_t nodes) {
     const double weights = attention_bytes(question) * work.linear_flops / 2;  // of the projections, on every GPU
     const double left = usable * as_double(device_of(question).memory.count) - weights;
-    return gpus_of(question, nodes) * std::max(0., left) / (attention_bytes(question) * work.cache_bytes);
+    return gpus_of(question, nodes) * std::max(0., left) / (attention_bytes(question) * std::max(1., work.cache_bytes));
 }
 
 bool holds_ffn(const AfdQuestion& question, const TokenWork& work, std::int64_t nodes) {

@@ -17,7 +17,8 @@ namespace {
 
 double as_double(std::int64_t number) { return static_cast<double>(number); }
 
-Duration rounded(double seconds) { return Duration{std::llround(seconds * 1e9)}; }
+// Up to a century: what is longer, or adds up to more, is refused by who asks.
+Duration rounded(double seconds) { return Duration{std::llround(std::min(seconds, 3e9) * 1e9)}; }
 
 // Of an instance, a second.
 struct Rates {
@@ -54,7 +55,7 @@ Work work_of(const Generator& of) {
     const double head = workloads::head_flops(of.network, 1) / 2;
     work.active = (none.linear_flops + none.ffn_flops) / 2 + head;
     work.dense = work.active;
-    if (of.network.moe) {
+    if (of.network.moe && of.network.moe->top_k < of.network.moe->experts) {
         work.routed = as_double(of.network.moe->top_k) / as_double(of.network.moe->experts);
         // Of what all experts have, a token passes this share; the rest of the feed-forward every token passes.
         work.experts = (none.ffn_weights - none.ffn_flops / 2) / (1 - work.routed);
@@ -95,7 +96,7 @@ std::optional<Decoding> decoding_of(const Generator& generator) {
     for (std::int64_t answers = 1; answers <= slots; ++answers)
         decoding.token.push_back(token_step(generator, work, answers));
     const double in_front = std::max(work.front_bytes / rates.bytes, work.front_flops / rates.flops);
-    decoding.front_ps = std::llround(in_front * 1e12);
+    decoding.front_ps = std::llround(std::min(in_front, 1.) * 1e12);
     decoding.prompt = rounded(forward_flops(generator.network, generator.prompt_tokens) / rates.flops);
     decoding.prompt_tokens = generator.prompt_tokens;
     return decoding;

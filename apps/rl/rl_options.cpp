@@ -42,6 +42,29 @@ Duration parse_part(const std::string& text) {
     return time;
 }
 
+// Times of a step that add up to no more than 64 bits hold, however few GPUs there are.
+void require_countable(const rl::Job& job) {
+    constexpr double most_ns = 3e18;
+    const auto sum = [](const std::vector<Duration>& times) {
+        double all = 0;
+        for (const Duration one : times) all += static_cast<double>(one.count());
+        return all;
+    };
+    double tokens = 0, longest = 0;
+    for (const std::int64_t one : job.answers) {
+        tokens += static_cast<double>(one);
+        longest = std::max(longest, static_cast<double>(one));
+    }
+    const rl::Decoding& decoding = job.decoding;
+    const double in_front = static_cast<double>(decoding.token.size()) *
+                            (longest + static_cast<double>(decoding.prompt_tokens)) *
+                            static_cast<double>(decoding.front_ps) / 1000;
+    const double generation = tokens * (static_cast<double>(decoding.token.back().count()) + in_front) +
+                              static_cast<double>(job.answers.size()) * static_cast<double>(decoding.prompt.count());
+    if (generation > most_ns || sum(job.inference) + sum(job.training) > most_ns)
+        fail(ErrorKind::limit, "--answers: take a GPU more than a century: allowed are fewer or shorter ones");
+}
+
 // The language model that generates and is trained.
 const workloads::Architecture& backbone_of(const workloads::Model& model) {
     const auto& network = model.modules[model.backbone()].architecture;
@@ -54,7 +77,7 @@ const workloads::Architecture& backbone_of(const workloads::Model& model) {
 
 void RlOptions::add_answers(Options& options) {
     options.group("A step's answers");
-    options.text("lengths", lengths, "FILE|QUANTILES",
+    options.text("lengths", lengths, "FILE",
                  "tokens of answers: a file with a number in each line, or quantiles like 0:256,50:2k,100:8k");
     options.integer("answers", answers, 1, rl::most_answers, "of a step (default: 512)");
     options.integer("group", group, 1, rl::most_answers, "answers to one prompt, judged together (default: 1)");
@@ -148,6 +171,7 @@ void RlOptions::price_generation(const workloads::Cluster& on, rl::Job& job, std
                             "once an instance",
                             100 * decode_share, device.name, human(host), job.decoding.token.size()));
     }
+    require_countable(job);
     if (!generation) return;
     job.decoding = rl::fitted(job.decoding, job.answers, generation->gpus / job.instance, generation->time);
 }
@@ -222,7 +246,7 @@ void RlOptions::add_others(RlQuestion& question) const {
 RlQuestion RlOptions::question() const {
     const bool is_priced = !model.empty() || (generation && training);
     require_given({{!cluster.empty(), "--cluster CLUSTER", "the GPUs"},
-                   {!lengths.empty(), "--lengths FILE|QUANTILES", "tokens of answers"},
+                   {!lengths.empty(), "--lengths FILE", "tokens of answers, or quantiles"},
                    {is_priced, "--model MODEL", "or --generation TIME:GPUS and --training TIME:GPUS"}});
     RlQuestion question{
         .cluster = workloads::find_cluster(cluster), .job = {}, .others = {}, .with_others = {}, .notes = {}};
@@ -250,6 +274,8 @@ RlQuestion RlOptions::question() const {
     job.move = move;
     job.steps_off = steps_off;
     add_others(question);
+    require_countable(question.job);
+    if (question.with_others) require_countable(*question.with_others);
     return question;
 }
 

@@ -97,7 +97,7 @@ def test_the_text_names_the_best_layout_and_what_nobody_said(pipeweaver):
 
 
 @pytest.mark.parametrize("arguments, status, says", [
-    (["rl"], 2, "missing --cluster CLUSTER: the GPUs; --lengths FILE|QUANTILES: tokens of answers; --model MODEL"),
+    (["rl"], 2, "missing --cluster CLUSTER: the GPUs; --lengths FILE: tokens of answers, or quantiles; --model MODEL"),
     ([*MODEL], 2, "missing --model MODEL: or --generation TIME:GPUS and --training TIME:GPUS"),
     ([*MODEL, "--generation", "90s"], 2, "--generation: is '90s', must be TIME:GPUS, like 120s:64"),
     ([*MODEL, "--generation", "90s:12", "--training", "9s:8"], 2, "12 GPUs are no multiple of the 8 of an instance"),
