@@ -42,6 +42,19 @@ Lengths quantiles_of(const std::string& text) {
     return lengths;
 }
 
+// "mean:3k,longest:8k".
+Lengths of_mean(const std::string& text) {
+    const auto parts = parts_of(text);
+    const auto after = [](std::string_view part, std::string_view name) {
+        return part.starts_with(name) ? tokens_of(part.substr(name.size())) : std::nullopt;
+    };
+    const auto mean = after(parts[0], "mean:");
+    const auto longest = parts.size() == 2 ? after(parts[1], "longest:") : std::nullopt;
+    if (!mean || !longest || *mean > *longest)
+        fail(ErrorKind::input, "--lengths: {}", must_be(text, "mean:TOKENS,longest:TOKENS, the mean no more"));
+    return lengths_with(static_cast<double>(*mean), *longest);
+}
+
 Lengths read_lengths(const std::string& path) {
     constexpr std::size_t most_bytes = std::size_t{64} << 20;
     const std::string text = read_file(path, most_bytes);
@@ -73,7 +86,18 @@ Lengths read_lengths(const std::string& path) {
 
 Lengths lengths_of(const std::string& text) {
     const bool is_file = text.find('/') != std::string::npos || text.find(':') == std::string::npos;
-    return is_file ? read_lengths(text) : quantiles_of(text);
+    if (is_file) return read_lengths(text);
+    return text.starts_with("mean:") ? of_mean(text) : quantiles_of(text);
+}
+
+Lengths lengths_with(double mean, std::int64_t longest) {
+    const double power = static_cast<double>(longest) / mean - 1;
+    Lengths lengths;
+    for (int percent = 0; percent <= 100; ++percent) {
+        const auto tokens = std::llround(static_cast<double>(longest) * std::pow(percent / 100., power));
+        lengths.push_back({static_cast<double>(percent), std::max<std::int64_t>(1, tokens)});
+    }
+    return lengths;
 }
 
 std::vector<std::int64_t> drawn(const Lengths& lengths, std::int64_t answers, std::uint64_t seed) {

@@ -78,7 +78,8 @@ const workloads::Architecture& backbone_of(const workloads::Model& model) {
 void RlOptions::add_answers(Options& options) {
     options.group("A step's answers");
     options.text("lengths", lengths, "FILE",
-                 "tokens of answers: a file with a number in each line, or quantiles like 0:256,50:2k,100:8k");
+                 "tokens of answers: a file with a number in each line, or 0:256,50:2k,100:8k by percent, or "
+                 "mean:3k,longest:8k");
     options.integer("answers", answers, 1, rl::most_answers, "of a step (default: 512)");
     options.integer("group", group, 1, rl::most_answers, "answers to one prompt, judged together (default: 1)");
     options.integer("prompt", prompt, 1, rl::longest_answer, "tokens of a prompt (default: 512)");

@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 
@@ -38,6 +39,15 @@ TEST_CASE("a file of as many answers gives these") {
     std::filesystem::remove(path);
 }
 
+TEST_CASE("a mean and the longest are met") {
+    const auto tokens = drawn(lengths_of("mean:700,longest:1500"), 1'000, 1);
+    double sum = 0;
+    for (const std::int64_t one : tokens) sum += static_cast<double>(one);
+    CHECK(std::abs(sum / 1'000 - 700) < 7);
+    CHECK(*std::max_element(tokens.begin(), tokens.end()) > 1'490);
+    CHECK(drawn(lengths_of("mean:9,longest:9"), 3, 1) == std::vector<std::int64_t>{9, 9, 9});
+}
+
 TEST_CASE("quantiles that cannot be are refused") {
     const auto refused = [](const std::string& text, const char* message) {
         CAPTURE(text);
@@ -46,6 +56,9 @@ TEST_CASE("quantiles that cannot be are refused") {
     refused("0:10,50", "--lengths: is '50', must be PERCENT:TOKENS, like 50:2k");
     refused("0:10,200:20", "--lengths: is '200:20', must be PERCENT:TOKENS, like 50:2k");
     refused("0:10,50:5,100:20", "--lengths: is '50:5', must be above the one before it, in percent and tokens");
+    refused("mean:9,longest:8",
+            "--lengths: is 'mean:9,longest:8', must be mean:TOKENS,longest:TOKENS, the mean no more");
+    refused("mean:9,100:10", "--lengths: is 'mean:9,100:10', must be mean:TOKENS,longest:TOKENS, the mean no more");
     refused("10:10,100:20", "--lengths: is '10:10,100:20', must be from 0 to 100 percent, like 0:256,50:2k,100:8k");
 }
 

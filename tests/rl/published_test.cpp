@@ -1,5 +1,6 @@
 // Published steps of NeMo RL (docs/about/performance-summary.md, v0.6) against what the defaults say, which were fitted
-// on these rows. Left out: GRPO of Nemotron-3-Nano on SWE tasks, whose answers are capped at four times their mean.
+// on these rows. How lengths spread is not published. Left out: GRPO of Nemotron-3-Nano on SWE tasks, whose answers are
+// capped at four times their mean.
 #include "pipeweaver/rl/costs.hpp"
 #include "pipeweaver/rl/lengths.hpp"
 #include "pipeweaver/rl/step.hpp"
@@ -8,7 +9,6 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <cmath>
 
 using namespace pipeweaver;
@@ -28,17 +28,6 @@ struct Published {
     double seconds;
 };
 
-// How lengths spread is not published: tokens rise by a power of the share of answers that gives their mean.
-Lengths with_mean(double mean, std::int64_t longest) {
-    const double power = static_cast<double>(longest) / mean - 1;
-    Lengths lengths;
-    for (int percent = 0; percent <= 100; ++percent) {
-        const auto tokens = std::llround(static_cast<double>(longest) * std::pow(percent / 100., power));
-        lengths.push_back({static_cast<double>(percent), std::max<std::int64_t>(1, tokens)});
-    }
-    return lengths;
-}
-
 double predicted(const Published& row) {
     const auto& network = workloads::architecture(row.model);
     const auto& device = workloads::device(row.device);
@@ -49,7 +38,7 @@ double predicted(const Published& row) {
     job.instance = row.instance;
     job.trainer = 16;
     job.steps_off = row.steps_off;
-    job.answers = drawn(with_mean(row.mean, row.longest), row.answers, 1);
+    job.answers = drawn(lengths_with(row.mean, row.longest), row.answers, 1);
     for (std::size_t i = 0; i < job.answers.size(); ++i) job.groups.push_back(i);
     job.decoding = decoding_of({.network = network,
                                 .device = device,

@@ -22,8 +22,12 @@ using Lengths = std::vector<Quantile>;
 
 constexpr std::int64_t longest_answer = 1'000'000, most_answers = 65'536;
 
-/// "0:256,50:2k,100:8k", or a file with the tokens of an answer in each line, blank lines left out. Throws Error{input}
-/// naming the place and what is allowed; Error{io}.
+/// The longest and the mean alone: tokens rise by the power of the share of answers that gives the mean, in lines of a
+/// percent. Pre: 1 <= mean <= longest.
+[[nodiscard]] Lengths lengths_with(double mean, std::int64_t longest);
+
+/// "0:256,50:2k,100:8k", "mean:3k,longest:8k", or a file with the tokens of an answer in each line, blank lines left
+/// out. Throws Error{input} naming the place and what is allowed; Error{io}.
 [[nodiscard]] Lengths lengths_of(const std::string& text);
 
 /// The tokens of `answers` answers, 1 or more each: one of each of as many equal shares of the distribution, at its
