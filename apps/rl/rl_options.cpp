@@ -42,6 +42,11 @@ Duration parse_part(const std::string& text) {
     return time;
 }
 
+// GPUs of a node, of which large ones hold several instances.
+std::int64_t usual_group(const workloads::Cluster& cluster) {
+    return std::min({cluster.gpus_per_node, cluster.gpus, std::int64_t{8}});
+}
+
 // Times of a step that add up to no more than 64 bits hold, however few GPUs there are.
 void require_countable(const rl::Job& job) {
     constexpr double most_ns = 3e18;
@@ -91,8 +96,10 @@ void RlOptions::add_gpus(Options& options) {
     options.text("cluster", cluster, "CLUSTER", "with its GPUs, like h100-sxm:64, or a file");
     options.text("generation-cluster", generation_cluster, "CLUSTER",
                  "further GPUs, of another kind, which generate alone, like h20-sxm:32 (with --model)");
-    options.integer("instance", instance, 1, most_gpus, "GPUs of one that generates (default: those of a node)");
-    options.integer("trainer", trainer, 1, most_gpus, "training has a multiple of so many (default: those of a node)");
+    options.integer("instance", instance, 1, most_gpus,
+                    "GPUs of one that generates (default: those of a node, up to 8)");
+    options.integer("trainer", trainer, 1, most_gpus,
+                    "training has a multiple of so many (default: those of a node, up to 8)");
     options.integer("steps-off", steps_off, 0, 64,
                     "that generation on its own GPUs may be ahead of training (default: 0, on policy)");
     options.choice("objective", objective, {"time", "usd"}, "of a step, that the split has least of (default: time)");
@@ -231,7 +238,7 @@ void RlOptions::add_others(RlQuestion& question) const {
         fail(ErrorKind::input, "--objective: usd goes with a price of both: give --generation-price USD");
     rl::Job job = question.job;
     job.generators = others.gpus;
-    job.instance = instance.value_or(std::min(others.gpus_per_node, others.gpus));
+    job.instance = instance.value_or(usual_group(others));
     if (job.instance > others.gpus)
         fail(ErrorKind::input, "--instance: {}",
              must_be(job.instance, fmt::format("at most the {} GPUs of --generation-cluster", others.gpus)));
@@ -256,7 +263,7 @@ RlQuestion RlOptions::question() const {
     job.gpus = question.cluster.gpus;
     if (job.gpus < 1 || job.gpus > most_gpus)
         fail(ErrorKind::input, "--cluster: {}", must_be(job.gpus, fmt::format("with 1 to {} GPUs", most_gpus)));
-    const std::int64_t node = std::min(question.cluster.gpus_per_node, job.gpus);
+    const std::int64_t node = usual_group(question.cluster);
     job.instance = instance.value_or(node);
     job.trainer = trainer.value_or(node);
     if (std::max(job.instance, job.trainer) > job.gpus)

@@ -78,6 +78,13 @@ def test_another_kind_of_gpu_may_generate(pipeweaver):
     assert "and 16 of h20-sxm that generate alone" in text and "\nstreamed, h20-sxm" in text
 
 
+def test_a_published_step_can_be_asked(pipeweaver):
+    """NeMo RL v0.6: GRPO of Qwen3-235B on 64 GB200 took 286 s."""
+    answer = json.loads(pipeweaver("rl", "--model", "qwen3-235b-a22b", "--cluster", "gb200-nvl72:64", "--lengths",
+                                   "mean:5709,longest:8192", "--prompt", "1", "--json"))
+    assert layouts(answer)["colocated"]["step_ns"] == pytest.approx(286e9, rel=0.25)
+
+
 def test_a_configuration_file_and_a_file_of_lengths_say_the_same(pipeweaver, tmp_path):
     (tmp_path / "lengths.txt").write_text("".join(f"{100 + 7 * i}\n" for i in range(64)))
     options = {"cluster": "h100-sxm:16", "lengths": str(tmp_path / "lengths.txt"), "answers": 64,
