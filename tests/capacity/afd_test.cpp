@@ -51,7 +51,7 @@ TEST_CASE("the best shape is the best of all nodes and tokens") {
         auto cluster = workloads::find_cluster("h800-sxm:8");
         cluster.network = {static_cast<std::int64_t>(1 + random.below(20)) * 1'000'000'000};
         AfdQuestion question{.network = network, .cluster = cluster};
-        question.context = static_cast<std::int64_t>(1'000 + random.below(200'000));
+        question.context = static_cast<std::int64_t>(20'000 + random.below(200'000));
         question.attention_share = 0.1 + 0.9 * random.uniform();
         question.ffn_share = 0.1 + 0.9 * random.uniform();
         question.most_nodes = 2;
