@@ -106,7 +106,7 @@ Launch launch_of(const planner::Rung& rung) {
                   .fused_loss = setup.recipe.kept.logit <= 2,
                   .has_pipeline = way.has_pipeline && setup.layout.pp > 1,
                   .policy = way.policy,
-                  .recompute = name_of(*way.recompute),
+                  .recompute = name_of(way.recompute->by_rank ? planner::recompute_by_rank : *way.recompute),
                   .microbatches = way.microbatches,
                   .most_tokens = way.most_tokens,
                   .shapes = static_cast<std::int64_t>(way.shapes),

@@ -135,7 +135,8 @@ public:
           policy_(request.policy) {
         runs_.inexpressible = nullptr;
         needs_split_ = search::policy(request.policy, "--policy: ").needs_split || is_given();
-        if (by_rank()) require_fixed_order();
+        if (chooses_by_rank()) require_fixed_order();
+        if (by_rank()) require_setting_of_each_rank();
         PIPEWEAVER_ASSERT(setup_.recipe.zero < 2 || setup_.recipe.bucket == Bytes{});
         shared_ = assign(request.job, request.batch, execute, most_tasks_of(request.policy));
         if (is_given()) {
@@ -148,7 +149,7 @@ public:
             menus_ = {partition_.modes};
         } else {
             partition_ = cut(request);
-            if (by_rank())
+            if (chooses_by_rank())
                 menus_ = {opponent_settings(setup_, partition_)};
             else if (request.recompute)
                 menus_ = {{request.recompute->everywhere}};
@@ -211,6 +212,7 @@ private:
         return {.name = problem_name(setup_, partition_, replica),
                 .target = &runs_,
                 .menu = menus_[menu],
+                .mode_of_rank = by_rank() ? asked_.recompute->of_ranks : std::vector<Recompute>{},
                 .replica = replica,
                 .capacity = asked_.any_memory ? std::optional(boundless) : std::nullopt,
                 .priced_split = needs_split_};
@@ -225,7 +227,7 @@ private:
                               {.split = needs_split_ && !is_given(),
                                .bound = std::nullopt,
                                .policies = policies,
-                               .mode_by_rank = by_rank()});
+                               .mode_by_rank = chooses_by_rank()});
         ReplicaSchedule all{.input = std::move(known.input)};
         if (known.shortage) {
             all.why_not = known.shortage->text();
@@ -243,13 +245,26 @@ private:
         return all;
     }
 
+    std::vector<Recompute> recomputed_by(const ReplicaSchedule& scheduled) const {
+        if (!chooses_by_rank()) return asked_.recompute->of_ranks;
+        return recompute_of_ranks(scheduled.step.problem, scheduled.schedule, menus_.front());
+    }
+
     void take_given(const MatchedSchedule& given, ReplicaSchedule& all) const {
         all.schedule = given.schedule;
         if (is_split(given.split)) all.step = require_step(split_backwards(all.step, given.split));
     }
 
     bool is_given() const { return !asked_.schedules.empty(); }
-    bool by_rank() const { return asked_.recompute == recompute_by_rank && !is_given(); }
+    bool by_rank() const { return asked_.recompute && asked_.recompute->by_rank && !is_given(); }
+    bool chooses_by_rank() const { return asked_.recompute == recompute_by_rank && !is_given(); }
+
+    void require_setting_of_each_rank() const {
+        const auto said = static_cast<std::int64_t>(asked_.recompute->of_ranks.size());
+        if (said > 0 && said != setup_.layout.pp)
+            fail(ErrorKind::input, "--recompute: {} says {} settings, allowed are those of {} ranks",
+                 name_of(*asked_.recompute), said, setup_.layout.pp);
+    }
 
     // A rank's memory follows from its own order alone only where times do not decide the order.
     void require_fixed_order() const {
@@ -292,7 +307,7 @@ private:
         sum.policy = policy_;
         sum.assigned = shared_.shares;
         if (by_rank())
-            sum.recompute = recompute_by_rank;
+            sum.recompute = asked_.recompute;
         else if (!is_given())
             sum.recompute = {.everywhere = menus_.front().front()};
         const std::size_t replicas = shared_.microbatches.size();
@@ -310,8 +325,7 @@ private:
             if (!refused[r].empty()) return;
             sum.replicas[r] = emulate_step(scheduled, false);
             if (asked_.loader) begins[r] = begins_of_replica(scheduled, r);
-            if (by_rank())
-                sum.by_rank[r] = recompute_of_ranks(scheduled.step.problem, scheduled.schedule, menus_.front());
+            if (by_rank()) sum.by_rank[r] = recomputed_by(scheduled);
             flops[r] = scheduled.step.model_flops;
             add_shares(scheduled.step, scheduled.schedule, shares[r]);
         });

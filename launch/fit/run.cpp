@@ -86,6 +86,7 @@ namespace {
 using emulator::Recipe;
 using emulator::Recompute;
 using frameworks::Effect;
+using planner::StepRecompute;
 
 // Memory is the same with more of them: the first rank holds its most after its warm-up.
 constexpr std::int64_t enough_rounds = 4;
@@ -292,21 +293,21 @@ Recompute selective_of(const MegatronLaunch& l, Run& run) {
     return core ? Recompute::core_attention : Recompute::none;
 }
 
+// LoongForge's list. Where a rank has several chunks its sources do not say of which one a number is.
+StepRecompute recompute_of_ranks_in(const MegatronLaunch& l, Run& run) {
+    const std::string list = written(l.dialect, "custom-pipeline-recompute-layers");
+    StepRecompute setting{.by_rank = true};
+    for (const std::int64_t layers : parse_integers(list, l.custom_recompute_layers, 0, 100'000, 100'000))
+        setting.of_ranks.push_back(layers > 0 ? Recompute::blocks(layers) : Recompute::none);
+    if (l.vpp && l.custom_recompute_layers != l.custom_layers)
+        assume(run, {Effect::either, "layers of each chunk are computed again", list, true},
+               fmt::format("a number of {} is of each chunk of its rank", list));
+    const auto said = said_in(setting);
+    return said.size() == 1 ? StepRecompute{.everywhere = said.front()} : setting;
+}
+
 // What the emulator has that is nearest, never less memory than the launch takes.
 Recompute recompute_of(const MegatronLaunch& l, Run& run) {
-    if (l.recompute == "full" && !l.custom_recompute_layers.empty()) {
-        const auto layers =
-            parse_integers("--custom-pipeline-recompute-layers", l.custom_recompute_layers, 0, 100'000, 100'000);
-        const std::int64_t least = *std::min_element(layers.begin(), layers.end());
-        if (least < *std::max_element(layers.begin(), layers.end()))
-            assume(run,
-                   {Effect::less, fmt::format("{} layers of every rank are computed again", least),
-                    "--custom-pipeline-recompute-layers", true},
-                   fmt::format("of every rank {} layers of each module are computed again, the least of "
-                               "--custom-pipeline-recompute-layers",
-                               least));
-        return least > 0 ? Recompute::blocks(least) : Recompute::none;
-    }
     if (l.recompute == "full") {
         if (l.recompute_method == "block") return Recompute::blocks(*l.recompute_layers);
         if (*l.recompute_layers > 1)
@@ -384,7 +385,8 @@ Run run_without_batch(const MegatronLaunch& l, const FitAsked& asked) {
     if (l.cp > 1 && (l.cp_comm.empty() || l.cp_comm.front() != "a2a")) options.workload.context = "ring";
     say_encoders(l, model, run);
     options.workload.recipe = emulator::to_json(recipe_of(l, asked.recipe, run));
-    options.recompute = {.everywhere = recompute_of(l, run)};
+    const bool says_ranks = l.recompute == "full" && !l.custom_recompute_layers.empty();
+    options.recompute = says_ranks ? recompute_of_ranks_in(l, run) : StepRecompute{.everywhere = recompute_of(l, run)};
     options.policy = l.vpp ? "interleaved" : "1f1b";
     if (l.vpp && *l.group_size != l.pp)
         run.assumed.push_back(

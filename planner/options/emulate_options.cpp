@@ -251,8 +251,8 @@ void EmulateOptions::add_to(OptionTable& options) {
     options.parsed(
         "recompute", fmt::format("{}", fmt::join(step_recompute_names(), "|")),
         "what backwards compute again; blocks:N: the first N blocks of each module in each stage; by-rank: "
-        "every rank what costs it least time and fits (default: the least with which the step fits the "
-        "memory)",
+        "every rank what costs it least time and fits; by-rank:full/blocks:3/none: of each rank its own "
+        "(default: the least with which the step fits the memory)",
         [this](const std::string& given) { recompute = read_recompute(given); },
         [this] { return recompute ? std::optional(name_of(*recompute)) : std::nullopt; });
     options.text("what-if", what_if, "FILE", "factors on devices, links, operators, modules (JSON or YAML)");

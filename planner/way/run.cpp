@@ -287,16 +287,17 @@ std::vector<Recompute> settings_of(const Way& way, const Target& target) {
         std::erase_if(all, [](const Recompute& one) { return one.kind == Recompute::Kind::blocks; });
     if (target.launch.selective != Recompute::selective && setup.recipe.execution.fused_attention)
         std::erase(all, Recompute::selective);
-    const bool is_said = way.recompute && !way.recompute->by_rank;
-    if (is_said && std::find(all.begin(), all.end(), way.recompute->everywhere) == all.end())
-        all.push_back(way.recompute->everywhere);
+    if (way.recompute)
+        for (const Recompute one : said_in(*way.recompute))
+            if (std::find(all.begin(), all.end(), one) == all.end()) all.push_back(one);
     return all;
 }
 
 // The problem with one mode for each pair.
-Problem in_mode(Problem problem, std::size_t mode) {
-    for (Pair& pair : problem.pairs) {
-        pair.modes = {pair.modes[mode]};
+Problem in_modes(Problem problem, const std::vector<std::uint32_t>& modes) {
+    for (std::size_t k = 0; k < problem.pairs.size(); ++k) {
+        Pair& pair = problem.pairs[k];
+        pair.modes = {pair.modes[modes[k]]};
         const auto costs = costs_in(pair, pair.modes.front());
         apply(problem.tasks[index(pair.forward)], costs[0]);
         apply(problem.tasks[index(pair.backward)], costs[1]);
@@ -317,9 +318,8 @@ WayOfTarget::WayOfTarget(const Way& way, const Target& asked)
 
 WayOfTarget WayOfTarget::as_said(const Way& way, const Target& target) {
     WayOfTarget said(way, target);
-    said.by_rank = way.recompute->by_rank;
-    said.settings =
-        said.by_rank ? opponent_settings(*way.setup, way.partition) : std::vector<Recompute>{way.recompute->everywhere};
+    said.by_rank = way.recompute == recompute_by_rank;
+    said.settings = said.by_rank ? opponent_settings(*way.setup, way.partition) : said_in(*way.recompute);
     return said;
 }
 
@@ -355,9 +355,9 @@ WayResult run_way(const Way& way, const std::vector<Microbatches>& replicas, con
     if (way.recompute) {
         // With one mode a step is small: as many tasks as are emulated.
         const bool fixed_order = search::policy(way.policy).fixed_order;
-        WayResult said =
-            all.run(WayOfTarget::as_said(way, target),
-                    fixed_order && !way.recompute->by_rank ? sizes.tasks_in_order : sizes.tasks, way.recompute);
+        WayResult said = all.run(WayOfTarget::as_said(way, target),
+                                 fixed_order && way.recompute != recompute_by_rank ? sizes.tasks_in_order : sizes.tasks,
+                                 way.recompute);
         if (said.runs() || exactly) return said;
     }
     return all.run(WayOfTarget(way, target), sizes.tasks, std::nullopt);
@@ -385,11 +385,12 @@ StepUnderPolicy::StepUnderPolicy(const StepProblem& step, std::string_view polic
 
 std::optional<ReplicaRun> StepUnderPolicy::run(const StepRecompute& setting) {
     if (!order_.why_not.empty()) return std::nullopt;
-    if (!setting.by_rank) {
-        const auto found = std::find(settings_.begin(), settings_.end(), setting.everywhere);
-        if (found != settings_.end()) return uniform(static_cast<std::size_t>(found - settings_.begin()));
+    if (auto modes = modes_of(setting)) {
+        auto run = run_in(std::move(*modes));
+        if (run) run->by_rank = setting.of_ranks;
+        return run;
     }
-    if (!setting.by_rank || !has_order_) {
+    if (setting != recompute_by_rank || !has_order_) {
         why_not_ = fmt::format("{} cannot recompute {}", policy_, name_of(setting));
         return std::nullopt;
     }
@@ -417,15 +418,28 @@ std::optional<std::size_t> StepUnderPolicy::fewest_blocks() const {
 
 double StepUnderPolicy::fullness(const ReplicaRun& run) const { return search::largest_peak(step_.problem, run.peak); }
 
-std::optional<ReplicaRun> StepUnderPolicy::uniform(std::size_t setting) {
-    const std::vector<std::uint32_t> modes(step_.problem.pairs.size(), static_cast<std::uint32_t>(setting));
+std::optional<std::vector<std::uint32_t>> StepUnderPolicy::modes_of(const StepRecompute& setting) const {
+    const Problem& problem = step_.problem;
+    if (setting.by_rank && setting.of_ranks.size() != problem.ranks.size()) return std::nullopt;
+    std::vector<std::uint32_t> modes;
+    for (const Pair& pair : problem.pairs) {
+        const std::size_t rank = index(problem.tasks[index(pair.forward)].rank);
+        const Recompute one = setting.by_rank ? setting.of_ranks[rank] : setting.everywhere;
+        const auto found = std::find(settings_.begin(), settings_.end(), one);
+        if (found == settings_.end()) return std::nullopt;
+        modes.push_back(static_cast<std::uint32_t>(found - settings_.begin()));
+    }
+    return modes;
+}
+
+std::optional<ReplicaRun> StepUnderPolicy::run_in(std::vector<std::uint32_t> modes) {
     if (!has_order_) {
-        const Problem alone = in_mode(step_.problem, setting);
+        const Problem alone = in_modes(step_.problem, modes);
         auto result = search::apply_policy(policy_, Replayer(alone));
-        if (result.schedule) result.schedule->mode = modes;
+        if (result.schedule) result.schedule->mode = std::move(modes);
         return taken(std::move(result));
     }
-    search::PolicyResult result{Schedule{order_.ranks, modes}, {}, {}};
+    search::PolicyResult result{Schedule{order_.ranks, std::move(modes)}, {}, {}};
     const Replay replay = replayer_.replay(*result.schedule);
     if (replay.outcome != Outcome::completed) result = {{}, {}, why_it_fails(step_.problem, replay)};
     if (replay.outcome == Outcome::out_of_memory) result.short_by = replay.short_by;

@@ -93,7 +93,8 @@ public:
     /// Whether the policy has a fixed order, which every rank can run with a setting of its own.
     bool has_order() const { return has_order_; }
 
-    /// None: the setting does not fit, or is not there: not among the settings, or by rank without a fixed order.
+    /// None: the setting does not fit, or is not there: not among the settings, of other ranks than the step's, or by
+    /// rank as it fits without a fixed order.
     [[nodiscard]] std::optional<ReplicaRun> run(const StepRecompute& setting);
 
     /// The place among the settings of blocks:N with the smallest N that fits; none: none does. Pre: has_order().
@@ -103,7 +104,10 @@ public:
     [[nodiscard]] double fullness(const ReplicaRun& run) const;
 
 private:
-    std::optional<ReplicaRun> uniform(std::size_t setting);
+    /// Of each pair the place of its mode among the settings; none: not all are there.
+    [[nodiscard]] std::optional<std::vector<std::uint32_t>> modes_of(const StepRecompute& setting) const;
+
+    std::optional<ReplicaRun> run_in(std::vector<std::uint32_t> modes);
     std::optional<ReplicaRun> taken(search::PolicyResult result);
 
     const emulator::StepProblem& step_;

@@ -15,10 +15,23 @@ using namespace schedule;
 
 namespace {
 
-constexpr std::string_view by_rank_name = "by-rank";
+constexpr std::string_view by_rank_name = "by-rank", of_ranks_name = "by-rank:";
+constexpr char between_ranks = '/';
 
 constexpr std::string_view automatic = "auto",
                            what_is_allowed = "auto, or some of none, selective, half, full and blocks:N";
+
+std::optional<StepRecompute> named_of_ranks(std::string_view text) {
+    StepRecompute setting = recompute_by_rank;
+    for (std::size_t from = 0; from <= text.size();) {
+        const std::size_t end = std::min(text.find(between_ranks, from), text.size());
+        const auto one = recompute_named(text.substr(from, end - from));
+        if (!one) return std::nullopt;
+        setting.of_ranks.push_back(*one);
+        from = end + 1;
+    }
+    return setting;
+}
 
 // What --target calls those whose passes carry it.
 std::vector<std::string> that_carry_selective() {
@@ -28,11 +41,18 @@ std::vector<std::string> that_carry_selective() {
 }  // namespace
 
 std::string name_of(const StepRecompute& setting) {
-    return setting.by_rank ? std::string(by_rank_name) : name_of(setting.everywhere);
+    if (!setting.by_rank) return name_of(setting.everywhere);
+    std::string name(setting.of_ranks.empty() ? by_rank_name : of_ranks_name);
+    for (std::size_t r = 0; r < setting.of_ranks.size(); ++r) {
+        if (r > 0) name += between_ranks;
+        name += name_of(setting.of_ranks[r]);
+    }
+    return name;
 }
 
 std::optional<StepRecompute> step_recompute_named(std::string_view name) {
     if (name == by_rank_name) return recompute_by_rank;
+    if (name.starts_with(of_ranks_name)) return named_of_ranks(name.substr(of_ranks_name.size()));
     const auto everywhere = recompute_named(name);
     return everywhere ? std::optional(StepRecompute{.everywhere = *everywhere}) : std::nullopt;
 }
@@ -40,7 +60,16 @@ std::optional<StepRecompute> step_recompute_named(std::string_view name) {
 std::vector<std::string> step_recompute_names() {
     auto names = recompute_names();
     names.emplace_back(by_rank_name);
+    names.push_back(fmt::format("{}SETTING{}...", of_ranks_name, between_ranks));
     return names;
+}
+
+std::vector<Recompute> said_in(const StepRecompute& setting) {
+    if (!setting.by_rank) return {setting.everywhere};
+    std::vector<Recompute> said;
+    for (const Recompute one : setting.of_ranks)
+        if (std::find(said.begin(), said.end(), one) == said.end()) said.push_back(one);
+    return said;
 }
 
 std::vector<Recompute> usual_settings(const Setup& setup, const partition::Partition& partition) {

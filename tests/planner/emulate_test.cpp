@@ -35,6 +35,49 @@ TEST_CASE("what does not fit is named by its replica and rank, and fits with mor
     CHECK(emulate(request, in_order).by_rank.size() == 2);
 }
 
+TEST_CASE("a rank holds what it does where all ranks recompute as is said of it") {
+    const Request small = testing::small_request();
+    EmulationRequest request;
+    request.job = small.job;
+    request.batch = small.batch;
+    request.job.partition = "balanced";
+    request.any_memory = true;
+    const auto emulated = [&](const char* recompute) {
+        request.recompute = step_recompute_named(recompute);
+        REQUIRE(request.recompute);
+        return emulate(request, in_order);
+    };
+    const Emulation said = emulated("by-rank:full/blocks:1/none/none"), none = emulated("none"),
+                    full = emulated("full"), one = emulated("blocks:1");
+    CHECK(said.recompute == step_recompute_named("by-rank:full/blocks:1/none/none"));
+    const std::vector<const Emulation*> as{&full, &one, &none, &none};
+    for (std::size_t rank = 0; rank < as.size(); ++rank) {
+        CAPTURE(rank);
+        CHECK(said.by_rank.front()[rank] == (rank < 2 ? as[rank]->recompute->everywhere : no_recompute.everywhere));
+        CHECK(said.replicas[0].memory[rank].peak == as[rank]->replicas[0].memory[rank].peak);
+    }
+    CHECK(full.replicas[0].memory[0].peak < none.replicas[0].memory[0].peak);
+    CHECK(none.step < said.step);
+    CHECK(said.step < full.step);
+
+    // Policies whose order times decide take it, too.
+    request.policy = "dual-queue";
+    CHECK(emulated("by-rank:blocks:1/blocks:1/blocks:1/blocks:1").step == emulated("blocks:1").step);
+    request.recompute = step_recompute_named("by-rank:full/none");
+    CHECK_THROWS_WITH_AS(static_cast<void>(emulate(request, in_order)),
+                         "--recompute: by-rank:full/none says 2 settings, allowed are those of 4 ranks", Error);
+}
+
+TEST_CASE("a recomputation of each rank has a name that is read again") {
+    const StepRecompute said{
+        .by_rank = true,
+        .of_ranks = {emulator::Recompute::full, emulator::Recompute::blocks(3), emulator::Recompute::none}};
+    CHECK(name_of(said) == "by-rank:full/blocks:3/none");
+    CHECK(step_recompute_named(name_of(said)) == said);
+    for (const char* text : {"by-rank:", "by-rank:full/", "by-rank:full/some", "by-rank:blocks:0/none"})
+        CHECK(!step_recompute_named(text));
+}
+
 TEST_CASE("fewer microbatches than replicas are why there is no emulation") {
     EmulationRequest request;
     const Request small = testing::small_request(2);

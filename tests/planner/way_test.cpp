@@ -150,6 +150,11 @@ TEST_CASE("the fastest setting is the fastest of all that fit, tried one by one"
         const auto own = runs.run(recompute_by_rank);
         if (own) {
             CHECK(own->by_rank == recompute_of_ranks(step.problem, own->schedule, drawn.settings));
+            const auto said = runs.run({.by_rank = true, .of_ranks = own->by_rank});
+            REQUIRE(said);
+            CHECK(said->by_rank == own->by_rank);
+            CHECK(said->schedule == own->schedule);
+            CHECK(said->makespan == own->makespan);
             for (const Bytes peak : own->peak) CHECK(peak <= drawn.capacity);
             if (!best || own->makespan < *best) {
                 best = own->makespan;
@@ -184,6 +189,12 @@ TEST_CASE("a setting that is not there does not run, nor one by rank where times
     CHECK(!runs.run({.everywhere = Recompute::offload}));
     CHECK(!runs.run(recompute_by_rank));
     CHECK(in_order.run(recompute_by_rank));
+    const std::vector<Recompute> of_ranks{Recompute::full, Recompute::none, Recompute::blocks(1), Recompute::none};
+    const auto said = runs.run({.by_rank = true, .of_ranks = of_ranks});
+    REQUIRE(said);
+    CHECK(recompute_of_ranks(step.problem, said->schedule, drawn.settings) == of_ranks);
+    CHECK(!runs.run({.by_rank = true, .of_ranks = {Recompute::full, Recompute::none}}));
+    CHECK(!runs.run({.by_rank = true, .of_ranks = std::vector(4, Recompute::offload)}));
     const Step built = built_of(drawn, step);
     CHECK(run_steps({&built}, "zb-h1", drawn.settings, {}).why_not == "no backward is split into I and W");
 }

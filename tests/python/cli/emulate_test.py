@@ -237,6 +237,10 @@ def test_by_rank_says_what_each_rank_takes_and_fits(pipeweaver, step):
     assert "recompute" not in uniform["replicas"][0]["ranks"][0]
     assert by_rank["step_ns"] < uniform["step_ns"]
 
+    said = step(*options, "by-rank:" + "/".join(taken))
+    assert said["recompute"] == "by-rank:" + "/".join(taken)
+    assert said["replicas"] == by_rank["replicas"] and said["step_ns"] == by_rank["step_ns"]
+
     table = pipeweaver(*changed(STEP, [*options, "by-rank"]))
     assert ", recompute by-rank, " in table
     assert re.search(r"activations +transient +recompute\n0 .* " + taken[0] + "\n", table)
@@ -269,7 +273,9 @@ FAULTS = [
     (["--recompute", "blocks:0"], 2,
      "--recompute: is 'blocks:0', must be one of none, selective, core-attention, half, full, offload, encoders, "
      "backbone, blocks:N, "
-     "by-rank; N is 1 or more"),
+     "by-rank, by-rank:SETTING/...; N is 1 or more"),
+    (["--recompute", "by-rank:full/none"], 2,
+     "--recompute: by-rank:full/none says 2 settings, allowed are those of 4 ranks"),
     (["--recompute", "blocks:x"], 2, "--recompute: is 'blocks:x', must be one of none, "),
     (["--recompute", "blocks"], 2, "--recompute: is 'blocks', must be one of none, "),
     (["--recompute", "by-rank", "--policy", "dual-queue"], 2,
