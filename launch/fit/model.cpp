@@ -126,6 +126,9 @@ workloads::Built as_said(const SaidLaunch& said, const workloads::Built& row) {
     const auto again = switched(said, row.recompute_by);
     if (again == true && row.recompute == never) own.recompute = as_backbone;
     if (again == false && row.recompute == always) own.recompute = never;
+    // LoongForge's list is of all that lies on a rank: 45 layers of InternViT beside one of the language model
+    // (0.1.1, examples/internvl2.5/finetuning/sft_internvl2.5_78b.sh).
+    if (switched(said, "custom-pipeline-recompute-layers")) own.recompute = as_backbone;
     return own;
 }
 

@@ -293,15 +293,13 @@ Recompute selective_of(const MegatronLaunch& l, Run& run) {
     return core ? Recompute::core_attention : Recompute::none;
 }
 
-// LoongForge's list. Where a rank has several chunks its sources do not say of which one a number is.
-StepRecompute recompute_of_ranks_in(const MegatronLaunch& l, Run& run) {
+// LoongForge's list: a rank's number stands for --recompute-num-layers in every configuration on it (0.1.1,
+// patches/Megatron-LM/megatron/core/transformer/transformer_config.py.patch), and so is of each chunk.
+StepRecompute recompute_of_ranks_in(const MegatronLaunch& l) {
     const std::string list = written(l.dialect, "custom-pipeline-recompute-layers");
     StepRecompute setting{.by_rank = true};
     for (const std::int64_t layers : parse_integers(list, l.custom_recompute_layers, 0, 100'000, 100'000))
         setting.of_ranks.push_back(layers > 0 ? Recompute::blocks(layers) : Recompute::none);
-    if (l.vpp && l.custom_recompute_layers != l.custom_layers)
-        assume(run, {Effect::either, "layers of each chunk are computed again", list, true},
-               fmt::format("a number of {} is of each chunk of its rank", list));
     const auto said = said_in(setting);
     return said.size() == 1 ? StepRecompute{.everywhere = said.front()} : setting;
 }
@@ -386,7 +384,7 @@ Run run_without_batch(const MegatronLaunch& l, const FitAsked& asked) {
     say_encoders(l, model, run);
     options.workload.recipe = emulator::to_json(recipe_of(l, asked.recipe, run));
     const bool says_ranks = l.recompute == "full" && !l.custom_recompute_layers.empty();
-    options.recompute = says_ranks ? recompute_of_ranks_in(l, run) : StepRecompute{.everywhere = recompute_of(l, run)};
+    options.recompute = says_ranks ? recompute_of_ranks_in(l) : StepRecompute{.everywhere = recompute_of(l, run)};
     options.policy = l.vpp ? "interleaved" : "1f1b";
     if (l.vpp && *l.group_size != l.pp)
         run.assumed.push_back(

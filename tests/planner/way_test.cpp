@@ -84,6 +84,17 @@ Step built_of(const Case& drawn, const StepProblem& step) {
     return built;
 }
 
+// What ranks chose fits, and told that they do the same.
+void check_own(const Case& drawn, const StepProblem& step, const ReplicaRun& own, StepUnderPolicy& runs) {
+    CHECK(own.by_rank == recompute_of_ranks(step.problem, own.schedule, drawn.settings));
+    for (const Bytes peak : own.peak) CHECK(peak <= drawn.capacity);
+    const auto said = runs.run({.by_rank = true, .of_ranks = own.by_rank});
+    REQUIRE(said);
+    CHECK(said->by_rank == own.by_rank);
+    CHECK(said->schedule == own.schedule);
+    CHECK(said->makespan == own.makespan);
+}
+
 void check_without_schedules(const Step& built, const Case& drawn, const WayResult& fastest) {
     const WayResult times = run_steps({&built}, drawn.policy, drawn.settings, {}, false);
     CHECK(times.recompute == fastest.recompute);
@@ -149,13 +160,7 @@ TEST_CASE("the fastest setting is the fastest of all that fit, tried one by one"
         }
         const auto own = runs.run(recompute_by_rank);
         if (own) {
-            CHECK(own->by_rank == recompute_of_ranks(step.problem, own->schedule, drawn.settings));
-            const auto said = runs.run({.by_rank = true, .of_ranks = own->by_rank});
-            REQUIRE(said);
-            CHECK(said->by_rank == own->by_rank);
-            CHECK(said->schedule == own->schedule);
-            CHECK(said->makespan == own->makespan);
-            for (const Bytes peak : own->peak) CHECK(peak <= drawn.capacity);
+            check_own(drawn, step, *own, runs);
             if (!best || own->makespan < *best) {
                 best = own->makespan;
                 ++by_rank;

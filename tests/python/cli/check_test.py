@@ -36,6 +36,18 @@ def test_a_launch_that_constructs_and_fits_exits_with_0(check):
     assert answer["memory"]["peak_bytes"] == max(rank["peak_bytes"] for rank in ranks)
 
 
+def test_loongforges_ranks_hold_what_is_said_of_each(check):
+    def ranks(recompute):
+        done = check("--cluster", "h100-sxm:64", "--megatron-args", DENSE + LAYOUT + recompute, "--json")
+        assert (done.returncode, done.stderr) == (0, "")
+        return json.loads(done.stdout)["memory"]["ranks"]
+    block = "--recompute-granularity full --recompute-method block "
+    said = ranks(block + "--custom-pipeline-recompute-layers 8,3,0,0")
+    full, three, none = (ranks(block + f"--recompute-num-layers {n}") if n else ranks("") for n in (8, 3, 0))
+    assert said == [full[0], three[1], none[2], none[3]]
+    assert full[0]["peak_bytes"] < none[0]["peak_bytes"]
+
+
 def test_what_does_not_construct_exits_with_4_and_names_the_rule(check):
     done = check("--cluster", "h100-sxm:64", "--megatron-args", DENSE + LAYOUT + "--num-layers 33", "--json")
     assert done.returncode == 4
