@@ -83,12 +83,12 @@ ordered_json without_files(ordered_json config) {
     for (const char* here : {"out", "batch", "dataset", "microbatches", "global-batch", "deferred", "threads", "server",
                              "server-token", "server-authority", "served", "sample"})
         config.erase(here);
-    for (const char* key : {"model", "cluster", "recipe", "partition", "loader"}) {
+    for (const char* key : {"model", "teacher", "cluster", "recipe", "partition", "loader"}) {
         const auto found = config.find(key);
         if (found == config.end() || !found->is_string()) continue;
         const std::string value = *found;
         if (value.starts_with("hf:"))
-            fail(ErrorKind::input, "--model: with --server write the model as a file: pipeweaver show {}", value);
+            fail(ErrorKind::input, "--{}: with --server write the model as a file: pipeweaver show {}", key, value);
         if (is_a_document(value)) continue;
         // A cluster's file may be followed by a number of GPUs.
         if (found.key() == "cluster" && names_a_document(std::string_view(value).substr(0, value.rfind(':'))))

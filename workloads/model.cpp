@@ -3,6 +3,8 @@
 #include "pipeweaver/base/assert.hpp"
 #include "workloads/model_parts.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -53,6 +55,49 @@ bool reaches(const Model& model, std::size_t from, std::size_t to) {
     if (from == to) return true;
     return std::any_of(model.edges.begin(), model.edges.end(),
                        [&](const ModelEdge& edge) { return edge.from == from && reaches(model, edge.to, to); });
+}
+
+namespace {
+
+bool read_the_same(const Model& a, const Model& b) {
+    const auto alike = [](const Module& one, const Module& other) {
+        return one.architecture.kind == other.architecture.kind && one.unit == other.unit &&
+               one.modalities == other.modalities;
+    };
+    const auto joined_alike = [](const ModelEdge& one, const ModelEdge& other) {
+        return one.from == other.from && one.to == other.to && one.token_reduction == other.token_reduction;
+    };
+    return std::equal(a.modules.begin(), a.modules.end(), b.modules.begin(), b.modules.end(), alike) &&
+           std::equal(a.edges.begin(), a.edges.end(), b.edges.begin(), b.edges.end(), joined_alike);
+}
+
+}  // namespace
+
+std::optional<Model> model_beside(const Model& model) {
+    if (!model.reference && model.teacher.empty()) return std::nullopt;
+    Model beside = model.reference ? model : model.teacher.front();
+    beside.reference = false;
+    beside.built = model.built;
+    for (std::size_t m = 0; m < model.modules.size(); ++m) {
+        beside.modules[m].adapters.reset();
+        beside.modules[m].lies = model.modules[m].lies;
+    }
+    return beside;
+}
+
+std::optional<std::string> why_no_teacher(const Model& model, const Model& teacher) {
+    if (model.reference) return fmt::format("'{}' has a reference beside it; allowed is one of the two", model.name);
+    if (teacher.reference || !teacher.teacher.empty())
+        return fmt::format("'{}' has a model beside itself; allowed is one without", teacher.name);
+    if (!read_the_same(model, teacher))
+        return fmt::format(
+            "'{}' has other modules than '{}'; allowed are as many, of the same kinds, that read the "
+            "same items",
+            teacher.name, model.name);
+    if (model.image != teacher.image || model.video != teacher.video || model.audio != teacher.audio)
+        return fmt::format("'{}' makes other tokens of images, clips or audio than '{}'; allowed are the same rules",
+                           teacher.name, model.name);
+    return std::nullopt;
 }
 
 Role role_of(const Model& model, std::size_t module) {

@@ -322,12 +322,17 @@ void check_agreement(const Json& json, const Model& model) {
     }
 }
 
+void read_teacher(const Json& json, Model& model) {
+    model.teacher.push_back(parse_model_object(json));
+    if (const auto why = why_no_teacher(model, model.teacher.front())) json.fail(*why);
+}
+
 }  // namespace
 
 Model parse_model_object(const Json& json) {
     json.only_keys({"format", "name", "family", "modules", "edges", "image", "video", "audio", "microbatch_tokens",
-                    "most_items", "most_video_seconds", "most_positions", "reference", "layout", "confidence", "source",
-                    "assumed"});
+                    "most_items", "most_video_seconds", "most_positions", "reference", "teacher", "layout",
+                    "confidence", "source", "assumed"});
     Model model;
     model.name = json.at("name").text();
     if (model.name.empty()) json.at("name").fail("is empty");
@@ -344,6 +349,7 @@ Model parse_model_object(const Json& json) {
     if (const auto assumed = json.find("assumed"))
         for (const Json& line : assumed->elements()) model.assumed.push_back(line.text());
     check_agreement(json, model);
+    if (const auto teacher = json.find("teacher")) read_teacher(*teacher, model);
     return model;
 }
 

@@ -93,9 +93,7 @@ void put_rules(Object& json, const Model& model) {
                          {"tokens_per_second", model.audio.tokens_per_second}};
 }
 
-}  // namespace
-
-std::string to_json(const Model& model) {
+Object object_of(const Model& model) {
     Object json{{"format", "pipeweaver-model/1"}, {"name", model.name}};
     if (!model.family.empty()) json["family"] = model.family;
     json["modules"] = Object::array();
@@ -109,11 +107,18 @@ std::string to_json(const Model& model) {
     if (model.most_video_seconds > 0) json["most_video_seconds"] = model.most_video_seconds;
     if (model.most_positions > 0) json["most_positions"] = model.most_positions;
     if (model.reference) json["reference"] = true;
+    if (!model.teacher.empty()) json["teacher"] = object_of(model.teacher.front());
     if (model.tp > 0) json["layout"] = {{"tp", model.tp}, {"pp", model.pp}, {"dp", model.dp}};
     if (!model.confidence.empty()) json["confidence"] = model.confidence;
     if (!model.source.empty()) json["source"] = model.source;
     if (!model.assumed.empty()) json["assumed"] = model.assumed;
-    return json.dump(2, ' ', false, Object::error_handler_t::replace) + "\n";
+    return json;
+}
+
+}  // namespace
+
+std::string to_json(const Model& model) {
+    return object_of(model).dump(2, ' ', false, Object::error_handler_t::replace) + "\n";
 }
 
 }  // namespace pipeweaver::workloads

@@ -198,7 +198,10 @@ std::optional<LayoutConflict> conflict(const Layout& layout, const Model& model,
                                   fmt::format("--pp: {} ranks are more than the {} layers of module '{}'", layout.pp,
                                               network.layers, module.name)};
     }
-    return unshared(layout, model, gpus_of_expert);
+    if (auto found = unshared(layout, model, gpus_of_expert); found || model.teacher.empty()) return found;
+    auto of_teacher = conflict(layout, model.teacher.front(), gpus_of_expert);
+    if (of_teacher) of_teacher->message += fmt::format(" of the teacher '{}'", model.teacher.front().name);
+    return of_teacher;
 }
 
 std::optional<std::string> why_not(const Layout& layout, const workloads::Cluster& cluster, const Model& model,

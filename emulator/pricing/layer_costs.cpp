@@ -29,10 +29,9 @@ std::vector<std::array<double, 2>> measured_factors(const costdb::CostDatabase& 
     return factors;
 }
 
-Setup setup_of_reference(const Setup& setup) {
-    Setup copy = setup;
-    copy.model = as_reference(std::move(copy.model));
-    return copy;
+Setup with_model(Setup setup, workloads::Model model) {
+    setup.model = std::move(model);
+    return setup;
 }
 
 // What a pass's own time is made of: not the traffic of replicas, copies and the host, which run beside it.
@@ -43,10 +42,10 @@ bool is_of_pass(Stream stream) {
 }  // namespace
 
 // Its own forward, of which nothing is kept and nothing runs again.
-struct LayerCosts::Reference {
-    Reference(const Setup& of, const ModuleLayouts& modules, const Recipe& recipe, const WhatIf* what_if,
-              std::int64_t replica, LayerStore* store)
-        : setup(setup_of_reference(of)), costs(setup, modules, recipe, what_if, replica, store) {}
+struct LayerCosts::Beside {
+    Beside(Setup with, const ModuleLayouts& modules, const Recipe& recipe, const WhatIf* what_if, std::int64_t replica,
+           LayerStore* store)
+        : setup(std::move(with)), costs(setup, modules, recipe, what_if, replica, store) {}
 
     Setup setup;
     LayerCosts costs;
@@ -78,11 +77,14 @@ LayerCosts::LayerCosts(const Setup& setup, const ModuleLayouts& modules, const R
       what_if_(what_if),
       replica_(replica),
       store_(store) {
-    if (!model_.reference) return;
-    // Keys of a store say nothing of adapters, which the copy has not.
-    const bool is_as_trained = std::none_of(model_.modules.begin(), model_.modules.end(),
-                                            [](const auto& module) { return module.adapters.has_value(); });
-    reference_ = std::make_unique<Reference>(setup, modules, recipe, what_if, replica, is_as_trained ? store : nullptr);
+    auto beside = workloads::model_beside(model_);
+    if (!beside) return;
+    // Keys of a store say nothing of adapters, which the copy has not, nor of the model.
+    const bool is_as_trained =
+        model_.reference && std::none_of(model_.modules.begin(), model_.modules.end(),
+                                         [](const auto& module) { return module.adapters.has_value(); });
+    beside_ = std::make_unique<Beside>(with_model(setup, std::move(*beside)), modules, recipe, what_if, replica,
+                                       is_as_trained ? store : nullptr);
 }
 
 PricedOperators LayerCosts::priced(std::vector<Operator> operators, const Place& place) const {
@@ -273,7 +275,8 @@ const PassCost& LayerCosts::layer_on_copy(std::size_t module, std::int64_t layer
 PassCost LayerCosts::layers(const LayerRange& range, const PassShape& shape, PassKind pass, RankId rank) {
     const OnCopy copy(model_.modules[range.module].architecture, shape, modules_[range.module].own);
     PassCost sum = layers_on_copy(range, copy.shape(), pass, rank);
-    if (reference_ && pass == PassKind::forward) sum += reference_->costs.layers(range, shape, pass, rank);
+    if (beside_ && pass == PassKind::forward)
+        sum += beside_->costs.layers(range_beside(model_, beside_->setup.model, range), shape, pass, rank);
     return sum;
 }
 
@@ -320,7 +323,8 @@ PassCost LayerCosts::stage(const StageLayers& stage, const std::vector<PassShape
             sum += *cost;
         });
     if (runs_backwards(pass)) sum += blocks_forward(stage, shapes, recompute);
-    if (reference_ && pass == PassKind::forward) sum += reference_->costs.stage(stage, shapes, pass);
+    if (beside_ && pass == PassKind::forward)
+        sum += beside_->costs.stage(stage_beside(model_, beside_->setup.model, stage), shapes, pass);
     return sum;
 }
 
@@ -423,8 +427,9 @@ std::vector<PassPiece> LayerCosts::pieces(const StageLayers& stage, const std::v
             pieces.insert(place, {{std::move(priced)}, module, 0, 1, false, parameters, trained});
         });
     if (pass != PassKind::forward) std::reverse(pieces.begin(), pieces.end());
-    if (reference_ && pass == PassKind::forward) {
-        auto first = reference_->costs.pieces(stage, shapes, pass, Recompute::none, beside_data);
+    if (beside_ && pass == PassKind::forward) {
+        const StageLayers others = stage_beside(model_, beside_->setup.model, stage);
+        auto first = beside_->costs.pieces(others, shapes, pass, Recompute::none, beside_data);
         pieces.insert(pieces.begin(), std::make_move_iterator(first.begin()), std::make_move_iterator(first.end()));
     }
     return pieces;

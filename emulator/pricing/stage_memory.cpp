@@ -2,6 +2,7 @@
 
 #include "emulator/pricing/data_traffic.hpp"
 #include "emulator/pricing/kept_memory.hpp"
+#include "emulator/pricing/stage_walk.hpp"
 #include "pipeweaver/emulator/shares.hpp"
 #include "pipeweaver/workloads/activations.hpp"
 #include "pipeweaver/workloads/counts.hpp"
@@ -132,6 +133,7 @@ public:
         } else {
             add_forward_alone(part, shape);
         }
+        if (!setup_.model.teacher.empty()) add_teacher(setup_.model.teacher.front(), part, shape);
     }
 
     PassMemory sum(bool gradient) && {
@@ -183,6 +185,23 @@ private:
         memory_.held_by_block.resize(memory_.held_by_block.size() + static_cast<std::size_t>(part.count));
         const Bytes inputs = width * needs_around(input_, part, shape, layout_of(part)).inputs;
         if (trains(setup_.model, part)) blocks_.push_back({inputs, inputs, {}});
+    }
+
+    // One of its blocks after the other, and its logits until the loss has been taken of both.
+    void add_teacher(const workloads::Model& teacher, const LayerRange& part, const PassShape& shape) {
+        const LayerRange own = range_beside(setup_.model, teacher, part);
+        const Architecture& network = teacher.modules[own.module].architecture;
+        const Layout& layout = layout_of(part);
+        const std::int64_t width = wide(setup_, module_of(part));
+        for (std::int64_t i = own.first; i < own.first + own.count; ++i)
+            passing_ = std::max(passing_, width * block_activations(network, i, shape, layout, setup_.recipe));
+        if (own.count == 0 || own.first + own.count < network.layers || !has_head(teacher, own.module)) return;
+        const std::int64_t m = block_positions_of_group(network, shape, layout);
+        const Bytes logits = width * kept_logits(network, m, layout.tp, setup_.recipe);
+        if (reached_[part.module])
+            blocks_.push_back({logits, logits, {}});
+        else
+            passing_ += logits;
     }
 
     // Of a block, each value as wide as the module's.
@@ -350,6 +369,43 @@ void add_trained(const Model& model, const PlacedModule& placed, std::int64_t ow
     if (model.built && model.built->averages_gradients && placed.layout.alike_tensor > 1) rank.averaged += own;
 }
 
+// Parameters of a part on a GPU, before ZeRO.
+struct PartParameters {
+    std::int64_t own = 0, experts = 0;  // with embedding and head, where it has them
+    std::int64_t largest = 0;           // of a block
+};
+
+PartParameters parameters_of(const Model& model, const LayerRange& part, std::int64_t tp, const Setup& setup) {
+    const Architecture& network = model.modules[part.module].architecture;
+    PartParameters sum;
+    if (part.count == 0) return sum;
+    for (std::int64_t i = part.first; i < part.first + part.count; ++i) {
+        const auto parts = layer_parameter_parts(network, i);
+        const std::int64_t common = parts.common(tp);
+        const std::int64_t experts = parts.experts / (setup.layout.ep * setup.recipe.execution.experts.tensor_parallel);
+        sum.own += common;
+        sum.experts += experts;
+        sum.largest = std::max(sum.largest, common + experts);
+    }
+    const bool first = part.first == 0, last = part.first + part.count == network.layers;
+    if (first) sum.own += embedding_parameters(network) / tp;
+    if (last && has_head(model, part.module)) sum.own += last_parameters(network, first) / tp;
+    return sum;
+}
+
+void add_teacher(const Setup& setup, const LayerRange& part, std::int64_t tp, WeightGroup& group,
+                 WeightGroup& experts) {
+    if (setup.model.teacher.empty()) return;
+    const Model& teacher = setup.model.teacher.front();
+    const LayerRange own = range_beside(setup.model, teacher, part);
+    const PartParameters all = parameters_of(teacher, own, tp, setup);
+    group.frozen += all.own;
+    experts.frozen += all.experts;
+    if (own.count == 0 || own.first + own.count < teacher.modules[own.module].architecture.layers) return;
+    for (const auto& edge : teacher.edges)
+        if (edge.from == own.module) group.frozen += projector_parameters(edge) / tp;
+}
+
 void add_projectors(const Model& model, std::size_t behind, std::int64_t tp, WeightGroup& group) {
     for (const auto& edge : model.edges) {
         if (edge.from != behind) continue;
@@ -369,26 +425,20 @@ void add_part(const StepInput& input, const LayerRange& part, const PlacedModule
     const std::int64_t tp = placed.layout.tp;
     auto& group = group_of(rank, placed);
     const ExpertParallel& how = input.setup->recipe.execution.experts;
-    std::int64_t own = 0, experts = 0, largest = 0, adapters = 0;
-    for (std::int64_t i = part.first; i < part.first + part.count; ++i) {
-        const auto parts = layer_parameter_parts(network, i);
-        const std::int64_t common = parts.common(tp), of_experts = parts.experts / (job.ep * how.tensor_parallel);
-        own += common;
-        experts += of_experts;
-        largest = std::max(largest, common + of_experts);
-        if (!module.adapters) continue;
+    const auto [own, experts, largest] = parameters_of(model, part, tp, *input.setup);
+    std::int64_t adapters = 0;
+    for (std::int64_t i = part.first; i < part.first + part.count && module.adapters; ++i) {
         adapters += adapter_parameters(network, i, *module.adapters).common(tp);
         rank.groups[1].trained += adapters_of_experts(network, i, *module.adapters, job, how).parameters;
     }
     const bool first = part.first == 0, last = part.first + part.count == network.layers;
     const bool head = has_head(model, part.module);
-    if (first) own += embedding_parameters(network) / tp;
-    if (last && head) own += last_parameters(network, first) / tp;
     if (head && (network.tied_embeddings || network.predicted_layers > 0) && first != last) {
         rank.shares_embedding = true;
         rank.tied = token_embedding_parameters(network) / tp;
     }
     if (last) add_projectors(model, part.module, tp, group);
+    add_teacher(*input.setup, part, tp, group, rank.groups[1]);
     if (!module.trainable || model.reference) {
         group.frozen += own;
         rank.groups[1].frozen += experts;

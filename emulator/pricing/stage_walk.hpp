@@ -27,11 +27,22 @@ void walk_layers(const workloads::Model& model, const LayerRange& range, const A
     }
 }
 
-/// The copy beside a model with a reference, as it was: without adapters.
-inline workloads::Model as_reference(workloads::Model model) {
-    model.reference = false;
-    for (workloads::Module& module : model.modules) module.adapters.reset();
-    return model;
+/// The layers of the model beside (workloads::model_beside()) that lie where these of the model do: in proportion, so
+/// that ranges that make up a module make up the other's; of a copy the same.
+inline LayerRange range_beside(const workloads::Model& model, const workloads::Model& beside, const LayerRange& range) {
+    const std::int64_t own = model.modules[range.module].architecture.layers,
+                       all = beside.modules[range.module].architecture.layers;
+    const std::int64_t first = range.first * all / own, end = (range.first + range.count) * all / own;
+    return {range.module, first, end - first};
+}
+
+/// The same of a stage, where it has some.
+inline StageLayers stage_beside(const workloads::Model& model, const workloads::Model& beside,
+                                const StageLayers& stage) {
+    StageLayers others{stage.rank, {}};
+    for (const LayerRange& part : stage.parts)
+        if (const LayerRange range = range_beside(model, beside, part); range.count > 0) others.parts.push_back(range);
+    return others;
 }
 
 /// What a pass does with weights that may be frozen; none: nothing at all.

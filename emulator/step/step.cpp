@@ -2,6 +2,7 @@
 #include "pipeweaver/emulator/step.hpp"
 
 #include "emulator/pricing/stage_memory.hpp"
+#include "emulator/pricing/stage_walk.hpp"
 #include "emulator/step/phases.hpp"
 #include "emulator/step/stage_prices.hpp"
 #include "emulator/step/step_parts.hpp"
@@ -31,7 +32,11 @@ struct StagePass {
 class StepBuilder {
 public:
     explicit StepBuilder(const StepInput& input)
-        : in_(input), modules_(input.placed()), costs_(input), gradient_(gradient_reaches(input.setup->model)) {}
+        : in_(input),
+          modules_(input.placed()),
+          costs_(input),
+          gradient_(gradient_reaches(input.setup->model)),
+          beside_(workloads::model_beside(input.setup->model)) {}
 
     BuiltStep build() {
         out_.problem.name = in_.name;
@@ -223,13 +228,20 @@ private:
     }
 
     bool are_alike(const StageLayers& a, const StageLayers& b) const {
-        if (a.parts.size() != b.parts.size()) return false;
+        const workloads::Model& model = in_.setup->model;
         const bool rank_tells = !in_.setup->what_if.devices.empty() || !in_.mode_of_rank.empty();
         if (rank_tells && a.rank != b.rank) return false;
+        if (model.teacher.empty()) return are_alike_in(model, a, b);
+        return are_alike_in(model, a, b) &&
+               are_alike_in(*beside_, stage_beside(model, *beside_, a), stage_beside(model, *beside_, b));
+    }
+
+    static bool are_alike_in(const workloads::Model& model, const StageLayers& a, const StageLayers& b) {
+        if (a.parts.size() != b.parts.size()) return false;
         for (std::size_t p = 0; p < a.parts.size(); ++p) {
             const LayerRange &one = a.parts[p], &other = b.parts[p];
             if (one.module != other.module || one.count != other.count) return false;
-            const auto& network = module(one.module).architecture;
+            const auto& network = model.modules[one.module].architecture;
             const auto reaches_end = [&](const LayerRange& part) { return part.first + part.count == network.layers; };
             if ((one.first == 0) != (other.first == 0) || reaches_end(one) != reaches_end(other)) return false;
             for (std::int64_t i = 0; i < one.count; ++i)
@@ -303,9 +315,23 @@ private:
         }
     }
 
+    // What a forward sends: in front of the model's own the tensor of the model beside it.
+    Crossing with_beside(Crossing crossing, const Crossing& other) const {
+        crossing.rows += (other.rows * other.columns + crossing.columns - 1) / crossing.columns;
+        crossing.message += other.message;
+        return crossing;
+    }
+
+    Crossing forward_inside_chain(const LayerRange& part, const Unit& unit) const {
+        const workloads::Model& model = in_.setup->model;
+        const Crossing own = inside_chain(model, part, unit);
+        if (!beside_) return own;
+        return with_beside(own, inside_chain(*beside_, range_beside(model, *beside_, part), unit));
+    }
+
     // The tensor that leaves a module's layers `part` for what comes next in the chain.
-    Crossing inside_chain(const LayerRange& part, const Unit& unit) const {
-        const auto& network = module(part.module).architecture;
+    Crossing inside_chain(const workloads::Model& of, const LayerRange& part, const Unit& unit) const {
+        const auto& network = of.modules[part.module].architecture;
         const PassShape& shape = unit.shapes[part.module];
         const std::int64_t bytes = value_bytes(part.module);
         if (part.first + part.count < network.layers) {
@@ -320,18 +346,18 @@ private:
             const std::int64_t rows = block_positions(network, shape) + (beside + network.hidden - 1) / network.hidden;
             return sent_by(part.module, unit, {rows, network.hidden, bytes});
         }
-        for (const auto& edge : in_.setup->model.edges)
-            if (edge.from == part.module) return between(edge, unit, unit);
+        for (const auto& edge : of.edges)
+            if (edge.from == part.module) return between(of, edge, unit, unit);
         return sent_by(part.module, unit, {shape.positions(), network.hidden, bytes});
     }
 
     // What a unit of `edge.from` sends to one of `edge.to`: to a generator, the tokens that it is conditioned on, to a
     // head, those that it predicts.
-    Crossing between(const workloads::ModelEdge& edge, const Unit& from, const Unit& to) const {
-        const std::int64_t columns =
-            edge.projector_out > 0 ? edge.projector_out : module(edge.from).architecture.hidden;
+    Crossing between(const workloads::Model& of, const workloads::ModelEdge& edge, const Unit& from,
+                     const Unit& to) const {
+        const std::int64_t columns = columns_of(of, edge);
         const std::int64_t rows = from.shapes[edge.from].positions() / edge.token_reduction;
-        const auto& reader = module(edge.to).architecture;
+        const auto& reader = of.modules[edge.to].architecture;
         const std::int64_t wanted = reader.kind == workloads::ModuleKind::head
                                         ? to.shapes[edge.to].positions() / reader.repeats
                                         : to.shapes[edge.to].context_positions();
@@ -384,15 +410,15 @@ private:
             std::optional<std::size_t> before, before_backward;
             for (std::size_t s = 0; s < row.size(); ++s) {
                 if (!row[s].forward) continue;
-                const auto crossing = [&](std::size_t from) {
-                    return inside_chain(last_part(c.stages[from], unit), unit);
-                };
-                if (before) connect(*row[*before].forward, *row[s].forward, crossing(*before), 2 * chain);
+                const auto part = [&](std::size_t from) { return last_part(c.stages[from], unit); };
+                if (before)
+                    connect(*row[*before].forward, *row[s].forward, forward_inside_chain(part(*before), unit),
+                            2 * chain);
                 before = s;
                 if (!row[s].backward) continue;
                 if (before_backward)
-                    connect(*row[s].backward, *row[*before_backward].backward, crossing(*before_backward),
-                            2 * chain + 1);
+                    connect(*row[s].backward, *row[*before_backward].backward,
+                            inside_chain(in_.setup->model, part(*before_backward), unit), 2 * chain + 1);
                 before_backward = s;
             }
             passes.push_back(std::move(row));
@@ -400,9 +426,10 @@ private:
     }
 
     // Activations go one way, gradients the other.
-    void join(const StagePass& before, const StagePass& after, const Crossing& crossing, std::size_t chain) {
-        connect(*before.forward, *after.forward, crossing, 2 * chain);
-        if (before.backward && after.backward) connect(*after.backward, *before.backward, crossing, 2 * chain + 1);
+    void join(const StagePass& before, const StagePass& after, const Crossing& forward, const Crossing& backward,
+              std::size_t chain) {
+        connect(*before.forward, *after.forward, forward, 2 * chain);
+        if (before.backward && after.backward) connect(*after.backward, *before.backward, backward, 2 * chain + 1);
     }
 
     static const StagePass* first_of(const std::vector<StagePass>& row) {
@@ -428,7 +455,9 @@ private:
     void add_microbatch(std::size_t mb) {
         std::vector<std::vector<std::vector<StagePass>>> passes(in_.chains.size());
         for (std::size_t c = 0; c < in_.chains.size(); ++c) add_chain(mb, c, passes[c]);
-        for (const auto& edge : in_.setup->model.edges) {
+        const workloads::Model& model = in_.setup->model;
+        for (std::size_t e = 0; e < model.edges.size(); ++e) {
+            const workloads::ModelEdge& edge = model.edges[e];
             const auto from = chain_of(edge.from, false), to = chain_of(edge.to, true);
             if (!from || !to || *from == *to) continue;
             for (std::size_t u = 0; u < passes[*from].size(); ++u)
@@ -436,8 +465,11 @@ private:
                     const StagePass* source = last_of(passes[*from][u]);
                     const StagePass* target = first_of(passes[*to][v]);
                     if (source && target) {
-                        const auto crossing = between(edge, in_.units[mb][*from][u], in_.units[mb][*to][v]);
-                        join(*source, *target, crossing, *to);
+                        const Unit &first = in_.units[mb][*from][u], &second = in_.units[mb][*to][v];
+                        const Crossing own = between(model, edge, first, second);
+                        join(*source, *target,
+                             beside_ ? with_beside(own, between(*beside_, beside_->edges[e], first, second)) : own, own,
+                             *to);
                     }
                 }
         }
@@ -456,6 +488,7 @@ private:
     std::vector<PlacedModule> modules_;
     StagePrices costs_;
     std::vector<bool> gradient_;
+    std::optional<workloads::Model> beside_;           // runs forward, too
     std::vector<bool> feeds_;                          // per task: another task takes its output
     std::vector<std::int64_t> first_stage_;            // per chain
     std::vector<std::vector<std::size_t>> alike_;      // per chain, stage: the first stage with the same costs

@@ -28,10 +28,11 @@ void visit_pass(const StepInput& input, const workloads::Model& model, const Sta
         [&](const AroundBlocks& around) { visit_all(around.operators(), 1, visit); });
 }
 
-// Forward and backward, and in front of them the forward of the model's reference.
+// Forward and backward, and in front of them the forward of the model beside it.
 void visit_passes(const StepInput& input, const StageLayers& stage, const Unit& unit, const OperatorVisitor& visit) {
     const workloads::Model& model = input.setup->model;
-    if (model.reference) visit_pass(input, as_reference(model), stage, unit, PassKind::forward, visit);
+    if (const auto beside = workloads::model_beside(model))
+        visit_pass(input, *beside, stage_beside(model, *beside, stage), unit, PassKind::forward, visit);
     for (const PassKind pass : {PassKind::forward, PassKind::backward})
         visit_pass(input, model, stage, unit, pass, visit);
 }

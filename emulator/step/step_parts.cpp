@@ -26,11 +26,11 @@ bool has_module(const Chain& chain, std::size_t module) {
     return false;
 }
 
-double forward_flops(const StepInput& input, std::size_t module, const PassShape& shape) {
-    const auto& network = input.setup->model.modules[module].architecture;
+double forward_flops(const workloads::Model& model, std::size_t module, const PassShape& shape) {
+    const auto& network = model.modules[module].architecture;
     const auto positions = static_cast<double>(shape.positions());
-    double sum = has_head(input.setup->model, module) ? workloads::head_flops(network, positions) : 0;
-    walk_layers(input.setup->model, {module, 0, network.layers}, [&](std::int64_t first, std::int64_t alike) {
+    double sum = has_head(model, module) ? workloads::head_flops(network, positions) : 0;
+    walk_layers(model, {module, 0, network.layers}, [&](std::int64_t first, std::int64_t alike) {
         sum += static_cast<double>(alike) * layer_flops(network, first, shape);
     });
     return sum;
@@ -167,19 +167,19 @@ std::vector<Bytes> peaks_of(const StepProblem& step, std::vector<Bytes> replayed
 }
 
 double model_flops(const StepInput& input) {
-    const auto gradient = gradient_reaches(input.setup->model);
-    const int of_reference = input.setup->model.reference ? 1 : 0;
-    const auto passes_of = [&](std::size_t m) {
-        return of_reference + (input.setup->model.modules[m].trainable ? 3 : gradient[m] ? 2 : 1);
-    };
+    const workloads::Model& model = input.setup->model;
+    const auto gradient = gradient_reaches(model);
+    const auto beside = workloads::model_beside(model);
     const auto flops_of = [&](std::size_t m, const PassShape& shape) {
-        return passes_of(m) * forward_flops(input, m, shape) + 3 * adapter_flops(input, m, shape);
+        const int passes = model.modules[m].trainable ? 3 : gradient[m] ? 2 : 1;
+        const double others = beside ? forward_flops(*beside, m, shape) : 0;
+        return passes * forward_flops(model, m, shape) + others + 3 * adapter_flops(input, m, shape);
     };
     double sum = 0;
     for (const auto& microbatch : input.units)
         for (std::size_t c = 0; c < input.chains.size(); ++c)
             for (const Unit& unit : microbatch[c])
-                for (std::size_t m = 0; m < input.setup->model.modules.size(); ++m) {
+                for (std::size_t m = 0; m < model.modules.size(); ++m) {
                     if (unit.shapes[m].lengths.empty() || !has_module(input.chains[c], m)) continue;
                     sum += flops_of(m, unit.shapes[m]);
                 }

@@ -256,6 +256,7 @@ void WorkloadOptions::add_to(OptionTable& options) {
                  "YAML; emulate, plan)");
     overrides.add_to(options);
     add_encoders(options);
+    add_trained(options);
 }
 
 void WorkloadOptions::add_packing(OptionTable& options) {
@@ -343,7 +344,7 @@ workloads::Model WorkloadOptions::found_model() const {
     }
     if (!too_long.empty()) found.too_long = workloads::too_long_named(too_long);
     build_encoders(found);
-    add_reference(found);
+    settle_trained(found);
     return found;
 }
 
@@ -481,19 +482,6 @@ void WorkloadOptions::add_encoders(OptionTable& options) {
         "deal-images", deal_images,
         "encoders whose framework has a switch for it take some whole images on each context parallel group, in "
         "place of all on every one (Megatron-Bridge: model.vision_dp_when_cp=true)");
-    options.flag(
-        "reference", reference,
-        "beside the model a copy as it was, which adapters and frozen modules share, runs every sample forward (DPO, "
-        "KTO, GRPO); both answers of a pair are samples of their own");
-}
-
-void WorkloadOptions::add_reference(workloads::Model& of) const {
-    of.reference = of.reference || reference;
-    const std::string line =
-        "a copy of the model as it was runs each sample forward right in front of the model's own forward, and what it "
-        "sends between ranks is not counted";
-    if (of.reference && std::find(of.assumed.begin(), of.assumed.end(), line) == of.assumed.end())
-        of.assumed.push_back(line);
 }
 
 void WorkloadOptions::require_dealt(const workloads::Model& of) const {

@@ -1,5 +1,7 @@
-// A copy of the model as it was beside the one that is trained (DPO, KTO, GRPO): FLOPs, weights and time by hand.
+// What runs forward beside the model that is trained, a copy as it was (DPO, KTO, GRPO) or a teacher (distillation):
+// FLOPs, weights, logits, sends and time by hand.
 #include "emulator/pricing/stage_memory.hpp"
+#include "emulator/pricing/stage_walk.hpp"
 #include "emulator/step/step_parts.hpp"
 #include "pipeweaver/emulator/layer_costs.hpp"
 #include "pipeweaver/emulator/layer_times.hpp"
@@ -10,6 +12,7 @@
 
 #include <string_view>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 using namespace pipeweaver;
@@ -64,6 +67,37 @@ std::int64_t named(const std::vector<PassPiece>& pieces, std::string_view name) 
     for (const PassPiece& piece : pieces)
         for (const auto& list : piece.lists)
             for (const Operator& op : list.operators) sum += op.name == name ? piece.times : 0;
+    return sum;
+}
+
+// The small model with other layers of the language model, and of another width.
+workloads::Model teacher(std::int64_t layers, std::int64_t hidden = 2048) {
+    workloads::Model model = testing::small_model();
+    model.name = "teacher";
+    model.modules[0].architecture = testing::small_network(workloads::ModuleKind::vision_encoder, 6, hidden / 2);
+    model.modules[1].architecture = testing::small_network(workloads::ModuleKind::language_model, layers, hidden);
+    model.edges[0].projector_in = hidden / 2;
+    model.edges[0].projector_out = hidden;
+    return model;
+}
+
+testing::SmallWorkload taught(const Layout& layout, workloads::Model by) {
+    testing::SmallWorkload workload = pairs(layout, false);
+    workload.model.teacher = {std::move(by)};
+    return workload;
+}
+
+// What forwards, and what backwards send between ranks.
+std::pair<Bytes, Bytes> sent(const testing::SmallWorkload& workload) {
+    const auto cut = workload.cut("uniform");
+    auto input = workload.input(cut);
+    input.capacity = Bytes{std::int64_t{1} << 50};
+    const StepProblem step = require_step(build_step(input));
+    std::pair<Bytes, Bytes> sum;
+    for (const Transfer& transfer : step.transfers) {
+        const auto& from = step.problem.tasks[index(step.problem.edges[transfer.edge].from)];
+        (from.kind == schedule::TaskKind::forward ? sum.first : sum.second) += transfer.message;
+    }
     return sum;
 }
 
@@ -160,4 +194,64 @@ TEST_CASE("layers that are priced one by one have their copies") {
     REQUIRE(alone[first].forward > Duration{});
     CHECK(both[first].forward == 2 * alone[first].forward);
     CHECK(both[first].backward == alone[first].backward);
+}
+
+TEST_CASE("what a copy or a teacher gives is sent on with what the model gives, and gradients are the model's alone") {
+    const Layout layout{.tp = 2, .pp = 2, .dp = 1};
+    const auto [forward, backward] = sent(pairs(layout, false));
+    CHECK(forward == backward);
+    CHECK(sent(pairs(layout, true)) == std::pair(forward + forward, backward));
+    CHECK(sent(taught(layout, teacher(8))) == std::pair(forward + forward, backward));
+    // Of twice the width.
+    CHECK(sent(taught(layout, teacher(8, 4096))) == std::pair(forward + forward + forward, backward));
+}
+
+TEST_CASE("a teacher's layers lie on the stages in proportion, frozen, and all of them do") {
+    const Layout layout{.tp = 2, .pp = 2, .dp = 1};
+    const Held alone = held(pairs(layout, false));
+    for (const std::int64_t layers : {5, 8, 24}) {
+        CAPTURE(layers);
+        const auto all = held(taught(layout, teacher(layers)));
+        const auto& network = testing::small_model().modules[1].architecture;
+        const std::int64_t of_layer = workloads::layer_parameter_parts(network, 0).common(2);
+        CHECK(all.trained == alone.trained);
+        CHECK(all.frozen == alone.trained + (layers - 8) * of_layer);
+    }
+    const auto model = testing::small_model(), other = teacher(20);
+    const LayerRange first = range_beside(model, other, {1, 0, 3}), last = range_beside(model, other, {1, 3, 5});
+    CHECK(std::pair(first.first, first.count) == std::pair<std::int64_t, std::int64_t>(0, 7));
+    CHECK(std::pair(last.first, last.count) == std::pair<std::int64_t, std::int64_t>(7, 13));
+    CHECK(stage_beside(model, teacher(4), {RankId{0}, {{1, 0, 1}}}).parts.empty());
+}
+
+TEST_CASE("a teacher of the model's own sizes takes the time of its copy, and one of more layers more FLOPs") {
+    const Layout layout{.tp = 2, .pp = 2, .dp = 1};
+    const auto copied = pairs(layout, true), equal = taught(layout, teacher(8)), large = taught(layout, teacher(16));
+    LayerCosts beside_copy(copied, 0, LayerCosts::Store::own), beside_equal(equal, 0, LayerCosts::Store::own);
+    std::vector<PassShape> shapes(2);
+    shapes[1] = PassShape{{1088}};
+    for (const LayerRange part : {LayerRange{1, 0, 4}, LayerRange{1, 4, 4}}) {
+        const StageLayers stage{RankId{0}, {part}};
+        for (const PassKind pass : {PassKind::forward, PassKind::backward})
+            CHECK(beside_equal.stage(stage, shapes, pass).time == beside_copy.stage(stage, shapes, pass).time);
+    }
+    const auto cut = equal.cut("uniform");
+    CHECK(model_flops(equal.input(cut)) == doctest::Approx(4 * 4 * forward_by_hand()));
+    constexpr double tokens = 1088, h = 2048, of_layer = 2 * tokens * 16 * h * h + 4 * h * tokens * tokens / 2;
+    CHECK(model_flops(large.input(cut)) == doctest::Approx(4 * (4 * forward_by_hand() + 8 * of_layer)));
+}
+
+TEST_CASE("a teacher's logits are kept until the loss on the stage that has its head, and on no other") {
+    const Layout layout{.tp = 2, .pp = 2, .dp = 1};
+    const auto copied = pairs(layout, true), with = taught(layout, teacher(8));
+    const auto cut = with.cut("uniform");
+    std::vector<PassShape> shapes(2);
+    shapes[1] = PassShape{{1088}};
+    const auto more = [&](const LayerRange& part) {
+        const StageLayers stage{RankId{0}, {part}};
+        return pass_memory(with.input(cut), stage, shapes, Recompute::none, true).held -
+               pass_memory(copied.input(cut), stage, shapes, Recompute::none, true).held;
+    };
+    CHECK(more({1, 0, 4}) == Bytes{});
+    CHECK(more({1, 4, 4}) == Bytes{with.recipe.kept.logit * 1088 * 32000 / 2});
 }

@@ -1,4 +1,4 @@
-// How encoders lie: the rows of frameworks, and what options make of them.
+// How encoders lie: the rows of frameworks, and what options make of them. What options say is trained.
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/frameworks/built_encoders.hpp"
 #include "pipeweaver/planner/targets.hpp"
@@ -227,4 +227,40 @@ TEST_CASE("--encoders names another framework, or the language model's way") {
                          "--encoders: how ms-swift builds the encoders of 'dip-vlm-s' was not read; allowed are split "
                          "and frameworks that have it (docs/encoders.md)",
                          Error);
+}
+
+TEST_CASE("a stage of a recipe trains the parts that are named, and freezes the others") {
+    WorkloadOptions options;
+    options.model = "qwen2.5-vl-7b";
+    const auto trained = [&](const std::string& parts) {
+        options.trained = parts;
+        const workloads::Model model = options.found_model();
+        std::vector<bool> all;
+        for (const workloads::Module& module : model.modules) all.push_back(module.trainable);
+        all.push_back(model.edges.front().projector_trainable.value_or(true));
+        return all;
+    };
+    REQUIRE(options.found_model().modules.size() == 2);
+    CHECK(trained("projectors") == std::vector{false, false, true});
+    CHECK(trained("llm,projectors") == std::vector{false, true, true});
+    CHECK(trained("llm") == std::vector{false, true, false});
+    CHECK(trained("all") == std::vector{true, true, true});
+    CHECK_THROWS_WITH_AS(static_cast<void>(trained("projector")),
+                         "--train: is 'projector', must be one of all, vit, llm, projectors", Error);
+}
+
+TEST_CASE("a teacher is named, and said to be assumed where it lies") {
+    WorkloadOptions options;
+    options.model = "qwen2.5-vl-7b";
+    options.teacher = "qwen2.5-vl-72b";
+    const workloads::Model model = options.found_model();
+    REQUIRE(model.teacher.size() == 1);
+    CHECK(model.teacher.front().name == "qwen2.5-vl-72b");
+    CHECK(model.assumed.back().starts_with("the teacher 'qwen2.5-vl-72b' lies frozen on the same GPUs"));
+    options.reference = true;
+    CHECK_THROWS_WITH_AS(static_cast<void>(options.found_model()),
+                         "--teacher: 'qwen2.5-vl-7b' has a reference beside it; allowed is one of the two", Error);
+    options.reference = false;
+    options.teacher = "llama3-8b";
+    CHECK_THROWS_WITH_AS(static_cast<void>(options.found_model()), doctest::Contains("has other modules"), Error);
 }

@@ -211,3 +211,30 @@ TEST_CASE("a diffusion transformer alone need not say how many latents a microba
     const Model said = parse_model(JsonDocument("said.json", "{\"microbatch_tokens\":40000," + file.substr(1)));
     CHECK((said.microbatch_tokens == 40'000 && !said.microbatch_tokens_of_file));
 }
+
+TEST_CASE("a model file may have a teacher that reads the same tokens") {
+    const auto taught = [](const std::string& teacher) {
+        return with("\"image\":", "\"teacher\":" + teacher + ",\"image\":");
+    };
+    const Model m = parse_model(JsonDocument("m.json", taught(vlm)));
+    REQUIRE(m.teacher.size() == 1);
+    CHECK(m.teacher.front() == parse_model(JsonDocument("m.json", vlm)));
+    CHECK(parse_model(JsonDocument("again.json", to_json(m))) == m);
+    CHECK(model_beside(m)->name == "mine");
+    CHECK(!model_beside(m.teacher.front()));
+
+    const std::string alone = R"({"name":"text","modules":[{"name":"llm","architecture":"llama3-8b",
+        "unit":"microbatch","modalities":["text"]}]})";
+    CHECK(problem(taught(alone)) ==
+          "m.json: teacher: 'text' has other modules than 'mine'; allowed are as many, of the "
+          "same kinds, that read the same items");
+    std::string smaller = vlm;
+    smaller.replace(smaller.find("\"merge\":2"), 9, "\"merge\":1");
+    CHECK(problem(taught(smaller)) ==
+          "m.json: teacher: 'mine' makes other tokens of images, clips or audio than "
+          "'mine'; allowed are the same rules");
+    CHECK(problem(taught(taught(vlm))) == "m.json: teacher: 'mine' has a model beside itself; allowed is one without");
+    std::string both = taught(vlm);
+    both.replace(both.find("\"edges\""), 0, "\"reference\":true,");
+    CHECK(problem(both) == "m.json: teacher: 'mine' has a reference beside it; allowed is one of the two");
+}

@@ -52,7 +52,7 @@ public:
     const PassCost& layer(std::size_t module, std::int64_t layer, const PassShape& shape, PassKind pass,
                           RankId rank = RankId{0});
 
-    /// The cost of all blocks of a range; a forward has those of the model's reference, too.
+    /// The cost of all blocks of a range; a forward has those of the model beside it, too.
     PassCost layers(const LayerRange& range, const PassShape& shape, PassKind pass, RankId rank = RankId{0});
 
     /// The cost of a pass through a whole stage: its blocks, and embedding, head and projectors where it has them; a
@@ -142,8 +142,8 @@ private:
     PassCost layers_on_copy(const LayerRange& range, const PassShape& shape, PassKind pass, RankId rank);
     double device(RankId rank) const;
 
-    struct Reference;
-    std::unique_ptr<Reference> reference_;  // the copy beside the model; null: there is none
+    struct Beside;
+    std::unique_ptr<Beside> beside_;  // a reference's copy, or a teacher; null: there is none
 
     std::map<Sequences, OfShape> known_;
     std::map<Sequences, OfShape>::value_type* last_ = nullptr;  // that was asked for, under `last_shape_`

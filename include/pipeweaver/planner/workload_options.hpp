@@ -70,7 +70,9 @@ struct WorkloadOptions {
                                                     ///< the model has
     std::string encoders;                           ///< in its place: `split`, or one of frameworks::builders()
     bool deal_images = false;                       ///< Built::deals is switched on
+    std::string trained;                            ///< modules, "projectors" or "all"; empty: as the model's file says
     bool reference = false;                         ///< Model::reference, whatever the model's file says
+    std::string teacher;                            ///< Model::teacher, by its name or file
     std::string encoder_recompute{};  ///< of workloads::EncoderRecompute, in place of Built::recompute; empty: as built
     Time layout_time{};               ///< that the choice of a layout may take; asked between layouts
     /// What operators cost, read before; none: `costs` and the embedded tables are read. Of the cluster's device.
@@ -156,7 +158,8 @@ private:
     void add_packing(OptionTable& options);
     void add_encoders(OptionTable& options);
     void build_encoders(workloads::Model& of) const;
-    void add_reference(workloads::Model& of) const;
+    void add_trained(OptionTable& options);
+    void settle_trained(workloads::Model& of) const;
     void require_dealt(const workloads::Model& of) const;
     emulator::Layout layout(const emulator::Setup& setup) const;
     std::optional<LayoutAndZero> own(const emulator::Setup& setup) const;

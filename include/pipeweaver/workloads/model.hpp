@@ -292,7 +292,9 @@ struct Model {
     double most_video_seconds = 0;        ///< clips of a microbatch together; 0: no limit
     std::int64_t most_positions = 0;      ///< of a sample in the backbone, as it was made for; 0: not known
     bool reference = false;               ///< a copy of it, as it was, lies beside what is trained of it and runs every
-                                          ///< sample forward, too (DPO, KTO, GRPO; a teacher of equal sizes)
+                                          ///< sample forward, too (DPO, KTO, GRPO)
+    std::vector<Model> teacher{};         ///< one that does so, frozen, with layers of its own (distillation), or none;
+                                          ///< without `reference`, and why_no_teacher() has nothing against it
     std::int64_t tp = 0, pp = 0, dp = 0;  ///< the published layout; 0: none
     std::string confidence;
     std::string source;
@@ -309,6 +311,14 @@ struct Model {
 
     friend bool operator==(const Model&, const Model&) = default;
 };
+
+/// What lies frozen beside the model and runs every sample forward, too: the reference's copy, without adapters, or the
+/// teacher; none: nothing does.
+[[nodiscard]] std::optional<Model> model_beside(const Model& model);
+
+/// Why the model cannot have it for a teacher: both read the same tokens in as many modules of the same kinds. None: it
+/// can.
+[[nodiscard]] std::optional<std::string> why_no_teacher(const Model& model, const Model& teacher);
 
 /// Reads a model file ("pipeweaver-model/1", workloads/README.md). Where a module's architecture is a text, it names an
 /// entry of the catalogue. Throws Error{input}, Error{io}.
