@@ -527,6 +527,73 @@ TEST_CASE("further configurations of the families, by what differs in their file
     CHECK(cog.video.frames_in == 8);
 }
 
+TEST_CASE("Step-3 has factored attention, and its layers of experts are a text") {
+    const auto step3 = [](const std::string& layers, const std::string& ffn = R"("intermediate_size":15360,)") {
+        return R"({"model_type":"step3_vl","understand_projector_stride":2,"projector_bias":false,"text_config":{)"
+               R"("model_type":"step3_text")" +
+               layers + R"(},"vision_config":{"model_type":"step3_vision_encoder",)" + ffn +
+               R"("hidden_size":1792,"num_hidden_layers":63}})";
+    };
+    std::string layers = R"(,"moe_layers_enum":"4)";
+    for (int i = 5; i < 60; ++i) layers += "," + std::to_string(i);
+    const auto model = parsed(step3(layers + "\""));
+    CHECK(parameters(model) / 1e9 == doctest::Approx(321).epsilon(0.005));
+    CHECK(llm(model).attention.kind == AttentionKind::factored);
+    CHECK((llm(model).attention.share_q_dim == 2048 && llm(model).kv_heads == 1));
+    CHECK((experts(model).first_layer == 4 && experts(model).moe_layers == 56 && experts(model).shared_ffn == 5120));
+    CHECK(model.image.merge == 4);
+    CHECK(assumes(model, "num_attention_groups 1"));
+    CHECK(refusal(step3("")).starts_with("c.json: text_config: the key 'moe_layers_enum' is missing"));
+    CHECK(refusal(step3(R"(,"moe_layers_enum":"4,x")")) ==
+          "c.json: text_config.moe_layers_enum: has 'x', allowed are layers from 0 to 60, separated by commas");
+    // The class's default is not that of the release.
+    CHECK(
+        refusal(step3(layers + "\"", "")).starts_with("c.json: vision_config: the key 'intermediate_size' is missing"));
+
+    // Step3-VL-10B: an encoder whose width, layers and heads are called so, and two convolutions that double it.
+    const auto small_step = parsed(
+        R"({"model_type":"step_robotics","understand_projector_stride":2,"text_config":{"model_type":"qwen3",)"
+        R"("hidden_size":4096,"intermediate_size":12288,"num_attention_heads":32,"num_hidden_layers":36,)"
+        R"("num_key_value_heads":8,"head_dim":128,"vocab_size":151936,"tie_word_embeddings":false},"vision_config":{)"
+        R"("model_type":"perception_encoder","image_size":728,"patch_size":14,"width":1536,"layers":47,"heads":16}})");
+    CHECK(static_cast<double>(all_parameters(small_step.modules[0].architecture)) / 1e9 ==
+          doctest::Approx(1.738).epsilon(0.001));
+    constexpr double v = 1536;
+    CHECK(static_cast<double>(projector_parameters(small_step.edges[0])) ==
+          doctest::Approx(90 * v * v + 4 * v * 4096).epsilon(0.001));
+}
+
+TEST_CASE("ERNIE's experts of text and of images are taken as of their mean width") {
+    const auto ernie = [](const std::string& rest) {
+        return R"({"model_type":"ernie4_5_moe_vl","hidden_size":2560,"intermediate_size":12288,)"
+               R"("num_hidden_layers":28,"num_attention_heads":20,"num_key_value_heads":4,"vocab_size":103424,)"
+               R"("moe_num_experts":[64,64],"moe_intermediate_size":[1536,512],"moe_k":6,"moe_num_shared_experts":2,)"
+               R"("tie_word_embeddings":true,)" +
+               rest +
+               R"("vision_config":{"model_type":)"
+               R"("DFNRope_vision_transformer","depth":32,"embed_dim":1280,"hidden_size":1280,"mlp_ratio":4,)"
+               R"("num_heads":16,"patch_size":14,"spatial_merge_size":2}})";
+    };
+    const std::string layers = R"("moe_layer_start_index":[1,1],"moe_layer_interval":1,"moe_layer_end_index":)";
+    const auto model = parsed(ernie(layers + "[29,28],"));
+    // Attention, 27 layers of experts that are 64 x 1536 + 64 x 512 + 2 x 1536 wide, a dense one, a tied embedding.
+    constexpr double h = 2560, attention = h * (20 + 2 * 4 + 20) * 128;
+    constexpr double by_hand =
+        28 * attention + 27 * (3 * h * (64 * 2048 + 3072) + 128 * h) + 3 * h * 12288 + 103424 * h;
+    CHECK(static_cast<double>(all_parameters(llm(model))) == doctest::Approx(by_hand).epsilon(1e-4));
+    CHECK((experts(model).experts == 128 && experts(model).top_k == 6 && experts(model).expert_ffn == 1024));
+    CHECK(assumes(model,
+                  "64 experts of text, 1536 wide, and 64 of images, 512 wide, are taken as 128 of their mean "
+                  "width, 1024, of which every position chooses 6"));
+    constexpr double s = 4 * 1280;
+    CHECK(static_cast<double>(projector_parameters(model.edges[0])) ==
+          doctest::Approx(5 * s * s + s * h).epsilon(0.001));
+    CHECK(refusal(ernie(layers + "[29,20],"))
+              .starts_with("c.json: experts in every layer from moe_layer_start_index to the last are read"));
+    CHECK(refusal(ernie(R"("moe_layer_start_index":[1,2],"moe_layer_end_index":[29,28],)"))
+              .starts_with("c.json: moe_layer_start_index: is 1 of text and 2 of images; only equal ones are read"));
+}
+
 TEST_CASE("the parameters stand in the source of the model") {
     CHECK(kept("qwen2.5-vl-7b").source ==
           "Hugging Face configuration of type qwen2_5_vl; 8.29 billion parameters: vit 0.63 billion, llm 7.62 billion, "

@@ -2,6 +2,7 @@
 // (configuration_*.py), as far as files leave them out.
 #include "workloads/hf/decoders.hpp"
 #include "workloads/hf/hybrids.hpp"
+#include "workloads/hf/mixtures.hpp"
 
 #include <algorithm>
 
@@ -75,6 +76,19 @@ constexpr std::array llama4_text{
 constexpr std::array glm4v_text{Default{"hidden_size", 4096},      Default{"intermediate_size", 13696},
                                 Default{"num_hidden_layers", 40},  Default{"num_attention_heads", 32},
                                 Default{"num_key_value_heads", 2}, Default{"vocab_size", 151552}};
+
+constexpr std::array step3_text{Default{"hidden_size", 7168},
+                                Default{"intermediate_size", 18432},
+                                Default{"num_hidden_layers", 61},
+                                Default{"num_attention_heads", 64},
+                                Default{"num_attention_groups", 1},
+                                Default{"vocab_size", 128815},
+                                Default{"head_dim", 256},
+                                Default{"moe_num_experts", 48},
+                                Default{"moe_top_k", 3},
+                                Default{"moe_intermediate_size", 5120},
+                                Default{"share_expert_dim", 5120},
+                                Default{"share_q_dim", 2048}};
 
 // In the order of families; names in errors are in this order.
 constexpr std::array decoder_rows{
@@ -251,6 +265,18 @@ constexpr std::array decoder_rows{
                .tied = true,
                .mixture = Mixture::needed,
                .shared = Shared::counted},
+    DecoderRow{.type = "ernie4_5_moe_vl_text",
+               .start_from = "qwen3-30b-a3b",
+               .tied = true,
+               .mixture = Mixture::needed,
+               .shared = Shared::counted,
+               .blocks = ernie_blocks},
+    DecoderRow{.type = "step3_text",
+               .start_from = "step3-321b",
+               .defaults = step3_text,
+               .mixture = Mixture::needed,
+               .shared = Shared::own_width,
+               .blocks = step_blocks},
     DecoderRow{
         .type = "cohere2", .start_from = "llama3-70b", .tied = true, .windows = Windows::alternating, .period = 4},
     DecoderRow{.type = "molmo2_text", .start_from = "qwen3-8b", .head_dim = 128, .qk_norm = true},

@@ -1,10 +1,12 @@
 #include "workloads/hf/decoders.hpp"
 
+#include "pipeweaver/base/options.hpp"
 #include "workloads/hf/keys.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
 namespace pipeweaver::workloads::hf {
 
@@ -81,12 +83,27 @@ std::int64_t sparse_step(const Part& part, const DecoderRow& row) {
     return step.value_or(1);
 }
 
+// Layers of a list, or of a text: "4,5,6".
+std::vector<std::int64_t> listed(const Json& list, std::int64_t highest) {
+    std::vector<std::int64_t> numbers;
+    if (!list.is_string()) {
+        for (const Json& one : list.elements()) numbers.push_back(one.integer(0, highest));
+        return numbers;
+    }
+    for (const std::string& word : parts_of(list.text())) {
+        const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), numbers.emplace_back());
+        if (error != std::errc{} || end != word.data() + word.size() || numbers.back() < 0 || numbers.back() > highest)
+            list.fail(fmt::format("has '{}', allowed are layers from 0 to {}, separated by commas", word, highest));
+    }
+    return numbers;
+}
+
 // Whether each layer holds experts.
 std::vector<bool> expert_layers(const Part& part, const DecoderRow& row, const Architecture& a) {
     std::vector<bool> holds(index(a.layers), true);
-    if (const auto list = given(part, key::moe_layers); list && list->is_array()) {
+    if (const auto list = given(part, key::moe_layers); list && (list->is_array() || list->is_string())) {
         std::fill(holds.begin(), holds.end(), false);
-        for (const Json& layer : list->elements()) holds[index(layer.integer(0, a.layers - 1))] = true;
+        for (const std::int64_t layer : listed(*list, a.layers - 1)) holds[index(layer)] = true;
         return holds;
     }
     if (const auto types = given(part, key::mlp_types)) {

@@ -13,9 +13,10 @@ inline constexpr Key embed{"embed_dim"};
 inline constexpr Key ffn{"intermediate_size", "ffn_hidden_size", "vt_intermediate_size"};
 inline constexpr Key ffn_of_dense{"intermediate_size_mlp"};
 inline constexpr Key ratio{"mlp_ratio"};
-inline constexpr Key heads{"num_attention_heads", "num_heads", "attention_heads", "n_head", "vt_num_attention_heads"};
+inline constexpr Key heads{"num_attention_heads",    "num_heads", "attention_heads", "n_head",
+                           "vt_num_attention_heads", "heads"};
 inline constexpr Key vit_heads{"num_heads", "num_attention_heads"};
-inline constexpr Key kv_heads{"num_key_value_heads", "multi_query_group_num", "num_kv_heads"};
+inline constexpr Key kv_heads{"num_key_value_heads", "multi_query_group_num", "num_kv_heads", "num_attention_groups"};
 inline constexpr Key head_dim{"head_dim", "kv_channels"};
 inline constexpr Key vocab{"vocab_size", "padded_vocab_size"};
 inline constexpr Key tied{"tie_word_embeddings"};
@@ -27,14 +28,18 @@ inline constexpr Key top_k{"num_experts_per_tok", "top_k_experts", "moe_top_k", 
 inline constexpr Key top_k_token{"num_experts_per_token"};
 inline constexpr Key expert_ffn{"moe_intermediate_size", "expert_intermediate_size"};
 inline constexpr Key shared_experts{"n_shared_experts", "num_shared_experts", "moe_num_shared_experts"};
-inline constexpr Key shared_ffn{"shared_expert_intermediate_size", "moe_shared_expert_intermediate_size"};
+inline constexpr Key shared_ffn{"shared_expert_intermediate_size", "moe_shared_expert_intermediate_size",
+                                "share_expert_dim"};
 inline constexpr Key expert_latent{"moe_latent_size"};
 inline constexpr Key moe_used{"enable_moe_block"};
 inline constexpr Key first_dense{"first_k_dense_replace", "moe_layer_start_index"};
 inline constexpr Key moe_every{"moe_layer_freq"};
 inline constexpr Key sparse_step{"decoder_sparse_step", "interleave_moe_layer_step"};
 inline constexpr Key dense_layers{"mlp_only_layers"};
-inline constexpr Key moe_layers{"moe_layers"};
+inline constexpr Key moe_layers{"moe_layers", "moe_layers_enum"};
+inline constexpr Key last_of_experts{"moe_layer_end_index"};
+inline constexpr Key expert_interval{"moe_layer_interval"};
+inline constexpr Key shared_queries{"share_q_dim"};
 inline constexpr Key mlp_types{"mlp_layer_types"};
 inline constexpr Key predicted{"num_nextn_predict_layers", "mtp_num_hidden_layers"};
 
@@ -100,7 +105,8 @@ inline constexpr Key soft_tokens{"vision_soft_tokens_per_image"};
 inline constexpr Key vit_window{"window_size"};
 inline constexpr Key full_blocks{"fullatt_block_indexes"};
 inline constexpr Key deepstack{"deepstack_visual_indexes"};
-inline constexpr Key out_hidden{"out_hidden_size"};
+inline constexpr Key out_hidden{"out_hidden_size", "output_hidden_size"};
+inline constexpr Key stride{"understand_projector_stride"};
 inline constexpr Key global_layers{"num_global_layers"};
 inline constexpr Key vision_output{"vision_output_dim"};
 inline constexpr Key tiles{"max_num_tiles"};
@@ -315,6 +321,10 @@ inline constexpr std::array all{layers,
                                 audio_dit_heads,
                                 audio_dit_head_dim,
                                 audio_dit_channels,
-                                dit_heads};
+                                dit_heads,
+                                last_of_experts,
+                                expert_interval,
+                                shared_queries,
+                                stride};
 
 }  // namespace pipeweaver::workloads::hf::key

@@ -21,9 +21,9 @@ namespace pipeweaver::workloads::hf {
 /// A quantity by its spellings, the usual one first.
 struct Key {
     std::string_view usual;
-    std::string_view second{}, third{}, fourth{}, fifth{};
+    std::string_view second{}, third{}, fourth{}, fifth{}, sixth{};
 
-    std::array<std::string_view, 5> spellings() const { return {usual, second, third, fourth, fifth}; }
+    std::array<std::string_view, 6> spellings() const { return {usual, second, third, fourth, fifth, sixth}; }
 };
 
 /// What a configuration class of transformers takes where a file lacks the key.

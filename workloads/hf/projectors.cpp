@@ -179,6 +179,24 @@ ModelEdge project_pooled(const Towers& towers) {
     return two_of(towers, v, t, 3 * v * h + h * h + 2 * h * inner + inner * t);
 }
 
+std::int64_t merge_strides(const Towers& towers) { return 2 * needed(towers.root, key::stride); }
+
+ModelEdge project_strides(const Towers& towers) {
+    const std::int64_t v = towers.vit.hidden, o = needed(towers.vision, key::out_hidden), t = towers.llm.hidden;
+    return two_of(towers, merged(towers), t, 4 * v * o + 9 * o * 2 * o + 2 * o * t);
+}
+
+ModelEdge project_doubled(const Towers& towers) {
+    const std::int64_t v = towers.vit.hidden, t = towers.llm.hidden;
+    return two_of(towers, merged(towers), t, 9 * v * 2 * v + 9 * 2 * v * 4 * v + 4 * v * t);
+}
+
+ModelEdge project_frames(const Towers& towers) {
+    const std::int64_t in = merged(towers), t = towers.llm.hidden;
+    assume(reading(towers), "the resampler takes two frames together, of an image the same twice");
+    return two_of(towers, in, t, 5 * in * in + in * t);
+}
+
 ModelEdge project_resampled(const Towers& towers) {
     const std::int64_t v = towers.vit.hidden, t = towers.llm.hidden;
     assume(reading(towers), "the resampler's keys and values are made of its queries' positions, as many as tokens");

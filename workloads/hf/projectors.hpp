@@ -19,6 +19,7 @@ namespace pipeweaver::workloads::hf {
 [[nodiscard]] std::int64_t merge_queries(const Towers& towers);      ///< query_num of each image (MiniCPM-V)
 [[nodiscard]] std::int64_t merge_pairs(const Towers& towers);        ///< 2 x 2, pooled by an attention (Molmo 2)
 [[nodiscard]] std::int64_t merge_convolved(const Towers& towers);    ///< a convolution of 2 x 2 (GLM-4V)
+[[nodiscard]] std::int64_t merge_strides(const Towers& towers);      ///< convolutions of a stride each (Step-3)
 
 // Widths: v the encoder's, t the language model's, m the patches of a token.
 [[nodiscard]] ModelEdge project_merged(const Towers& towers);  ///< m v, m v, t; deepstack_visual_indexes: further ones
@@ -35,6 +36,9 @@ namespace pipeweaver::workloads::hf {
 [[nodiscard]] ModelEdge project_expanded(const Towers& towers);  ///< m v, projector_hidden_size, t
 [[nodiscard]] ModelEdge project_visual_words(const Towers& towers);  ///< m v, visual_vocab_size, t
 [[nodiscard]] ModelEdge project_pooled(const Towers& towers);        ///< adapter_config: attention and feed-forward
+[[nodiscard]] ModelEdge project_strides(const Towers& towers);       ///< 2 x 2 and 3 x 3 patches to o, 2 o; 2 o, t
+[[nodiscard]] ModelEdge project_doubled(const Towers& towers);       ///< two of 3 x 3 patches, v, 2 v, 4 v; 4 v, t
+[[nodiscard]] ModelEdge project_frames(const Towers& towers);        ///< m v, m v; 2 m v, m v, m v; m v, t (ERNIE)
 [[nodiscard]] ModelEdge project_resampled(const Towers& towers);     ///< v, t, attention of queries, t
 
 /// The encoder's blocks up to the last that adapter_config reads.

@@ -77,6 +77,12 @@ constexpr std::array so400m_vit{Default{"hidden_size", 1152},     Default{"inter
                                 Default{"num_hidden_layers", 27}, Default{"num_attention_heads", 16},
                                 Default{"image_size", 384},       Default{"patch_size", 14}};
 
+constexpr std::array step3_vit{Default{"hidden_size", 1792},       Default{"num_hidden_layers", 63},
+                               Default{"num_attention_heads", 16}, Default{"image_size", 728},
+                               Default{"patch_size", 14},          Default{"output_hidden_size", 4096}};
+constexpr std::array perception_vit{Default{"intermediate_size", 8960}};  // its class has mlp_ratio 8960 / 1536
+constexpr std::array dfn_vit{Default{"depth", 32}, Default{"embed_dim", 1280}, Default{"num_heads", 16},
+                             Default{"patch_size", 14}, Default{"spatial_merge_size", 2}};
 constexpr std::array radio_vit{Default{"hidden_size", 1280},     Default{"intermediate_size", 5120},
                                Default{"num_hidden_layers", 32}, Default{"num_attention_heads", 16},
                                Default{"image_size", 512},       Default{"patch_size", 16}};
@@ -117,6 +123,10 @@ constexpr std::array vision_rows{
     VisionRow{.type = "siglip2_navit", .native = true},
     VisionRow{.type = "keye", .defaults = so400m_vit, .native = true},
     VisionRow{.type = "molmo2"},
+    VisionRow{.type = "step3_vision_encoder", .defaults = step3_vit},
+    VisionRow{.type = "perception_encoder", .defaults = perception_vit, .ffn = Width::ratio_or_intermediate},
+    VisionRow{
+        .type = "DFNRope_vision_transformer", .defaults = dfn_vit, .embed = true, .ffn = Width::ratio, .native = true},
     VisionRow{.type = "radio", .defaults = radio_vit},
     VisionRow{.type = "vision", .defaults = deepseek_vit, .ffn = Width::ratio},
     VisionRow{.type = "mllama_vision_model", .defaults = mllama_vit, .globals = true},
@@ -146,6 +156,7 @@ std::int64_t ffn_of(const Part& part, const VisionRow& row, std::int64_t hidden)
     if (row.ffn == Width::output) return needed(part, key::out_hidden);
     if (row.ffn == Width::intermediate) return needed(part, key::ffn);
     const auto ratio = given(part, key::ratio);
+    if (!ratio && row.ffn == Width::ratio_or_intermediate) return needed(part, key::ffn);
     if (ratio) return std::llround(ratio->number(0.01, 1000) * static_cast<double>(hidden));
     assume(*part.reading, "the vision encoder's feed-forward is 4 times as wide as its blocks: there is no mlp_ratio");
     return 4 * hidden;

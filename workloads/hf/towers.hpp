@@ -10,7 +10,8 @@ namespace pipeweaver::workloads::hf {
 enum class Width {
     intermediate,  ///< intermediate_size
     ratio,         ///< mlp_ratio x width
-    output         ///< out_hidden_size: the intermediate size is its merger's
+    ratio_or_intermediate,
+    output  ///< out_hidden_size: the intermediate size is its merger's
 };
 
 struct VisionRow {
