@@ -11,6 +11,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+
 namespace pipeweaver::workloads {
 
 namespace {
@@ -32,12 +35,51 @@ std::vector<std::string> known_types() {
     return types;
 }
 
+// Kinds that are known, and have what no layer of ours is.
+struct Unread {
+    std::string_view type;
+    std::string_view near;  // the known kind that is most alike
+    std::string_view why;
+};
+constexpr std::string_view several_streams =
+    "its blocks carry several streams (altup_num_inputs), and its image encoder is a net of convolutions";
+constexpr std::string_view own_adapters =
+    "adapters of each modality are part of it (vision_lora, speech_lora), beside a language model of the kind 'phi3'";
+constexpr std::array unread{
+    Unread{
+        "deepseek_v4", "deepseek_v32",
+        "its attention reads compressed keys (compress_ratios), and hyper-connections (hc_mult) carry several streams"},
+    Unread{"gemma3n", "gemma4", several_streams},
+    Unread{"gemma3n_text", "gemma4_text", several_streams},
+    Unread{"phi4mm", "phi3", own_adapters},
+    Unread{"phi4_multimodal", "phi3", own_adapters},
+    Unread{"bagel", "qwen2",
+           "its language model is there twice, for tokens that are read and tokens that are made, in one attention"},
+    Unread{"HiDreamImageTransformer2DModel", "FluxTransformer2DModel",
+           "its blocks have experts (num_routed_experts) beside two streams"}};
+
+const Unread* find_unread(std::string_view type) {
+    const auto found = std::find_if(unread.begin(), unread.end(), [&](const Unread& one) { return one.type == type; });
+    return found == unread.end() ? nullptr : found;
+}
+
+// What a known kind's sister is started from.
+std::string_view start_of(const std::string& known) {
+    if (const hf::JoinedRow* joined = hf::find_joined(known)) return joined->start_from;
+    if (const hf::DecoderRow* decoder = hf::find_decoder(known)) return decoder->start_from;
+    return hf::find_diffusers(known)->start_from;
+}
+
+[[noreturn]] void refuse_unread(const Json& type, const hf::Part& root, const Unread& one) {
+    root.reading->start_from = start_of(std::string(one.near));
+    refuse(type, *root.reading,
+           fmt::format("'{}' is not read: {}; the nearest that is read is '{}'", one.type, one.why, one.near));
+}
+
 // What the sister of a known kind is started from.
 std::string_view sister_of(const std::string& type) {
     const auto near = nearest(type, known_types());
-    if (!near) return "qwen2.5-vl-7b";
-    const hf::JoinedRow* joined = hf::find_joined(*near);
-    return joined ? joined->start_from : hf::find_decoder(*near)->start_from;
+    return near ? start_of(*near) : "qwen2.5-vl-7b";
 }
 
 Model model_of_type(const hf::Part& root, const Json& type, const hf::Processors& processors) {
@@ -46,6 +88,7 @@ Model model_of_type(const hf::Part& root, const Json& type, const hf::Processors
     const hf::JoinedRow* joined = hf::find_joined(name);
     if (joined && (!decoder || given(root, vision_part))) return joined_model(root, *joined, processors);
     if (decoder) return text_model(language_model(root, root, *decoder));
+    if (const Unread* known = find_unread(name)) refuse_unread(type, root, *known);
     root.reading->start_from = sister_of(name);
     refuse(type, *root.reading, unknown("model type", name, known_types()));
 }
@@ -61,6 +104,7 @@ Model convert(const hf::Part& root, const hf::Processors& processors) {
     if (const auto type = given(root, model_type)) return model_of_type(root, *type, processors);
     const auto name = given(root, class_name);
     if (!name) refuse(root, "the key 'model_type' is missing, and '_class_name' of diffusers as well");
+    if (const Unread* known = find_unread(name->text())) refuse_unread(*name, root, *known);
     refuse(*name, *root.reading, unknown("class", name->text(), hf::diffusers_names()));
 }
 

@@ -2,6 +2,7 @@
 // refusals with the way out.
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
+#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
 #include "pipeweaver/workloads/counts.hpp"
 #include "tests/support/shared.hpp"
@@ -592,6 +593,25 @@ TEST_CASE("ERNIE's experts of text and of images are taken as of their mean widt
               .starts_with("c.json: experts in every layer from moe_layer_start_index to the last are read"));
     CHECK(refusal(ernie(R"("moe_layer_start_index":[1,2],"moe_layer_end_index":[29,28],)"))
               .starts_with("c.json: moe_layer_start_index: is 1 of text and 2 of images; only equal ones are read"));
+}
+
+TEST_CASE("kinds that no layer of ours expresses are refused with why, and the nearest that is read") {
+    CHECK(refusal(small("deepseek_v4")) ==
+          "c.json: model_type: 'deepseek_v4' is not read: its attention reads compressed keys (compress_ratios), and "
+          "hyper-connections (hc_mult) carry several streams; the nearest that is read is 'deepseek_v32'; start from "
+          "\"pipeweaver show deepseek-v3\"");
+    for (const auto& [type, near] : std::map<std::string, std::string>{{"gemma3n", "gemma4"},
+                                                                       {"gemma3n_text", "gemma4_text"},
+                                                                       {"phi4mm", "phi3"},
+                                                                       {"phi4_multimodal", "phi3"},
+                                                                       {"bagel", "qwen2"}}) {
+        CAPTURE(type);
+        CHECK(
+            contains(refusal(small(type)), "the nearest that is read is '" + near + "'; start from \"pipeweaver show"));
+    }
+    CHECK(
+        refusal(R"({"_class_name":"HiDreamImageTransformer2DModel","num_layers":16})")
+            .starts_with("c.json: _class_name: 'HiDreamImageTransformer2DModel' is not read: its blocks have experts"));
 }
 
 TEST_CASE("the parameters stand in the source of the model") {
