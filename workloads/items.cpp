@@ -34,9 +34,52 @@ struct Grid {
     std::int64_t width = 1, height = 1;  // in tokens
 };
 
-// Native resolution, as Qwen2-VL's smart_resize: sides are rounded to whole tokens, then scaled together where the
-// image has too many or too few of them.
+// As PixtralImageProcessor's get_resize_output_image_size: the longer side comes to its limit, and both are filled up.
+Grid grid_up_to_side(const ImageRule& rule, std::int64_t width, std::int64_t height) {
+    const auto limit = static_cast<double>(rule.longest_side);
+    const double ratio = std::max(static_cast<double>(height) / limit, static_cast<double>(width) / limit);
+    const auto side = [&](std::int64_t pixels) {
+        if (ratio > 1) pixels = static_cast<std::int64_t>(static_cast<double>(pixels) / ratio);
+        return std::max<std::int64_t>(1, divide_up(pixels, rule.patch * rule.merge));
+    };
+    return {side(width), side(height)};
+}
+
+// As KimiVLImageProcessor's rescale: the limit is of whole patches, and what is left is filled up.
+Grid padded_grid(const ImageRule& rule, std::int64_t width, std::int64_t height) {
+    const std::int64_t patches = (width / rule.patch) * (height / rule.patch);
+    const std::int64_t limit = rule.max_tokens * rule.merge * rule.merge;
+    const double scale =
+        limit > 0 && patches > limit ? std::sqrt(static_cast<double>(limit) / static_cast<double>(patches)) : 1;
+    const auto side = [&](std::int64_t pixels) {
+        const auto scaled = static_cast<std::int64_t>(static_cast<double>(pixels) * scale);
+        return std::max<std::int64_t>(1, divide_up(scaled, rule.patch * rule.merge));
+    };
+    return {side(width), side(height)};
+}
+
+// As Gemma4ImageProcessor's get_aspect_ratio_preserving_size: a side of less than a token is one, the other then as
+// many as it is longer.
+Grid filled_grid(const ImageRule& rule, std::int64_t width, std::int64_t height) {
+    const double unit = static_cast<double>(rule.patch * rule.merge);
+    const auto w = static_cast<double>(width), h = static_cast<double>(height);
+    const double factor = std::sqrt(static_cast<double>(rule.max_tokens) * unit * unit / (w * h));
+    const auto side = [&](double pixels) { return static_cast<std::int64_t>(std::floor(factor * pixels / unit)); };
+    const auto times = [&](std::int64_t longer, std::int64_t other) {
+        return std::clamp<std::int64_t>(longer / other, 1, rule.max_tokens);
+    };
+    const Grid grid{side(w), side(h)};
+    if (grid.height == 0) return {times(width, height), 1};
+    if (grid.width == 0) return {1, times(height, width)};
+    return grid;
+}
+
+// Native resolution. Rounded, as Qwen2-VL's smart_resize: sides are rounded to whole tokens, then scaled together where
+// the image has too many or too few of them.
 Grid native_grid(const ImageRule& rule, std::int64_t width, std::int64_t height) {
+    if (rule.resize == ImageResize::side) return grid_up_to_side(rule, width, height);
+    if (rule.resize == ImageResize::pad) return padded_grid(rule, width, height);
+    if (rule.resize == ImageResize::fill) return filled_grid(rule, width, height);
     const double unit = static_cast<double>(rule.patch * rule.merge);
     const double w = static_cast<double>(width) / unit, h = static_cast<double>(height) / unit;
     const auto whole = [](double side) { return std::max(std::int64_t{1}, static_cast<std::int64_t>(side)); };
@@ -64,6 +107,7 @@ std::int64_t own_tokens(const ImageRule& rule, std::int64_t width, std::int64_t 
     if (rule.fixed_pixels == width && width == height) return 0;
     const Grid grid = native_grid({.patch = rule.patch, .merge = rule.merge}, width, height);
     const std::int64_t count = grid.width * grid.height;
+    if (rule.resize == ImageResize::side) return std::max(width, height) <= rule.longest_side ? 0 : count;
     const bool kept = count >= rule.min_tokens && (rule.max_tokens == 0 || count <= rule.max_tokens);
     return rule.fixed_pixels == 0 && kept ? 0 : count;
 }

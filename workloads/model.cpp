@@ -38,6 +38,11 @@ std::string_view name_of(Modality modality) {
     return "text";
 }
 
+std::string_view name_of(ImageResize resize) {
+    constexpr std::array<std::string_view, 4> names{"round", "side", "pad", "fill"};
+    return names[static_cast<std::size_t>(resize)];
+}
+
 std::string_view name_of(ExpertAdapters experts) {
     constexpr std::array<std::string_view, 3> names{"none", "each", "together"};
     return names[static_cast<std::size_t>(experts)];

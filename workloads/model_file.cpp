@@ -169,19 +169,44 @@ bool takes(const Model& model, Modality modality) {
     });
 }
 
+// Limits go with the ways that have them.
+ImageResize parse_resize(const Json& json) {
+    const auto said = json.find("resize");
+    const std::string text = said ? said->one_of({"round", "side", "pad", "fill"}) : "round";
+    const auto refuse = [&](const char* key, const char* why) {
+        if (const auto member = json.find(key)) member->fail(why);
+    };
+    if (text != "side") refuse("longest_side", "goes with \"resize\": \"side\"");
+    if (text == "side") refuse("max_tokens", "goes without \"resize\": \"side\", which has longest_side");
+    if (text != "round") refuse("min_tokens", "goes with \"resize\": \"round\"");
+    for (const auto resize : {ImageResize::side, ImageResize::pad, ImageResize::fill})
+        if (name_of(resize) == text) return resize;
+    return ImageResize::round;
+}
+
 ImageRule parse_image(const Json& json) {
-    json.only_keys({"patch", "merge", "fixed_pixels", "min_tokens", "max_tokens"});
+    json.only_keys({"patch", "merge", "fixed_pixels", "min_tokens", "max_tokens", "resize", "longest_side"});
     ImageRule rule;
     rule.patch = json.at("patch").integer(1, most_pixels);
     rule.merge = integer_or(json, "merge", 1, 1, 1'000);
     if (const auto fixed = json.find("fixed_pixels")) {
         rule.fixed_pixels = fixed->integer(rule.patch, most_pixels);
-        if (json.find("min_tokens") || json.find("max_tokens"))
-            json.fail("min_tokens and max_tokens are for native resolution, not beside fixed_pixels");
+        for (const char* native : {"min_tokens", "max_tokens", "resize", "longest_side"})
+            if (json.find(native))
+                json.fail("min_tokens and max_tokens are for native resolution, not beside fixed_pixels");
         return rule;
     }
-    rule.min_tokens = integer_or(json, "min_tokens", 1, 1, most_tokens);
+    rule.resize = parse_resize(json);
+    if (rule.resize == ImageResize::side) {
+        rule.longest_side = json.at("longest_side").integer(1, most_pixels);
+        const std::int64_t unit = rule.patch * rule.merge, tokens = (rule.longest_side + unit - 1) / unit;
+        rule.max_tokens = tokens * tokens;
+        return rule;
+    }
+    rule.min_tokens = rule.resize == ImageResize::round ? integer_or(json, "min_tokens", 1, 1, most_tokens) : 1;
     rule.max_tokens = integer_or(json, "max_tokens", 0, rule.min_tokens, most_tokens);
+    if (rule.resize == ImageResize::fill && rule.max_tokens == 0)
+        json.fail("the key 'max_tokens' is missing: images are filled up to it");
     return rule;
 }
 

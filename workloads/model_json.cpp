@@ -50,7 +50,12 @@ Object image_json(const ImageRule& rule) {
         json["fixed_pixels"] = rule.fixed_pixels;
         return json;
     }
-    json["min_tokens"] = rule.min_tokens;
+    if (rule.resize != ImageResize::round) json["resize"] = name_of(rule.resize);
+    if (rule.resize == ImageResize::side) {
+        json["longest_side"] = rule.longest_side;
+        return json;
+    }
+    if (rule.resize == ImageResize::round) json["min_tokens"] = rule.min_tokens;
     if (rule.max_tokens > 0) json["max_tokens"] = rule.max_tokens;
     return json;
 }

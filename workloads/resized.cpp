@@ -35,6 +35,7 @@ Count count(const std::vector<Sample>& samples, Modality modality) {
 
 std::string image_rule(const ImageRule& rule) {
     if (rule.fixed_pixels > 0) return fmt::format("all {} x {} pixels", rule.fixed_pixels, rule.fixed_pixels);
+    if (rule.longest_side > 0) return fmt::format("sides of {} pixels or fewer", rule.longest_side);
     if (rule.max_tokens == 0) return fmt::format("{} tokens or more", rule.min_tokens);
     return fmt::format("{} to {} tokens", rule.min_tokens, rule.max_tokens);
 }
@@ -79,11 +80,11 @@ std::string beyond_positions(const std::vector<Sample>& samples, const Model& mo
 
 std::vector<std::string> resized(const std::vector<Sample>& samples, const Model& model) {
     std::vector<std::string> lines;
-    const bool square = model.image.fixed_pixels > 0;
-    say(count(samples, Modality::image),
-        {"images", image_rule(model.image), square ? "image.fixed_pixels" : "image.min_tokens and image.max_tokens",
-         ""},
-        lines);
+    const std::string_view keys = model.image.fixed_pixels > 0               ? "image.fixed_pixels"
+                                  : model.image.resize == ImageResize::side  ? "image.longest_side"
+                                  : model.image.resize == ImageResize::round ? "image.min_tokens and image.max_tokens"
+                                                                             : "image.max_tokens";
+    say(count(samples, Modality::image), {"images", image_rule(model.image), keys, ""}, lines);
     const Count clips = count(samples, Modality::video);
     say(clips,
         {"clips", video_rule(model.video), "video",

@@ -4,10 +4,12 @@
 #include "tests/support/shared.hpp"
 #include "tests/support/temporary.hpp"
 #include "workloads/hf_config.hpp"
+#include "workloads/items.hpp"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 using namespace pipeweaver;
@@ -166,4 +168,75 @@ TEST_CASE("limits of a video processor's file are those of clips, and what it la
     CHECK(none.video.sampled->max_pixels == 25'165'824);
     CHECK(assumes(none, "what no file says of videos is as Qwen3-VL's released files have it"));
     CHECK(assumes(beside("glm-4.1v-9b", {}), "videos are not read"));
+}
+
+namespace {
+
+// Width and height of images, and what the released processors make of them: the functions of transformers 5.24.0 at
+// these lines (src/transformers/models), run on a CPU.
+constexpr std::array<std::array<std::int64_t, 2>, 20> sizes{
+    {{640, 480},   {1920, 1080}, {336, 336}, {56, 56},    {28, 900},    {4000, 3000}, {813, 641},
+     {1240, 1754}, {100, 2000},  {449, 447}, {1386, 677}, {1677, 2726}, {257, 356},   {2254, 445},
+     {1557, 2447}, {297, 2138},  {939, 213}, {412, 1836}, {1772, 346},  {1045, 431}}};
+
+constexpr std::string_view
+    qwen3_file = R"({"size":{"shortest_edge":65536,"longest_edge":16777216},"patch_size":16,"merge_size":2})",
+    glm_file = R"({"size":{"shortest_edge":12544,"longest_edge":9633792},"patch_size":14,"merge_size":2})";
+
+struct Released {
+    std::string_view model, file;
+    std::array<std::int64_t, 20> tokens;
+};
+
+const std::array released{
+    // qwen2_vl/image_processing_qwen2_vl.py:63
+    Released{"qwen2.5-vl-7b",
+             R"({"min_pixels":3136,"max_pixels":12845056,"patch_size":14,"merge_size":2,"temporal_patch_size":2})",
+             {391, 2691, 144, 4, 32, 15301, 667, 2772, 284, 256, 1200, 5820, 117, 1280, 4872, 836, 272, 990, 756, 555}},
+    // qwen2_vl/image_processing_qwen2_vl.py:63
+    Released{"qwen3-vl-8b", qwen3_file, {300, 2040, 100, 64,  92,   11750, 500, 2145, 186, 196,
+                                         903, 4420, 88,  980, 3724, 603,   203, 741,  605, 429}},
+    // qwen2_vl/image_processing_qwen2_vl.py:63
+    Released{"qwen3.6-35b-a3b", qwen3_file, {300, 2040, 100, 64,  92,   11750, 500, 2145, 186, 196,
+                                             903, 4420, 88,  980, 3724, 603,   203, 741,  605, 429}},
+    // glm4v/image_processing_glm4v.py:53
+    Released{"glm-4.1v-9b", glm_file, {391,  2691, 144, 9,    32,   6030, 667, 2772, 284, 256,
+                                       1200, 5820, 117, 1280, 4872, 836,  272, 990,  756, 555}},
+    // glm4v/image_processing_glm4v.py:53
+    Released{"glm-4.5v", glm_file, {391,  2691, 144, 9,    32,   6030, 667, 2772, 284, 256,
+                                    1200, 5820, 117, 1280, 4872, 836,  272, 990,  756, 555}},
+    // pixtral/image_processing_pixtral.py:49
+    Released{
+        "pixtral-12b",
+        R"({"size":{"longest_edge":1024},"patch_size":{"height":16,"width":16}})",
+        {1200, 2304, 441, 16, 114, 3072, 2091, 2944, 256, 812, 2048, 2560, 391, 832, 2624, 576, 826, 960, 832, 1728}},
+    // pixtral/image_processing_pixtral.py:49, of patches of 28 pixels
+    Released{"mistral-small-3.1-24b",
+             R"({"size":{"longest_edge":1540},"patch_size":14})",
+             {414, 1705, 144, 4, 33, 2310, 690, 2145, 165, 272, 1250, 1870, 130, 605, 1925, 440, 272, 715, 605, 608}},
+    // rescale() of the repository's image_processing_kimi_vl.py
+    Released{"kimi-vl-a3b",
+             R"({"in_token_limit":4096,"patch_size":14,"merge_kernel_size":[2,2]})",
+             {414, 1032, 144, 4, 33, 1036, 690, 1053, 288, 272, 1058, 1066, 130, 1095, 1066, 847, 272, 990, 832, 608}},
+    // gemma3: mm_tokens_per_image
+    Released{"gemma-3-27b",
+             R"({"size":{"height":896,"width":896}})",
+             {256, 256, 256, 256, 256, 256, 256, 256, 256, 256, 256, 256, 256, 256, 256, 256, 256, 256, 256, 256}},
+    // gemma4/image_processing_gemma4.py:33
+    Released{"gemma-4-26b-a4b",
+             R"({"max_soft_tokens":280,"patch_size":16,"pooling_kernel_size":3})",
+             {266, 264, 256, 256, 188, 266, 252, 266, 222, 256, 253, 273, 266, 259, 260, 264, 245, 245, 259, 260}}};
+
+}  // namespace
+
+TEST_CASE("twenty images have the tokens of ten released processors") {
+    for (const Released& one : released) {
+        CAPTURE(one.model);
+        const Model model = with(std::string(one.model), std::string(one.file));
+        const ItemRules rules(model);
+        for (std::size_t i = 0; i < sizes.size(); ++i) {
+            CAPTURE(i);
+            CHECK(rules.image(sizes[i][0], sizes[i][1], false).tokens == one.tokens[i]);
+        }
+    }
 }

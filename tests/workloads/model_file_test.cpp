@@ -238,3 +238,25 @@ TEST_CASE("a model file may have a teacher that reads the same tokens") {
     both.replace(both.find("\"edges\""), 0, "\"reference\":true,");
     CHECK(problem(both) == "m.json: teacher: 'mine' has a reference beside it; allowed is one of the two");
 }
+
+TEST_CASE("images come to whole tokens in one of four ways, each with its limits") {
+    const auto read = [](const std::string& keys) {
+        return parse_model(JsonDocument("m.json", with("\"merge\":2", "\"merge\":2," + keys)));
+    };
+    const auto image_problem = [](const std::string& keys) {
+        return problem(with("\"merge\":2", "\"merge\":2," + keys));
+    };
+    for (const char* keys : {"\"max_tokens\":9", "\"resize\":\"side\",\"longest_side\":1540",
+                             "\"resize\":\"pad\",\"max_tokens\":1024", "\"resize\":\"fill\",\"max_tokens\":280"}) {
+        CAPTURE(keys);
+        CHECK(parse_model(JsonDocument("again.json", to_json(read(keys)))) == read(keys));
+    }
+    CHECK(read("\"resize\":\"side\",\"longest_side\":1540").image.max_tokens == 55 * 55);
+    CHECK(image_problem("\"longest_side\":99") == "m.json: image.longest_side: goes with \"resize\": \"side\"");
+    CHECK(image_problem("\"resize\":\"side\",\"longest_side\":99,\"max_tokens\":4") ==
+          "m.json: image.max_tokens: goes without \"resize\": \"side\", which has longest_side");
+    CHECK(image_problem("\"resize\":\"pad\",\"min_tokens\":4") ==
+          "m.json: image.min_tokens: goes with \"resize\": \"round\"");
+    CHECK(image_problem("\"resize\":\"fill\"") ==
+          "m.json: image: the key 'max_tokens' is missing: images are filled up to it");
+}

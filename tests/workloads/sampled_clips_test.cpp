@@ -100,3 +100,33 @@ TEST_CASE("a rule of sampled clips is written and read as it is") {
     CHECK(m.video.sampled->whole_clip);
     CHECK(parse_model(JsonDocument("again.json", to_json(m))) == m);
 }
+
+// By the video processors of transformers 5.24.0, run on a CPU: src/transformers/models/qwen2_vl/
+// video_processing_qwen2_vl.py:170 and :44, qwen3_vl/video_processing_qwen3_vl.py:139 and :75.
+TEST_CASE("ten clips have the tokens of the released video processors") {
+    struct Row {
+        double seconds, fps;
+        std::int64_t width, height, of_frames, of_clip;
+    };
+    const SampledClips of_frames{.min_pixels = 128 * 28 * 28, .max_pixels = 768 * 28 * 28},
+        of_clip{.patch = 16, .min_pixels = 4'096, .max_pixels = 25'165'824, .whole_clip = true};
+    for (const Row& row : std::initializer_list<Row>{{10, 24, 1280, 720, 7200, 8800},
+                                                     {3.5, 30, 640, 480, 1173, 1200},
+                                                     {60, 25, 1920, 1080, 43200, 11400},
+                                                     {1, 30, 320, 240, 280, 160},
+                                                     {0.5, 30, 448, 448, 512, 392},
+                                                     {600, 24, 854, 480, 195840, 10752},
+                                                     {20, 12, 1080, 1920, 14400, 11880},
+                                                     {7.3, 29.97, 1440, 1080, 5376, 10710},
+                                                     {120, 30, 640, 360, 35880, 10920},
+                                                     {33, 60, 512, 512, 10692, 8448}}) {
+        CAPTURE(row.seconds);
+        const Clip clip{row.seconds, row.fps, row.width, row.height};
+        const auto tokens = [&](const SampledClips& rule) {
+            const ClipGrid grid = sampled(rule, clip);
+            return grid.groups * grid.width * grid.height;
+        };
+        CHECK(tokens(of_frames) == row.of_frames);
+        CHECK(tokens(of_clip) == row.of_clip);
+    }
+}

@@ -81,6 +81,7 @@ void images_limited(const Towers& towers, Model& model) {
         towers.processors.images, [](const Part& part) { return given(part, key::patch_limit); }, most_tokens * merged);
     if (!limit) return read_limits(towers, model, 1);
     if (limit->value < merged) limit->place.fail(fmt::format("is {}, less than one token's patches", limit->value));
+    model.image.resize = ImageResize::pad;
     model.image.max_tokens = limit->value / merged;
 }
 
@@ -89,17 +90,18 @@ void images_up_to_side(const Towers& towers, Model& model) {
         towers.processors.images, [](const Part& part) { return inside(part, key::processor_size, key::longest_edge); },
         most_pixels);
     const std::int64_t side = said ? said->value : square(towers.vision, key::image);
-    const std::int64_t tokens = std::max<std::int64_t>(1, side / towers.vit.patch_size / towers.merge);
-    model.image.max_tokens = tokens * tokens;
-    say(towers, fmt::format("images keep their size up to image.max_tokens, a square of {} a side",
+    model.image.resize = ImageResize::side;
+    model.image.longest_side = side;
+    say(towers, fmt::format("images keep their size up to image.longest_side, {}",
                             said ? "size.longest_edge" : "the encoder's image_size"));
 }
 
 void images_few(const Towers& towers, Model& model) {
     const auto said = said_by(
         towers.processors.images, [](const Part& part) { return given(part, key::soft_tokens_most); }, most_tokens);
+    model.image.resize = ImageResize::fill;
     model.image.max_tokens = said ? said->value : size(towers.root, key::soft_tokens).value_or(280);
-    if (!said) say(towers, "images keep their size up to image.max_tokens, what the model card recommends");
+    if (!said) say(towers, "images are filled up to image.max_tokens, what the model card recommends");
 }
 
 void images_square(const Towers& towers, Model& model) {

@@ -213,6 +213,17 @@ struct ModelEdge {
     friend bool operator==(const ModelEdge&, const ModelEdge&) = default;
 };
 
+/// How an image of native resolution comes to whole tokens.
+enum class ImageResize : std::uint8_t {
+    round,  ///< its sides are rounded, then both scaled into the limits (Qwen-VL, GLM-V)
+    side,   ///< it is scaled down until no side is longer than `longest_side`, then filled up (Pixtral, Mistral 3)
+    pad,    ///< it is scaled down to the patches of max_tokens, then filled up (Kimi-VL)
+    fill    ///< it is scaled, up as well, to the most tokens up to max_tokens (Gemma 4)
+};
+
+/// "round", "side", "pad", "fill".
+[[nodiscard]] std::string_view name_of(ImageResize resize);
+
 /// How items become tokens. Fixed sizes where given, else by the item's own size.
 struct ImageRule {
     std::int64_t patch = 14;        ///< pixels of a patch's side
@@ -221,6 +232,8 @@ struct ImageRule {
                                     ///< patch * merge and scaled between min_tokens and max_tokens
     std::int64_t min_tokens = 1;    ///< of native resolution
     std::int64_t max_tokens = 0;    ///< of native resolution; 0: no limit
+    ImageResize resize = ImageResize::round;
+    std::int64_t longest_side = 0;  ///< in pixels, of `side`, whose max_tokens is the square of it
 
     friend bool operator==(const ImageRule&, const ImageRule&) = default;
 };
