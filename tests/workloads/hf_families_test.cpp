@@ -590,7 +590,16 @@ TEST_CASE("ERNIE's experts of text and of images are taken as of their mean widt
     CHECK(static_cast<double>(projector_parameters(model.edges[0])) ==
           doctest::Approx(5 * s * s + s * h).epsilon(0.001));
     CHECK(refusal(ernie(layers + "[29,20],"))
-              .starts_with("c.json: experts in every layer from moe_layer_start_index to the last are read"));
+              .starts_with("c.json: experts in every layer up to the last are read, not with moe_layer_interval 1 up "
+                           "to layer 20"));
+    // The library's own form, whose class has the sizes of this release.
+    const auto converted =
+        parsed(R"({"model_type":"ernie4_5_vl_moe","tie_word_embeddings":true,"text_config":{"model_type":)"
+               R"("ernie4_5_vl_moe_text","moe_intermediate_size":[1536,512],"moe_k":6,"moe_num_experts":64,)"
+               R"("moe_num_shared_experts":2},"vision_config":{"model_type":"ernie4_5_vl_moe_vision",)"
+               R"("spatial_merge_size":2}})");
+    CHECK(parameters(converted) == parameters(model));
+    CHECK(assumes(converted, "the first layer alone has no experts"));
     CHECK(refusal(ernie(R"("moe_layer_start_index":[1,2],"moe_layer_end_index":[29,28],)"))
               .starts_with("c.json: moe_layer_start_index: is 1 of text and 2 of images; only equal ones are read"));
 }

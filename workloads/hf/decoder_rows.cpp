@@ -77,6 +77,9 @@ constexpr std::array glm4v_text{Default{"hidden_size", 4096},      Default{"inte
                                 Default{"num_hidden_layers", 40},  Default{"num_attention_heads", 32},
                                 Default{"num_key_value_heads", 2}, Default{"vocab_size", 151552}};
 
+constexpr std::array ernie_vl_text{Default{"hidden_size", 2560},      Default{"intermediate_size", 12288},
+                                   Default{"num_hidden_layers", 28},  Default{"num_attention_heads", 20},
+                                   Default{"num_key_value_heads", 4}, Default{"vocab_size", 103424}};
 constexpr std::array step3_text{Default{"hidden_size", 7168},
                                 Default{"intermediate_size", 18432},
                                 Default{"num_hidden_layers", 61},
@@ -267,6 +270,13 @@ constexpr std::array decoder_rows{
                .shared = Shared::counted},
     DecoderRow{.type = "ernie4_5_moe_vl_text",
                .start_from = "qwen3-30b-a3b",
+               .tied = true,
+               .mixture = Mixture::needed,
+               .shared = Shared::counted,
+               .blocks = ernie_blocks},
+    DecoderRow{.type = "ernie4_5_vl_moe_text",
+               .start_from = "qwen3-30b-a3b",
+               .defaults = ernie_vl_text,
                .tied = true,
                .mixture = Mixture::needed,
                .shared = Shared::counted,

@@ -31,11 +31,38 @@ std::int64_t same(const Part& part, const Key& key, std::int64_t least) {
     return said.text;
 }
 
+// The layers from this one to the last, which alone are read.
+std::int64_t first_of_experts(const Part& part, const Architecture& a) {
+    std::int64_t first = 1, last = a.layers - 1;
+    if (const auto types = given(part, key::mlp_types)) {
+        const auto all = types->elements();
+        const auto is_dense = [](const Json& one) { return one.text() == "dense"; };
+        const auto sparse = std::find_if_not(all.begin(), all.end(), is_dense);
+        if (static_cast<std::int64_t>(all.size()) != a.layers || std::any_of(sparse, all.end(), is_dense))
+            refuse(*types, *part.reading, "has not one entry for each layer, first all that are dense");
+        return sparse - all.begin();
+    }
+    if (given(part, key::first_dense))
+        first = same(part, key::first_dense, 0);
+    else
+        assume(*part.reading, "the first layer alone has no experts: there is no mlp_layer_types");
+    if (given(part, key::last_of_experts)) {
+        const OfBoth said = both(part, key::last_of_experts, 0);
+        last = std::min(said.text, said.images);
+    }
+    const std::int64_t interval = size(part, key::expert_interval).value_or(1);
+    if (interval != 1 || last < a.layers - 1)
+        refuse(part, fmt::format("experts in every layer up to the last are read, not with moe_layer_interval {} up to "
+                                 "layer {}",
+                                 interval, last));
+    return first;
+}
+
 }  // namespace
 
 void ernie_blocks(const Part& part, const DecoderRow& row, Architecture& a) {
-    const auto experts = given(part, key::experts);
-    if (!experts || !experts->is_array()) {
+    const auto widths = given(part, key::expert_ffn);
+    if (!widths || !widths->is_array()) {
         read_feed_forward(part, row, a);
         return;
     }
@@ -44,14 +71,9 @@ void ernie_blocks(const Part& part, const DecoderRow& row, Architecture& a) {
     moe.experts = number.text + number.images;
     moe.expert_ffn = (number.text * width.text + number.images * width.images + moe.experts / 2) / moe.experts;
     moe.top_k = same(part, key::top_k, 1);
-    moe.first_layer = same(part, key::first_dense, 0);
+    moe.first_layer = first_of_experts(part, a);
     moe.moe_layers = a.layers - moe.first_layer;
-    const OfBoth last = both(part, key::last_of_experts, 0);
-    const auto interval = size(part, key::expert_interval).value_or(1);
-    if (interval != 1 || moe.moe_layers < 1 || std::min(last.text, last.images) < a.layers - 1)
-        refuse(part, fmt::format("experts in every layer from moe_layer_start_index to the last are read, not in each "
-                                 "{}th from {} to {}",
-                                 interval, moe.first_layer, std::min(last.text, last.images)));
+    if (moe.moe_layers < 1) refuse(part, "no layer holds experts");
     moe.shared_ffn = count(part, key::shared_experts) * width.text;
     a.ffn = needed(part, key::ffn);
     a.moe = moe;

@@ -83,6 +83,8 @@ constexpr std::array step3_vit{Default{"hidden_size", 1792},       Default{"num_
 constexpr std::array perception_vit{Default{"intermediate_size", 8960}};  // its class has mlp_ratio 8960 / 1536
 constexpr std::array dfn_vit{Default{"depth", 32}, Default{"embed_dim", 1280}, Default{"num_heads", 16},
                              Default{"patch_size", 14}, Default{"spatial_merge_size", 2}};
+constexpr std::array ernie_vit{Default{"depth", 32}, Default{"hidden_size", 1280}, Default{"num_heads", 16},
+                               Default{"intermediate_size", 5120}, Default{"patch_size", 14}};
 constexpr std::array radio_vit{Default{"hidden_size", 1280},     Default{"intermediate_size", 5120},
                                Default{"num_hidden_layers", 32}, Default{"num_attention_heads", 16},
                                Default{"image_size", 512},       Default{"patch_size", 16}};
@@ -127,6 +129,7 @@ constexpr std::array vision_rows{
     VisionRow{.type = "perception_encoder", .defaults = perception_vit, .ffn = Width::ratio_or_intermediate},
     VisionRow{
         .type = "DFNRope_vision_transformer", .defaults = dfn_vit, .embed = true, .ffn = Width::ratio, .native = true},
+    VisionRow{.type = "ernie4_5_vl_moe_vision", .defaults = ernie_vit, .native = true},
     VisionRow{.type = "radio", .defaults = radio_vit},
     VisionRow{.type = "vision", .defaults = deepseek_vit, .ffn = Width::ratio},
     VisionRow{.type = "mllama_vision_model", .defaults = mllama_vit, .globals = true},
