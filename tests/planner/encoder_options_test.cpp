@@ -256,6 +256,8 @@ TEST_CASE("a teacher is named, and said to be assumed where it lies") {
     const workloads::Model model = options.found_model();
     REQUIRE(model.teacher.size() == 1);
     CHECK(model.teacher.front().name == "qwen2.5-vl-72b");
+    CHECK(workloads::parameters_by_module(model) == "vit 0.63 B, llm 7.62 B parameters, of the teacher " +
+                                                        workloads::parameters_by_module(model.teacher.front()));
     CHECK(model.assumed.back().starts_with("the teacher 'qwen2.5-vl-72b' lies frozen on the same GPUs"));
     options.reference = true;
     CHECK_THROWS_WITH_AS(static_cast<void>(options.found_model()),
