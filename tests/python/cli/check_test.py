@@ -48,6 +48,22 @@ def test_loongforges_ranks_hold_what_is_said_of_each(check):
     assert full[0]["peak_bytes"] < none[0]["peak_bytes"]
 
 
+def test_loongforges_list_is_of_encoders_too_and_no_verdict_rests_on_it(check):
+    flags = ("--tensor-model-parallel-size 8 --pipeline-model-parallel-size 4 --sequence-parallel --bf16 "
+             "--use-distributed-optimizer --micro-batch-size 1 --global-batch-size 16 --seq-length 4096 "
+             "--recompute-granularity full --recompute-method block ")
+
+    def said(recompute):
+        done = check("--cluster", "a100-sxm:32", "--model", "internvl2.5-78b", "--dataset", "vlm-mix",
+                     "--megatron-args", flags + recompute, "--json")
+        answer = json.loads(done.stdout)
+        return "never recomputed" in done.stdout, "undecided" in done.stderr, answer["memory"]["ranks"][0]
+    built = said("--recompute-num-layers 45")
+    listed = said("--custom-pipeline-recompute-layers 45,26,21,12")
+    assert (built[:2], listed[:2]) == ((True, False), (False, False))
+    assert listed[2]["activations_bytes"] < built[2]["activations_bytes"] / 2
+
+
 def test_what_does_not_construct_exits_with_4_and_names_the_rule(check):
     done = check("--cluster", "h100-sxm:64", "--megatron-args", DENSE + LAYOUT + "--num-layers 33", "--json")
     assert done.returncode == 4
