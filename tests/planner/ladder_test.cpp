@@ -196,6 +196,22 @@ TEST_CASE("of a plan's own order the far end is what emulate has of the order la
     CHECK(end->step == emulate(same, in_order).step);
 }
 
+TEST_CASE("what is run now recomputes on each rank what is said of it") {
+    const auto given = packings(1, "megatron");
+    const NowWanted now = parse_now("first-stage,1f1b,by-rank:full/blocks:1/none/none", "");
+    const auto start = begin_ladder(given, {}, now, in_order, {});
+    REQUIRE(start.now);
+    CHECK(start.now->way == "first-stage 1f1b, by-rank:full/blocks:1/none/none");
+    EmulationRequest same;
+    same.job = given.front().job;
+    same.job.partition = "first-stage";
+    same.batch = given.front().batch;
+    same.recompute = now.recompute;
+    CHECK(start.now->step == emulate(same, in_order).step);
+    same.recompute = StepRecompute{.everywhere = emulator::Recompute::full};
+    CHECK(start.now->step < emulate(same, in_order).step);
+}
+
 TEST_CASE("a target of fixed shapes pads in pipelines, and what it pads to is said") {
     const auto step_of = [](const Request& given, const char* name) {
         EmulationRequest same;
