@@ -28,6 +28,19 @@ double forwards_of(costdb::Pass pass) {
     return 1;
 }
 
+// Of the whole layer's forward, what these take of it.
+costdb::Cost part_of(costdb::Cost whole, const Experts& experts) {
+    const double times = forwards_of(experts.pass) * (experts.gated ? 1 : 2. / 3) / static_cast<double>(experts.gpus);
+    const auto ns = std::llround(times * static_cast<double>(whole.duration.count()));
+    whole.duration = Duration{std::max<std::int64_t>(1, ns)};
+    // A part of a measured layer is like it, and a backward a measured forward by a ratio.
+    const auto best = experts.gpus > 1 || !experts.gated      ? costdb::Basis::extrapolated
+                      : experts.pass != costdb::Pass::forward ? costdb::Basis::interpolated
+                                                              : costdb::Basis::exact;
+    whole.basis = std::max(whole.basis, best);
+    return whole;
+}
+
 }  // namespace
 
 // A product for each expert and matrix, and the activation function between them.
@@ -52,30 +65,26 @@ costdb::Cost Experts::as_products(const costdb::CostDatabase& costs) const {
 }
 
 costdb::Cost Experts::cost(const costdb::CostDatabase& costs) const {
-    costdb::Cost answer = costs.cost(layer);
+    costdb::Cost whole = costs.cost(layer);
+    if (whole.basis <= costdb::Basis::interpolated) return part_of(whole, *this);
+    const bool eight_bit = layer.dtype == costdb::Dtype::fp8;
     const auto fitted = constants_like(costs.device());
-    const bool by_share = fitted && fitted->grouped_gemm_share < 1;
-    if (!by_share && answer.basis > costdb::Basis::interpolated) {
-        answer = as_products(costs);
-        answer.basis = std::max(answer.basis, costdb::Basis::extrapolated);
-        return answer;
-    }
     // It was not measured: products at the share of the peak that was fitted to steps.
-    if (by_share && answer.basis > costdb::Basis::interpolated) {
-        const double flops_per_ns = 1e-9 * fitted->grouped_gemm_share * workloads::device(costs.device()).bf16_flops;
+    if (fitted && fitted->grouped_gemm_share < 1) {
+        const workloads::Device& device = workloads::device(costs.device());
+        const double flops_per_ns =
+            1e-9 * fitted->grouped_gemm_share * (eight_bit ? device.fp8_flops : device.bf16_flops);
         const double three = 6. * static_cast<double>(layer.tokens * layer.top_k) * static_cast<double>(layer.hidden) *
                              static_cast<double>(layer.ffn);
-        answer.duration = Duration{std::llround(three / flops_per_ns)};
+        whole.duration = Duration{std::llround(three / flops_per_ns)};
+        return part_of(whole, *this);
     }
-    const double times = forwards_of(pass) * (gated ? 1 : 2. / 3) / static_cast<double>(gpus);
-    const auto ns = std::llround(times * static_cast<double>(answer.duration.count()));
-    answer.duration = Duration{std::max<std::int64_t>(1, ns)};
-    // A part of a measured layer is like it, and a backward a measured forward by a ratio.
-    const auto best = gpus > 1 || !gated              ? costdb::Basis::extrapolated
-                      : pass != costdb::Pass::forward ? costdb::Basis::interpolated
-                                                      : costdb::Basis::exact;
-    answer.basis = std::max(answer.basis, best);
-    return answer;
+    costdb::Cost products = as_products(costs);
+    products.basis = std::max(products.basis, costdb::Basis::extrapolated);
+    // Products in 8 bits were measured with the cast of their inputs, which tuned layers of experts have not.
+    const costdb::Cost as_measured = part_of(whole, *this);
+    const bool faster = whole.basis == costdb::Basis::extrapolated && as_measured.duration < products.duration;
+    return eight_bit && faster ? as_measured : products;
 }
 
 costdb::Cost HostWait::cost(const costdb::CostDatabase&) const {

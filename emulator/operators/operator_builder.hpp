@@ -89,6 +89,9 @@ public:
     // value of the inputs that a GPU holds.
     void casts();
 
+    // Inputs of products that another operator holds, for casts().
+    void cast(std::int64_t values) { cast_values_ += values; }
+
     // Weights split by rows: the outputs' sums are scattered, their gradients gathered.
     void row_parallel(std::string_view name, std::int64_t n, std::int64_t k);
 

@@ -148,7 +148,10 @@ PricedOperators LayerCosts::priced_layer(std::int64_t layer, const PassShape& sh
     const bool half = workloads::block_parts(module.architecture, layer).norms() == 1;
     HostWork host{.passes = passes_of_host(module.architecture, shape, place) / (half ? 2 : 1)};
     if (workloads::is_moe_layer(module.architecture, layer)) {
-        if (const auto fitted = fitted_constants(cluster_.device)) host.routing_us = fitted->expert_layer_us;
+        // Dispatchers that send a token once have routing in kernels of their own.
+        const bool fused = recipe_.execution.experts.dispatcher == Dispatcher::once_a_node;
+        if (const auto fitted = fitted_constants(cluster_.device); fitted && !fused)
+            host.routing_us = fitted->expert_layer_us;
         host.waits = recipe_.expert_layer;
     }
     return with_host(priced(std::move(operators), place), host, place);

@@ -173,6 +173,49 @@ TEST_CASE("of the exchanges of experts a recipe says how much stays exposed, of 
     CHECK(quarter.first == doctest::Approx(all.first / 4).epsilon(0.001));
 }
 
+TEST_CASE("NCCL's factor on traffic is not of what sends tokens once over a network") {
+    const Layout layout{.dp = 16, .ep = 16, .gpus_per_node = 8, .network = {400'000'000'000}};
+    const Layout one_node{.dp = 8, .ep = 8, .gpus_per_node = 8};
+    InSituFactors in_situ;
+    in_situ.factors.traffic = 1.5;
+    const auto factor = [&](const Layout& on, const std::string& dispatcher) {
+        const std::string members = R"("dispatcher":")" + dispatcher + R"(","exposed":0.5)";
+        return in_situ_factor(named(forward_of(on, members), "dispatch"), in_situ, with(members));
+    };
+    CHECK(factor(layout, "once-a-node") == 0.5);
+    CHECK(factor(layout, "alltoall") == 0.75);
+    CHECK(factor(one_node, "once-a-node") == 0.75);
+}
+
+TEST_CASE("experts of a step in 8 bits are in 8 bits, and what they multiply is cast") {
+    const auto eight_bit = [](std::int64_t top_k) {
+        auto network = with_experts();
+        network.moe->top_k = top_k;
+        Execution execution;
+        execution.products = costdb::Dtype::fp8;
+        return layer_operators(network, shape, {}, PassKind::forward, 0, execution);
+    };
+    const auto casts = [&](std::int64_t top_k) {
+        return std::get<costdb::Elementwise>(named(eight_bit(top_k), "casts").query).traffic.count;
+    };
+    CHECK(std::get<Experts>(named(eight_bit(2), "experts").query).layer.dtype == costdb::Dtype::fp8);
+    CHECK(std::get<Experts>(named(forward_of({}, ""), "experts").query).layer.dtype == costdb::Dtype::bf16);
+    // A copy more of each position, 3 bytes for each of its 1024 values and of the 512 between the products.
+    CHECK(casts(3) - casts(2) == 3 * 4096 * (1024 + 512));
+}
+
+// On GB200 this layer was measured up to 16,384 tokens, in 2483.6 us.
+TEST_CASE("more tokens than measured take as much longer in 8 bits where products alone are slower") {
+    const auto costs = costdb::CostDatabase::embedded("gb200");
+    const auto time = [&](costdb::Dtype dtype) {
+        const costdb::MixtureOfExperts layer{
+            .dtype = dtype, .tokens = 6 * 16384, .hidden = 4096, .ffn = 1536, .top_k = 8, .experts = 128};
+        return ns(ask(costs, Operator{"experts", Experts{layer, 16}}).duration);
+    };
+    CHECK(time(costdb::Dtype::fp8) == doctest::Approx(2483.6e3 * 6 / 16).epsilon(0.02));
+    CHECK(time(costdb::Dtype::fp8) < time(costdb::Dtype::bf16));
+}
+
 TEST_CASE("experts that were not measured take a product for each expert and matrix") {
     const auto costs = costdb::CostDatabase::embedded("h100_sxm");
     const costdb::MixtureOfExperts layer{
@@ -207,6 +250,27 @@ TEST_CASE("experts that were not measured take the share of the peak that was fi
     // Three products of 65536 * 4 rows, 3072 x 1280, on eight GPUs of 2250 TFLOP/s.
     CHECK(on("b200") == doctest::Approx(6. * 65536 * 4 * 3072 * 1280 / (share * 2250e12) * 1e9 / 8).epsilon(0.001));
     CHECK(on("gb200") < on("b200"));
+    costdb::MixtureOfExperts eight_bit = layer;
+    eight_bit.dtype = costdb::Dtype::fp8;
+    const auto costs = costdb::CostDatabase::embedded("b200");
+    CHECK(2 * ns(ask(costs, Operator{"experts", Experts{eight_bit, 8}}).duration) ==
+          doctest::Approx(on("b200")).epsilon(0.001));
+}
+
+TEST_CASE(
+    "routing takes time of its own on B200 where every copy of a token is sent, none in kernels that send it once") {
+    const auto forward = [](Dispatcher dispatcher) {
+        Setup setup{{},
+                    workloads::find_cluster("b200-sxm:8"),
+                    {.tp = 8},
+                    std::make_shared<const costdb::CostDatabase>(costdb::CostDatabase::embedded("b200"))};
+        setup.model.modules = {{"llm", with_experts(), workloads::PassUnit::microbatch, {}, true}};
+        setup.recipe.execution.experts.dispatcher = dispatcher;
+        LayerCosts costs(setup);
+        return ns(costs.layer(0, 0, shape, PassKind::forward, {}).time);
+    };
+    const double routing = 1e3 * fitted_constants("b200")->expert_layer_us / 2.3;
+    CHECK(forward(Dispatcher::all_to_all) - forward(Dispatcher::once_a_node) == doctest::Approx(routing).epsilon(1e-3));
 }
 
 TEST_CASE("where host and GPU wait for each other a layer with experts takes the root of both times' squares") {

@@ -24,12 +24,12 @@ namespace pipeweaver::emulator {
 ///               the copies around the exchange, the exchange.
 /// Not measured  A layer whose shape and number of tokens the tables have not is a product for each of this GPU's
 ///               experts and matrices over the rows that an expert gets, and the activation function between them. On
-///               B200 products at the share of the peak that was fitted (FittedConstants::grouped_gemm_share).
+///               B200 products at the share of the peak that was fitted (FittedConstants::grouped_gemm_share). In 8
+///               bits a measured layer of fewer tokens, or one like it, where that is faster.
 /// Passes        of measured layers the forward alone. Input gradient as long as the forward, weight gradient 1.05
 ///               times that, both together for a backward: what GEMMs take (pipeweaver/costdb/database.hpp).
-/// Precision     asked in 16 bits whatever the step's products are in, with the in-situ factor of these: what 8 bits
-///               gain is not in it. By the factor of 16 bits most fp8 runs of Qwen3 235B on Blackwell, which come out
-///               too long as it is, would be longer still.
+/// Precision     8 bits where the step's products are, by tensor, as layers were measured: MXFP8 is taken to be as
+///               fast. Else 16 bits. Casts of what is multiplied are apart ("casts").
 /// Plain         experts without a gate have two of the layer's three products: 2/3 of its time.
 struct Experts {
     static constexpr std::string_view op = "experts";

@@ -41,7 +41,7 @@ struct ClassFactors {
     double products = 1;      ///< GEMMs, those of experts too
     double attention = 1;     ///< fused or not
     double memory_bound = 1;  ///< norms, activations, losses; not the optimizer, which streams whatever the clock
-    double traffic = 1;       ///< collectives of tensor and context parallelism, experts and replicas
+    double traffic = 1;       ///< NCCL's collectives: not exchanges once a node over a network (Dispatcher)
 
     friend bool operator==(const ClassFactors&, const ClassFactors&) = default;
 };
@@ -53,7 +53,7 @@ struct FittedConstants {
     ClassFactors factors{};
     double inside_gemms = 1;        ///< of tensor-parallel traffic that is hidden inside GEMMs, what stays exposed
     double grouped_gemm_share = 1;  ///< of the peak that the experts' GEMMs reach
-    double expert_layer_us = 0;     ///< of routing, for a layer with experts, a microbatch, forward and backward
+    double expert_layer_us = 0;     ///< of routing to all-to-alls, of such a layer and a microbatch, both passes
     std::string_view rows{};        ///< that they were fitted on, and the mean error
     double error_percent = 0;       ///< that mean error
     bool by_stacks = false;         ///< all of them are of stacks that are known: they tell nothing of a run of another
