@@ -484,15 +484,24 @@ TEST_CASE("where one batch size was measured, a batch is as many more heads") {
     CHECK(encoder(b200) < encoder(h100()));
 }
 
-// SimuMax's figures for B200: 67,108,864 bytes among 8, 7/8 of them at 900 * 0.6735 GB/s = 96.87 us, 23.1049 us and 7
-// times 9.1828 us.
-TEST_CASE("collectives of B200 without a sweep follow the constants that SimuMax measured") {
+// 67,108,864 bytes among 8, 7/8 of them at 900 * 0.55 GB/s = 118.63 us, 8 us and 7 times 1.5 us. All-to-alls are
+// SimuMax's.
+TEST_CASE("collectives of B200 without a sweep follow constants of sweeps, all-to-alls those that SimuMax measured") {
     Measurements none;
     none.device = "b200";
     const auto b200 = CostDatabase::from(std::move(none));
     const auto ns = [&](CollectiveKind kind, std::int64_t gpus, std::int64_t bytes) {
         return b200.cost(Collective{.kind = kind, .gpus = gpus, .message = Bytes{bytes}}).duration.count();
     };
-    CHECK(ns(CollectiveKind::all_gather, 8, 67108864) == doctest::Approx(184257).epsilon(1e-4));
+    CHECK(ns(CollectiveKind::all_gather, 8, 67108864) == doctest::Approx(137125).epsilon(1e-4));
     CHECK(ns(CollectiveKind::all_to_all, 2, 1) == doctest::Approx(51057.8 + 7303.9));
+}
+
+// Four GB200 gather 65,536 bytes in 13.26 us. As a ring 64 of them take 8 + 63 * 1.5 + 0.13 us, four 8 + 3 * 1.5 + 0.1.
+TEST_CASE("a gather among more GPUs than were measured is as much longer as the rings of Blackwell's sweeps") {
+    const auto gb200 = CostDatabase::embedded("gb200");
+    const Collective gather{
+        .kind = CollectiveKind::all_gather, .gpus = 64, .gpus_per_node = 72, .message = Bytes{65536}};
+    CHECK(static_cast<double>(gb200.cost(gather).duration.count()) ==
+          doctest::Approx(13260 * 102.63 / 12.60).epsilon(0.005));
 }
