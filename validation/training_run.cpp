@@ -154,8 +154,9 @@ Refusal degrees(const PublishedRun& row, TrainingRun& run) {
         if (!degree.value) degree.value = *row.gpus / product;
     run.layout = {*factors[0].value, *factors[1].value, *factors[2].value};
     run.layout.cp = *factors[3].value;
-    if (run.layout.pp > 1 && !row.vpp) run.assumed.emplace_back("vpp 1");
-    run.virtual_stages = run.layout.pp > 1 ? row.vpp.value_or(1) : 1;
+    const std::int64_t noted = number_after(in_lower_case(row.note), "label vpp");  // of a run without the column
+    if (run.layout.pp > 1 && !row.vpp) run.assumed.push_back(noted > 0 ? fmt::format("vpp {}", noted) : "vpp 1");
+    run.virtual_stages = run.layout.pp > 1 ? row.vpp.value_or(std::max<std::int64_t>(1, noted)) : 1;
     return {};
 }
 

@@ -39,6 +39,7 @@ TEST_CASE("a row's source says its recipe") {
     CHECK(name_of_recipe("mosaicml/llm-foundry scripts/train") == "torch-fsdp1");
     CHECK(name_of_recipe("pytorch/torchtitan branches", "eager, SDPA") == "torch-fsdp2-eager");
     CHECK(name_of_recipe("pytorch/torchtitan branches", "torch.compile per block") == "torch-fsdp2");
+    CHECK(name_of_recipe("pytorch/torchtitan nvfp4.md", "eager + torch.compile, FSDP2") == "torch-fsdp2");
     CHECK(name_of_recipe("NVIDIA-NeMo/Megatron-Bridge examples/cards", "SP on, no overlap") == "megatron-core-plain");
     auto tuning = of("NVIDIA-NeMo/Megatron-Bridge examples/cards");
     CHECK(recipe_on_h100(tuning).recipe.name == "megatron-core-overlap");
@@ -80,6 +81,27 @@ TEST_CASE("a note says what the run did otherwise") {
     CHECK_FALSE(recipe_on_h100(of("vuiseng9/megatron-tutorials", "TP without sequence parallelism"))
                     .recipe.execution.sequence_parallel);
     CHECK_FALSE(recipe_on_h100(of("InternLM/InternEvo doc", "CP a2a")).ring);
+    const auto is_fused = [&](const std::string& note) {
+        return recipe_on_h100(of("gemma4-sft", note)).recipe.execution.fused_attention;
+    };
+    CHECK_FALSE(is_fused("automodel: 26.08, EP2 + FSDP2, eager attention"));
+    CHECK(is_fused("automodel: 26.08, EP2 + FSDP2"));
+}
+
+TEST_CASE("a note's label says the virtual stages of a pipeline whose column is empty") {
+    const auto stages = [](const std::string& note, PublishedRun::Count vpp) {
+        auto row = of("NVIDIA/Megatron-LM PR #5289", note);
+        row.layers = 94;
+        row.pp = 4;
+        row.gpus.reset();
+        row.vpp = vpp;
+        const auto resolved = resolve(row);
+        REQUIRE_MESSAGE(resolved.run, resolved.refusal);
+        return resolved.run->virtual_stages;
+    };
+    CHECK(stages("W&B label VPP12 with 2 layers a virtual stage", {}) == 12);
+    CHECK(stages("W&B label VPP12 with 2 layers a virtual stage", 6) == 6);
+    CHECK(stages("interleaved", {}) == 1);
 }
 
 TEST_CASE("a note says how experts' tokens are sent") {
