@@ -157,7 +157,7 @@ public:
                 for (const Recompute mode : usual_modes()) menus_.push_back({mode});
         }
         if (request.loader) check_input(*request.loader, setup_.model, request.batch.samples, shared_.microbatches);
-        run_ = shared_.microbatches;
+        run_ = as_run_by(runs_, setup_.layout, shared_.microbatches);
         if (request.shapes) pad_to(*request.shapes);
     }
 
@@ -222,8 +222,7 @@ private:
         if (needs_split_) require_serial();
         const auto step = wanted(replica, menu);
         const std::vector<std::string> policies(is_given() ? 0 : 1, policy_);
-        const Microbatches& own = run_[replica];
-        auto known = evaluate(setup_, partition_, as_run_by(runs_, setup_.layout, own), step,
+        auto known = evaluate(setup_, partition_, run_[replica], step,
                               {.split = needs_split_ && !is_given(),
                                .bound = std::nullopt,
                                .policies = policies,
@@ -386,7 +385,7 @@ private:
     const Executor& execute_;
     Target runs_;  // its shapes and buffers; of several modes one is taken, which it need not carry
     Assignment shared_;
-    std::vector<Microbatches> run_;  // of each replica, padded to shapes
+    std::vector<Microbatches> run_;  // of each replica, padded to what it runs
     std::optional<FewShapes> shapes_;
     partition::Partition partition_;
     std::string policy_;

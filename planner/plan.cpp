@@ -49,9 +49,7 @@ Beside beside(const Job& job, const Batch& batch, const Wanted& wanted, const As
     }
     all.baselines = run_opponents(*all.ways, job, batch, telling, time);
     all.baselines.chosen_on = job.sample.name;
-    std::vector<Microbatches> examined;
-    for (const std::size_t r : assignment.examined) examined.push_back(assignment.microbatches[r]);
-    all.run = pipelined_opponent(job, *all.ways, all.baselines, examined);
+    all.run = pipelined_opponent(job, *all.ways, all.baselines, assignment.microbatches, assignment.examined);
     return all;
 }
 
@@ -70,9 +68,7 @@ Beside held_against(const Job& job, const Batch& batch, const Wanted& wanted, co
 std::vector<Partition> cuts_for(const Job& job, const Batch& batch, const Target& target, const Partition& own) {
     const bool one_chain = own.chains.size() == 1 && phase_modules(own).empty();
     if (!target.one_chain || one_chain || !job.partition.empty()) return {own};
-    Microbatches all;
-    for (const Microbatches& one : batches_of(job, batch))
-        for (const auto& microbatch : as_run_by(target, job.setup->layout, one)) all.push_back(microbatch);
+    const Microbatches all = together(as_run_by(target, job.setup->layout, batches_of(job, batch)));
     return partition::partitions_for(partition::Use::framework, *job.setup, all);
 }
 
@@ -125,7 +121,7 @@ std::optional<BaselinePlan> picture(const Job& job, const Beside& beside, const 
     const auto found = std::find(assignment.examined.begin(), assignment.examined.end(), slowest);
     if (found != assignment.examined.end())
         return pictured(*beside.run, static_cast<std::size_t>(found - assignment.examined.begin()));
-    const auto run = pipelined_opponent(job, *beside.ways, beside.baselines, {assignment.microbatches[slowest]});
+    const auto run = pipelined_opponent(job, *beside.ways, beside.baselines, assignment.microbatches, {slowest});
     return run ? std::optional(pictured(*run, 0)) : std::nullopt;
 }
 
@@ -140,12 +136,12 @@ std::optional<OpponentWay> faster_on_all(OpponentWay way, std::optional<Duration
 }
 
 // A replica as the way runs it. Pre: it fits with the way's recomputation.
-PlannedReplica as_opponent(const AllReplicas& all, const Way& way, const Target& runs, std::size_t number) {
+PlannedReplica as_opponent(const AllReplicas& all, const Way& way, const Target& runs, std::size_t number,
+                           const Microbatches& as_run) {
     const Job& job = all.job;
     StepWanted wanted = replica_wanted(*job.setup, all.partition, number);
     wanted.target = &runs;
-    Step step = build(*job.setup, all.partition,
-                      as_run_by(runs, job.setup->layout, all.assignment.microbatches[number]), wanted);
+    Step step = build(*job.setup, all.partition, as_run, wanted);
     if (step.shortage) fail(ErrorKind::limit, "{}", step.shortage->text());
     auto run = StepUnderPolicy(step.cut.step, way.policy, all.partition.modes).run(*way.recompute);
     if (!run) fail(ErrorKind::limit, "{}: replica {} does not fit", way.name, number);
@@ -177,8 +173,9 @@ struct OpponentPlan {
           replicas(all, numbers) {
         const WayOfTarget said = WayOfTarget::as_said(way, target(job.target));
         partition.modes = said.settings;
+        const auto as_run = some_as_run(way, *said.target, assignment.microbatches, numbers);
         replicas.plan(execute, {}, 1, [&](const auto&, std::size_t number, const Executor&, const Time&) {
-            return as_opponent(all, way, *said.target, number);
+            return as_opponent(all, way, *said.target, number, as_run[number]);
         });
     }
 

@@ -266,6 +266,7 @@ std::string robustness_text(const Plan& plan) {
 }
 
 std::string padding_text(const partition::Padded& p) {
+    if (!is_padded(p)) return "";
     return fmt::format("every microbatch padded to {} tokens and {} items ({} of the items'\npositions are padding), ",
                        p.tokens, p.items, percent(padded_share(p.real_patches, p.padded_patches)));
 }
@@ -277,15 +278,15 @@ std::string target_text(const Plan& plan, const TargetPlan& own) {
     const auto chunks = [](std::int64_t count) { return plural(count, "chunk") + " a rank"; };
     const Duration makespan = own.found.replay.makespan;
     const bool first_alone = is_of_first_alone(plan, row);
-    std::string text = fmt::format(
-        "\n{} ({}{}): {} with {}, {}recompute {}: makespan {}, {:.2f}x the plan's{}\n", row.title, schedule_file(row),
-        for_which_replicas(plan, row), own.cut.partition.name, chunks(own.cut.partition.chunks_per_rank),
-        row.fixed_shapes ? padding_text(own.padding) : "", name_of(own.recompute), seconds(makespan),
-        ratio(makespan, compared_with(plan, row)), first_alone ? " for this replica" : "");
+    std::string text = fmt::format("\n{} ({}{}): {} with {}, {}recompute {}: makespan {}, {:.2f}x the plan's{}\n",
+                                   row.title, schedule_file(row), for_which_replicas(plan, row), own.cut.partition.name,
+                                   chunks(own.cut.partition.chunks_per_rank), padding_text(own.padding),
+                                   name_of(own.recompute), seconds(makespan), ratio(makespan, compared_with(plan, row)),
+                                   first_alone ? " for this replica" : "");
     for (const std::string& policy : row.compared)
         if (const TargetBaseline* best = own.best(policy))
             text += fmt::format("{}{} takes {} ({}, {}, recompute {}), {:.2f}x this schedule\n",
-                                row.fixed_shapes ? "with the same padding " : "", policy, seconds(best->makespan),
+                                is_padded(own.padding) ? "with the same padding " : "", policy, seconds(best->makespan),
                                 best->partition, chunks(best->chunks_per_rank), name_of(best->recompute),
                                 ratio(best->makespan, makespan));
     return own.choice.other

@@ -215,7 +215,7 @@ std::string target_facts(const Plan& plan, const planner::Target& target, const 
         fact("partition",
              fmt::format("{}{}, {} a rank", own.cut.partition.name, target.one_chain ? " in one chain" : "",
                          plural(own.cut.partition.chunks_per_rank, "chunk")))};
-    if (target.fixed_shapes) facts.push_back(padding_fact(own.padding));
+    if (is_padded(own.padding)) facts.push_back(padding_fact(own.padding));
     facts.push_back(fact("recomputation", name_of(own.recompute)));
     facts.push_back(fact("makespan", fmt::format("{}, {} the plan's{}", human(makespan),
                                                  times(ratio(makespan, compared_with(plan, target))),
@@ -224,7 +224,7 @@ std::string target_facts(const Plan& plan, const planner::Target& target, const 
     for (const std::string& policy : target.compared)
         if (const TargetBaseline* best = own.best(policy))
             facts.push_back(
-                fact(policy + (target.fixed_shapes ? " with the same padding" : ""),
+                fact(policy + (is_padded(own.padding) ? " with the same padding" : ""),
                      fmt::format("{}, {} this schedule ({}, {} a rank, recompute {})", human(best->makespan),
                                  times(ratio(best->makespan, makespan)), best->partition,
                                  plural(best->chunks_per_rank, "chunk"), name_of(best->recompute))));

@@ -31,10 +31,39 @@ std::vector<std::size_t> largest_first(const std::vector<Duration>& values) {
     return order;
 }
 
+std::size_t fullest(const std::vector<Microbatches>& replicas) {
+    const auto most = [](const Microbatches& all) {
+        std::int64_t positions = 0;
+        for (const auto& one : all) positions = std::max(positions, workloads::positions_of(one));
+        return positions;
+    };
+    return static_cast<std::size_t>(
+        std::max_element(replicas.begin(), replicas.end(),
+                         [&](const Microbatches& a, const Microbatches& b) { return most(a) < most(b); }) -
+        replicas.begin());
+}
+
 bool pads(const Target& target, const Layout& layout) { return target.fixed_shapes && layout.pp > 1; }
 
-Microbatches as_run_by(const Target& target, const Layout& layout, const Microbatches& microbatches) {
-    return pads(target, layout) ? partition::pad(microbatches).microbatches : microbatches;
+std::vector<Microbatches> of_shares(const Microbatches& all, const partition::Shares& shares) {
+    std::vector<Microbatches> replicas;
+    for (const auto& share : shares) replicas.push_back(of_share(all, share));
+    return replicas;
+}
+
+Microbatches together(const std::vector<Microbatches>& replicas) {
+    Microbatches all;
+    for (const Microbatches& one : replicas) all.insert(all.end(), one.begin(), one.end());
+    return all;
+}
+
+std::vector<Microbatches> as_run_by(const Target& target, const Layout& layout, std::vector<Microbatches> replicas) {
+    if (!pads(target, layout)) return replicas;
+    auto padded = partition::pad(together(replicas)).microbatches;
+    auto next = padded.begin();
+    for (Microbatches& one : replicas)
+        for (auto& microbatch : one) microbatch = std::move(*next++);
+    return replicas;
 }
 
 std::string problem_name(const Setup& setup, const Partition& partition, std::size_t replica) {

@@ -30,15 +30,25 @@ using Microbatches = std::vector<workloads::Microbatch>;  ///< of one replica
 /// Those of a replica's share, by their places among all.
 [[nodiscard]] Microbatches of_share(const Microbatches& all, const std::vector<std::size_t>& share);
 
+/// Those of each replica's share.
+[[nodiscard]] std::vector<Microbatches> of_shares(const Microbatches& all, const partition::Shares& shares);
+
+/// The microbatches of all replicas, one replica after the other.
+[[nodiscard]] Microbatches together(const std::vector<Microbatches>& replicas);
+
 /// The places of the largest first; ties go to the earlier.
 [[nodiscard]] std::vector<std::size_t> largest_first(const std::vector<Duration>& values);
+
+/// The place of the replica with the microbatch that holds most; ties go to the earlier.
+[[nodiscard]] std::size_t fullest(const std::vector<Microbatches>& replicas);
 
 /// Whether the target pads microbatches in the layout: shapes are fixed where stages are sent them, in a pipeline.
 [[nodiscard]] bool pads(const Target& target, const emulator::Layout& layout);
 
-/// A replica's microbatches as the target runs them: padded to the largest where it pads.
-[[nodiscard]] Microbatches as_run_by(const Target& target, const emulator::Layout& layout,
-                                     const Microbatches& microbatches);
+/// Replicas' microbatches as the target runs them: where it pads, to the largest of all of them, as a job's one
+/// configuration says one length for every replica.
+[[nodiscard]] std::vector<Microbatches> as_run_by(const Target& target, const emulator::Layout& layout,
+                                                  std::vector<Microbatches> replicas);
 
 /// What a replica's problem on a partition is called.
 [[nodiscard]] std::string problem_name(const emulator::Setup& setup, const partition::Partition& partition,

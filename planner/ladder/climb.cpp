@@ -219,7 +219,7 @@ private:
         rung.way = fmt::format("{}, searched", own.cut.partition.name);
         rung.step = own.found.replay.makespan + own.cut.step.optimizer;
         take_memory(rung, own.cut.step, own.found.replay);
-        if (by.fixed_shapes) rung.padding = padding_of({own.padding});
+        rung.padding = padding_of(own.padding);
         const bool first_alone = plan_.replicas.size() > 1 && !by.fixed_shapes;
         rung.needs = fmt::format("{} loads it{}", by.title, first_alone ? "; of replica 0 alone" : "");
         rung.files = {fmt::format("{}/{}", by.folder, by.file)};

@@ -45,12 +45,9 @@ std::optional<HostBound> far_end(const LaunchedWay& way, const Target& target, D
     Way eager = way;
     eager.setup = std::make_shared<const Setup>(std::move(*waiting));
     std::size_t tasks = 0;
-    std::vector<Microbatches> replicas;
-    for (const std::size_t replica : way.slowest) {
-        replicas.push_back(of_share(way.batch->microbatches, way.assigned[replica]));
-        for (const auto& chain : way.partition.chains)
-            tasks = std::max(tasks, 2 * replicas.back().size() * chain.stages.size());
-    }
+    auto replicas = some_as_run(eager, target, of_shares(way.batch->microbatches, way.assigned), way.slowest);
+    for (const Microbatches& own : replicas)
+        for (const auto& chain : way.partition.chains) tasks = std::max(tasks, 2 * own.size() * chain.stages.size());
     replicas.resize(replayed(tasks, replicas.size()));
     const WayResult ran = run_way(eager, replicas, target, true, execute);
     return ran.runs() ? host_bound_of(*eager.setup, near, ran.step) : std::nullopt;

@@ -32,20 +32,20 @@ struct Fed {
 Fed launched(const LaunchedWay& way, const Target& target, const Executor& execute) {
     const WayOfTarget said = WayOfTarget::as_said(way, target);
     Fed fed;
-    for (const auto& share : way.assigned) fed.microbatches.push_back(of_share(way.batch->microbatches, share));
+    fed.microbatches = of_shares(way.batch->microbatches, way.assigned);
+    const auto as_run = as_run_by(*said.target, way.setup->layout, fed.microbatches);
     const auto like = first_alike(fed.microbatches);
     fed.begins.resize(like.size());
     fed.steps.resize(like.size());
     run_jobs(execute, like.size(), [&](std::size_t r) {
         if (like[r] != r) return;
-        const auto run_so = as_run_by(*said.target, way.setup->layout, fed.microbatches[r]);
-        Step step = said.build(way, partition::units(way.partition, way.setup->model, run_so));
+        Step step = said.build(way, partition::units(way.partition, way.setup->model, as_run[r]));
         const WayResult ran = run_steps({&step}, way.policy, said.settings, way.recompute);
         PIPEWEAVER_ASSERT(ran.runs());
         const schedule::Schedule& schedule = ran.replicas.front().schedule;
         fed.steps[r] = replay_in_full(step, false, schedule).replay.makespan + step.cut.step.optimizer;
         static_cast<void>(emulator::set_lags(step.cut.step, schedule));
-        fed.begins[r] = begins_of(step.cut.step.problem, schedule, run_so.size());
+        fed.begins[r] = begins_of(step.cut.step.problem, schedule, as_run[r].size());
     });
     for (std::size_t r = 0; r < like.size(); ++r) {
         fed.begins[r] = fed.begins[like[r]];

@@ -29,12 +29,10 @@ std::string words_of(const Way& way) {
     return *way.recompute == no_recompute ? text : text + ", " + name_of(*way.recompute);
 }
 
-// Replicas as the target of the way pads them; none: it does not.
-std::vector<partition::Padded> padded_replicas(const Way& way, const Target& asked, const OpponentResult& ran) {
-    std::vector<partition::Padded> replicas;
-    if (!pads(asked, way.setup->layout) || !launches(asked, way)) return replicas;
-    for (const auto& mine : ran.assigned) replicas.push_back(partition::pad(of_share(ran.batch.microbatches, mine)));
-    return replicas;
+// What the target of the way makes of all replicas' microbatches; none: it does not pad.
+std::optional<Padding> padding_by(const Way& way, const Target& asked, const OpponentResult& ran) {
+    if (!pads(asked, way.setup->layout) || !launches(asked, way)) return std::nullopt;
+    return padding_of(partition::pad(ran.batch.microbatches));
 }
 
 std::vector<std::size_t> slowest_of(const OpponentResult& ran) {
@@ -78,7 +76,7 @@ Rung rung_of(std::string name, const Request& of, const OpponentWay& way, Oppone
                 rung.usable = usable;
             }
     rung.command = command_of(way, of.job, of.batch);
-    rung.padding = padding_of(padded_replicas(way, target(of.job.target), ran));
+    rung.padding = padding_by(way, target(of.job.target), ran);
     rung.launched = std::make_shared<const LaunchedWay>(launched_way(way, target(of.job.target), std::move(ran)));
     return rung;
 }
@@ -121,22 +119,13 @@ bool is_over(const Rung& rung, Bytes peak, Bytes usable) {
     return rung.usable == Bytes{} || usable - peak < rung.usable - rung.peak;
 }
 
-std::optional<Padding> padding_of(const std::vector<partition::Padded>& replicas) {
+std::optional<Padding> padding_of(const partition::Padded& all) {
     const auto part = [](std::int64_t real, std::int64_t padded) {
         return padded == 0 ? 0 : 1 - static_cast<double>(real) / static_cast<double>(padded);
     };
-    partition::Padded sum;
-    for (const partition::Padded& one : replicas) {
-        sum.tokens = std::max(sum.tokens, one.tokens);
-        sum.items = std::max(sum.items, one.items);
-        sum.real_tokens += one.real_tokens;
-        sum.real_patches += one.real_patches;
-        sum.padded_tokens += one.padded_tokens;
-        sum.padded_patches += one.padded_patches;
-    }
-    if (sum.real_tokens == sum.padded_tokens && sum.real_patches == sum.padded_patches) return std::nullopt;
-    return Padding{sum.tokens, sum.items, part(sum.real_tokens, sum.padded_tokens),
-                   part(sum.real_patches, sum.padded_patches)};
+    if (!is_padded(all)) return std::nullopt;
+    return Padding{all.tokens, all.items, part(all.real_tokens, all.padded_tokens),
+                   part(all.real_patches, all.padded_patches)};
 }
 
 std::optional<Fitting> fitting(const std::string& name, const Request& of, OpponentWay way, const Executor& execute,

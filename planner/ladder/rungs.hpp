@@ -24,7 +24,7 @@ constexpr std::string_view none_in_time = "of those that there was time for none
 bool is_over(const Rung& rung, Bytes peak, Bytes usable);
 
 // What padding comes to; none: all have one shape as they are.
-std::optional<Padding> padding_of(const std::vector<partition::Padded>& replicas);
+std::optional<Padding> padding_of(const partition::Padded& all);
 
 // The way on all replicas, with its recomputation or, where one of them needs more memory, with the fastest that all
 // fit with, unless it is to be `exactly` the way's. None: nothing does.

@@ -39,9 +39,9 @@ RungSchedules schedules_of(const LaunchedWay& way, const Target& target) {
     const WayOfTarget said = WayOfTarget::as_said(way, target);
     std::vector<Step> steps;
     std::size_t tasks = 1;
-    for (const std::size_t replica : way.slowest) {
-        const Microbatches own = of_share(way.batch->microbatches, way.assigned[replica]);
-        auto units = partition::units(way.partition, way.setup->model, as_run_by(*said.target, way.setup->layout, own));
+    const auto replicas = of_shares(way.batch->microbatches, way.assigned);
+    for (const Microbatches& own : some_as_run(way, target, replicas, way.slowest)) {
+        auto units = partition::units(way.partition, way.setup->model, own);
         tasks = std::max(tasks, count_tasks(way.partition, units));
         if (steps.size() >= effort_of(tasks, way.slowest.size()).perturbed) break;
         steps.push_back(said.build(way, std::move(units)));

@@ -239,19 +239,6 @@ private:
     Opponents result_;
 };
 
-// The place of the replica with the microbatch that holds most.
-std::size_t fullest(const std::vector<Microbatches>& replicas) {
-    const auto most = [](const Microbatches& all) {
-        std::int64_t positions = 0;
-        for (const auto& one : all) positions = std::max(positions, workloads::positions_of(one));
-        return positions;
-    };
-    return static_cast<std::size_t>(
-        std::max_element(replicas.begin(), replicas.end(),
-                         [&](const Microbatches& a, const Microbatches& b) { return most(a) < most(b); }) -
-        replicas.begin());
-}
-
 Job in_setup_of(const Way& way, const Job& job) {
     Job own = job;
     own.setup = way.setup;
@@ -268,10 +255,7 @@ std::vector<Microbatches> examined_replicas(const Way& way, const Job& job, cons
     order.resize(std::min(order.size(), sizes.replicas_examined * replicas_for_one(way, *job.setup)));
     const std::size_t full = fullest(assignment.microbatches);
     if (std::find(order.begin(), order.end(), full) == order.end()) order.push_back(full);
-    std::vector<Microbatches> all;
-    all.reserve(order.size());
-    for (const std::size_t r : order) all.push_back(std::move(assignment.microbatches[r]));
-    return all;
+    return some_as_run(way, target(job.target), assignment.microbatches, order);
 }
 
 // The best of the job's own layout that its target launches as one chain, each of another cut.
@@ -365,7 +349,7 @@ OpponentWay way_of(const Baseline& row, const Opponents& all) {
 OpponentResult run_on_all(const Way& way, const Job& job, const Batch& batch, const Executor& execute, bool exactly) {
     Batch own = job.in_layout(batch, way.setup->layout);
     Assignment assignment = assign(in_setup_of(way, job), own, execute);
-    return {run_way(way, assignment.microbatches, target(job.target), exactly, execute), std::move(own),
+    return {run_way(way, std::move(assignment.microbatches), target(job.target), exactly, execute), std::move(own),
             std::move(assignment.shares)};
 }
 

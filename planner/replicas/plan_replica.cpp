@@ -357,18 +357,20 @@ std::optional<Robustness> robustness_of(const std::vector<const ScheduledStep*>&
 }
 
 std::optional<OpponentRun> pipelined_opponent(const Job& job, const Opponents& opponents, const Baselines& baselines,
-                                              const std::vector<Microbatches>& replicas) {
+                                              const std::vector<Microbatches>& replicas,
+                                              const std::vector<std::size_t>& numbers) {
     const Baseline* best = nullptr;  // rows stand by their steps
     for (const Baseline& one : baselines.all)
         if (one.way && one.on_own_ranks && (best == nullptr || (one.launched && !best->launched))) best = &one;
     if (!best) return std::nullopt;
     const OpponentWay& way = opponents.ways[*best->way];
     OpponentRun run{.baseline = *best, .steps = {}, .schedules = {}};
-    BuiltWay steps(way, replicas, target(job.target));
+    const Target& runs = target(job.target);
+    BuiltWay steps(way, some_as_run(way, runs, replicas, numbers), runs);
     WayResult ran = steps.run(way.policy, best->recompute, true);
     if (!ran.runs()) return std::nullopt;
     run.baseline.recompute = ran.recompute;
-    for (std::size_t r = 0; r < replicas.size(); ++r) {
+    for (std::size_t r = 0; r < numbers.size(); ++r) {
         run.steps.push_back(steps.take(r));
         run.schedules.push_back(std::move(ran.replicas[r].schedule));
     }

@@ -49,11 +49,12 @@ struct OpponentRun {
     std::vector<schedule::Schedule> schedules;  ///< on `steps`
 };
 
-/// The run on `replicas`, the microbatches of those that are wanted. None: there is no such opponent, or it does not
-/// fit one of them. Pre: `baselines` is what run_opponents() said of that batch.
+/// The run on those of the replicas that have these numbers. None: there is no such opponent, or it does not fit one of
+/// them. Pre: `baselines` is what run_opponents() said of that batch.
 [[nodiscard]] std::optional<OpponentRun> pipelined_opponent(const Job& job, const Opponents& opponents,
                                                             const Baselines& baselines,
-                                                            const std::vector<Microbatches>& replicas);
+                                                            const std::vector<Microbatches>& replicas,
+                                                            const std::vector<std::size_t>& numbers);
 
 /// The opponent as it runs on one of its replicas, with the lags and tails that its schedule leads to.
 [[nodiscard]] BaselinePlan pictured(const OpponentRun& run, std::size_t replica);

@@ -1,5 +1,6 @@
 #include "planner/targets/target_plan.hpp"
 
+#include "pipeweaver/search/policy_names.hpp"
 #include "planner/replicas/plan_replica.hpp"
 #include "planner/way/settings.hpp"
 
@@ -48,10 +49,13 @@ struct ForTarget {
     const Job& job;
     const Target& target;
     const Microbatches& microbatches;
+    const Microbatches* fullest = nullptr;  // of replicas that keep their shapes the one that holds most
 
     StepWanted step() const {
         return {.name = fmt::format("{}-{}", job.setup->model.name, target.folder), .target = &target};
     }
+
+    ForTarget on_fullest() const { return {job, target, *fullest}; }
 
     // Those of its policies that `which` holds of.
     template <class Which>
@@ -134,8 +138,9 @@ std::vector<Setting> settings_of(const ForTarget& to, const Partition& chain, co
     return settings;
 }
 
-// All replicas' to one shape and number. Their times differ a little even so: samples attend to themselves alone.
-std::vector<Microbatches> pad_all(const std::vector<Microbatches>& replicas, TargetPlan& plan) {
+// All replicas' to one number and, in a pipeline, to one shape. Their times differ a little even so: samples attend to
+// themselves alone.
+std::vector<Microbatches> pad_all(const std::vector<Microbatches>& replicas, bool to_one_shape, TargetPlan& plan) {
     std::size_t most = 0;
     for (const Microbatches& one : replicas) most = std::max(most, one.size());
     Microbatches all, repeated;
@@ -151,6 +156,11 @@ std::vector<Microbatches> pad_all(const std::vector<Microbatches>& replicas, Tar
     const auto not_real = partition::pad(repeated);
     padding.real_tokens -= not_real.real_tokens;
     padding.real_patches -= not_real.real_patches;
+    if (!to_one_shape) {
+        padding.microbatches = std::move(all);
+        padding.padded_tokens = padding.real_tokens;
+        padding.padded_patches = padding.real_patches;
+    }
     std::vector<Microbatches> padded;
     padded.reserve(replicas.size());
     for (auto at = padding.microbatches.begin(); at != padding.microbatches.end();
@@ -172,6 +182,30 @@ std::size_t most_loaded(const Job& job, const std::vector<Microbatches>& replica
     return most;
 }
 
+// Takes the microbatches that the plan is made on. Returns those of the fullest replica where each has its own shapes:
+// it must fit these, too.
+Microbatches take_replica(const Job& job, const Target& target, const std::vector<Microbatches>& replicas,
+                          const Executor& execute, TargetPlan& plan) {
+    Microbatches full;
+    if (!target.fixed_shapes) {
+        plan.padding.microbatches = replicas.front();
+        return full;
+    }
+    const bool to_one_shape = pads(target, job.setup->layout);
+    auto all = pad_all(replicas, to_one_shape, plan);
+    plan.replica = most_loaded(job, all, execute);
+    if (!to_one_shape) full = all[fullest(all)];
+    plan.padding.microbatches = std::move(all[plan.replica]);
+    return full;
+}
+
+// On one rank all orders take as long; this one holds least, whatever the shapes.
+Target on_one_rank(Target target) {
+    target.searches = false;
+    target.policies = {search::one_f_one_b_policy};
+    return target;
+}
+
 // The partition and setting under which a known policy is fastest; the plan hears of all that were tried.
 std::optional<Tried> fastest_of(const ForTarget& to, const std::vector<Partition>& partitions, TargetPlan& plan,
                                 const Executor& execute, const Time& time) {
@@ -189,6 +223,11 @@ std::optional<Tried> fastest_of(const ForTarget& to, const std::vector<Partition
             }
             if (tried.known.inexpressible) {
                 plan.why_not = *tried.known.inexpressible;
+                continue;
+            }
+            if (to.fullest != nullptr &&
+                try_setting(to.on_fullest(), chain, setting, execute).best() == Duration::max()) {
+                plan.why_not = "not all replicas fit";
                 continue;
             }
             keep_policies(to.target, tried, plan.baselines, plan.why_not);
@@ -212,14 +251,9 @@ TargetPlan make_target_plan(const Job& job, const Target& target, const std::vec
                             const std::vector<Microbatches>& replicas, const Executor& execute, const Time& time) {
     TargetPlan plan;
     plan.target = target.name;
-    if (target.fixed_shapes) {
-        auto padded = pad_all(replicas, plan);
-        plan.replica = most_loaded(job, padded, execute);
-        plan.padding.microbatches = std::move(padded[plan.replica]);
-    } else {
-        plan.padding.microbatches = replicas.front();
-    }
-    const ForTarget to{job, target, plan.padding.microbatches};
+    const Microbatches full = take_replica(job, target, replicas, execute, plan);
+    const Target runs = full.empty() ? target : on_one_rank(target);
+    const ForTarget to{job, runs, plan.padding.microbatches, full.empty() ? nullptr : &full};
     std::optional<Tried> best = fastest_of(to, partitions, plan, execute, time);
     if (!best) return plan;
 
@@ -231,8 +265,8 @@ TargetPlan make_target_plan(const Job& job, const Target& target, const std::vec
     if (best->known.split) wanted.policy_bounds = search::BoundEffort::full;
     wanted.rules = rules_of(target, best->known.cut.step.problem);
     wanted.rule = job.robust ? robust_rule : usual_rule;
-    wanted.search = wanted.choose = target.searches;
-    if (!target.policies.empty()) wanted.policies = target.policies;
+    wanted.search = wanted.choose = runs.searches;
+    if (!runs.policies.empty()) wanted.policies = runs.policies;
     ScheduledStep scheduled = schedule_step(std::move(best->known), wanted, execute, time);
     plan.why_not = scheduled.found.why_not;
     plan.choice = std::move(scheduled.choice);

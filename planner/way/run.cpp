@@ -236,8 +236,9 @@ WayResult run_known(const std::vector<const Step*>& steps, std::string_view poli
 // Replicas whose steps are built when they are lent. Of such with equal microbatches there is one.
 class LentInTurn {
 public:
-    LentInTurn(const Way& way, const std::vector<Microbatches>& replicas, const Executor& execute)
-        : way_(way), replicas_(replicas), execute_(execute), like_(first_alike(replicas)) {
+    // As they are run.
+    LentInTurn(const Way& way, std::vector<Microbatches> replicas, const Executor& execute)
+        : way_(way), replicas_(std::move(replicas)), execute_(execute), like_(first_alike(replicas_)) {
         for (std::size_t r = 0; r < like_.size(); ++r)
             if (like_[r] == r) different_.push_back(r);
     }
@@ -260,8 +261,7 @@ public:
 private:
     Lend lend(const WayOfTarget& runs, std::size_t most_tasks) const {
         return [this, &runs, most_tasks](std::size_t k, const std::function<void(Lent)>& use) -> std::string {
-            const auto microbatches = as_run_by(*runs.target, way_.setup->layout, replicas_[different_[k]]);
-            auto units = partition::units(way_.partition, way_.setup->model, microbatches);
+            auto units = partition::units(way_.partition, way_.setup->model, replicas_[different_[k]]);
             if (const std::size_t tasks = count_tasks(way_.partition, units); tasks > most_tasks)
                 return fmt::format("a replica has {} tasks, which are more than {}", tasks, most_tasks);
             const Step step = runs.build(way_, std::move(units));
@@ -274,7 +274,7 @@ private:
     }
 
     const Way& way_;
-    const std::vector<Microbatches>& replicas_;
+    const std::vector<Microbatches> replicas_;
     const Executor& execute_;
     std::vector<std::size_t> like_, different_;
 };
@@ -328,12 +328,22 @@ Step WayOfTarget::build(const Way& way, Units units) const {
                           {.name = "opponent", .target = target, .menu = settings, .priced_split = false});
 }
 
-BuiltWay::BuiltWay(const Way& way, const std::vector<Microbatches>& replicas, const Target& target)
-    : runs_(way, target) {
+std::vector<Microbatches> some_as_run(const Way& way, const Target& target, const std::vector<Microbatches>& all,
+                                      const std::vector<std::size_t>& numbers) {
+    const auto pick = [&](const std::vector<Microbatches>& from) {
+        std::vector<Microbatches> some;
+        for (const std::size_t number : numbers) some.push_back(from[number]);
+        return some;
+    };
+    const Layout& layout = way.setup->layout;
+    return launches(target, way) && pads(target, layout) ? pick(as_run_by(target, layout, all)) : pick(all);
+}
+
+BuiltWay::BuiltWay(const Way& way, std::vector<Microbatches> replicas, const Target& target) : runs_(way, target) {
+    replicas = as_run_by(*runs_.target, way.setup->layout, std::move(replicas));
     for (const Microbatches& one : replicas) {
-        const auto microbatches = as_run_by(*runs_.target, way.setup->layout, one);
-        auto units = partition::units(way.partition, way.setup->model, microbatches);
-        require_plannable(microbatches.size(), count_tasks(way.partition, units));
+        auto units = partition::units(way.partition, way.setup->model, one);
+        require_plannable(one.size(), count_tasks(way.partition, units));
         known_.push_back(runs_.build(way, std::move(units)));
         if (known_.back().shortage) break;
     }
@@ -349,9 +359,10 @@ WayResult BuiltWay::run(std::string_view policy, const std::optional<StepRecompu
     return result;
 }
 
-WayResult run_way(const Way& way, const std::vector<Microbatches>& replicas, const Target& target, bool exactly,
+WayResult run_way(const Way& way, std::vector<Microbatches> replicas, const Target& target, bool exactly,
                   const Executor& execute) {
-    const LentInTurn all(way, replicas, execute);
+    const WayOfTarget open(way, target);
+    const LentInTurn all(way, as_run_by(*open.target, way.setup->layout, std::move(replicas)), execute);
     if (way.recompute) {
         // With one mode a step is small: as many tasks as are emulated.
         const bool fixed_order = search::policy(way.policy).fixed_order;
@@ -360,7 +371,7 @@ WayResult run_way(const Way& way, const std::vector<Microbatches>& replicas, con
                                  way.recompute);
         if (said.runs() || exactly) return said;
     }
-    return all.run(WayOfTarget(way, target), sizes.tasks, std::nullopt);
+    return all.run(open, sizes.tasks, std::nullopt);
 }
 
 WayResult run_steps(const std::vector<const Step*>& steps, std::string_view policy,

@@ -37,6 +37,11 @@ struct WayOfTarget {
     [[nodiscard]] Step build(const Way& way, Units units) const;
 };
 
+/// Those of `all` replicas that have these numbers, as the way runs them: where its target pads, as large as of all.
+[[nodiscard]] std::vector<Microbatches> some_as_run(const Way& way, const Target& target,
+                                                    const std::vector<Microbatches>& all,
+                                                    const std::vector<std::size_t>& numbers);
+
 /// Whether work is to end without a result; null: never.
 using IsLate = std::function<bool()>;
 
@@ -45,7 +50,7 @@ class BuiltWay {
 public:
     /// `replicas`: the microbatches of each, one or more. Pre: the target outlives it. Throws Error{input} where one
     /// has more tasks than can be planned.
-    BuiltWay(const Way& way, const std::vector<Microbatches>& replicas, const Target& target);
+    BuiltWay(const Way& way, std::vector<Microbatches> replicas, const Target& target);
 
     /// With the setting that is said if all fit with it; of many steps schedules would be most of the memory.
     /// `is_late`, where there is one, is asked before each of the settings that are tried; then the result has the
@@ -63,8 +68,8 @@ private:
 /// The way on replicas whose steps are built for one of them after the other: those of all at once would not fit
 /// memory. Replicas of equal microbatches are run once. The result has no schedules. Pre: one replica or more; no
 /// what-if tells their devices apart.
-[[nodiscard]] WayResult run_way(const Way& way, const std::vector<Microbatches>& replicas, const Target& target,
-                                bool exactly, const Executor& execute);
+[[nodiscard]] WayResult run_way(const Way& way, std::vector<Microbatches> replicas, const Target& target, bool exactly,
+                                const Executor& execute);
 
 /// Steps that were built with `settings`, one or more, which fit with some of them. Where schedules are not kept, the
 /// fastest setting is not run once more.

@@ -138,6 +138,22 @@ TEST_CASE("a target's rule that a step breaks is said, and no policy is applied"
     REQUIRE(chain.fastest());
 }
 
+TEST_CASE("where a target pads, the microbatches of all replicas have one shape, else their own") {
+    const Small small;
+    const Microbatches one{small.microbatches[0]}, other{small.microbatches.begin() + 1, small.microbatches.end()};
+    REQUIRE(shapes_of(small.setup.model, {one.front(), other.front()}) == 2);
+    const auto shapes_in = [&](std::string_view name, std::int64_t pp) {
+        const auto run = as_run_by(target(name), {.tp = 2, .pp = pp, .dp = 2}, {one, other});
+        REQUIRE(run.size() == 2);
+        CHECK(run[0].size() == one.size());
+        CHECK(run[1].size() == other.size());
+        return shapes_of(small.setup.model, together(run));
+    };
+    CHECK(shapes_in("torchtitan", 2) == 1);
+    CHECK(shapes_in("torchtitan", 1) == shapes_of(small.setup.model, small.microbatches));
+    CHECK(shapes_in("free", 2) == shapes_of(small.setup.model, small.microbatches));
+}
+
 TEST_CASE("what is known of a partition does not depend on threads, nor on what was priced before") {
     Small small;
     const auto partition = small.cut("dip");

@@ -234,6 +234,21 @@ TEST_CASE("a target of fixed shapes pads in pipelines, and what it pads to is sa
     CHECK(padded.now->step == step_of(piped, "torchtitan"));
     CHECK(padded.now->step > step_of(piped, "free"));
 
+    // All replicas to the largest microbatch of the batch.
+    Request twice = packings(2, "torchtitan").front();
+    testing::change_setup(twice, [](emulator::Setup& setup) { setup.recipe.zero = 2; });
+    const auto two = begin_ladder({twice}, {}, now, in_order, {});
+    std::int64_t real = 0, most = 0;
+    for (const auto& one : twice.batch.microbatches) {
+        real += one.tokens;
+        most = std::max(most, one.tokens);
+    }
+    const auto all = static_cast<std::int64_t>(twice.batch.microbatches.size()) * most;
+    REQUIRE(two.now->padding);
+    CHECK(two.now->padding->tokens == most);
+    CHECK(two.now->padding->of_tokens == doctest::Approx(1 - static_cast<double>(real) / static_cast<double>(all)));
+    CHECK(two.now->step == step_of(twice, "torchtitan"));
+
     Request flat = piped;
     testing::change_setup(flat, [](emulator::Setup& setup) { setup.layout = {.tp = 2, .pp = 1, .dp = 4}; });
     const auto as_they_are = begin_ladder({flat}, {}, now, in_order, {});

@@ -182,6 +182,25 @@ TEST_CASE("of a target with fixed shapes one schedule is for every replica, with
     CHECK(both.repeated == 0);
 }
 
+TEST_CASE("without a pipeline a target with fixed shapes pads nothing") {
+    auto request = testing::small_request(1, {9, 8, 9, 7, 1, 2, 1, 1});
+    const auto& all = request.batch.microbatches;
+    const Microbatches large(all.begin(), all.begin() + 4), small(all.begin() + 4, all.end() - 1);
+    const auto made = [&](const std::vector<Microbatches>& replicas) {
+        const auto partitions = partition::partitions_for(partition::Use::framework, *request.job.setup,
+                                                          request.batch.microbatches, "megatron");
+        return make_target_plan(request.job, torch(), partitions, replicas, in_order, {});
+    };
+    CHECK(partition::is_padded(made({small, large}).padding));
+    testing::change_setup(request, [](emulator::Setup& setup) { setup.layout = {.tp = 2, .pp = 1, .dp = 2}; });
+    const auto both = made({small, large}), alone = made({large});
+    REQUIRE(both.found.schedule);
+    CHECK_FALSE(partition::is_padded(both.padding));
+    CHECK(both.replica == 1);
+    CHECK(both.repeated == 1);  // one schedule has one number for all
+    CHECK(both.found.replay.makespan == alone.found.replay.makespan);
+}
+
 TEST_CASE("measured stages run in the order of a target that has one of its own, or it is said why not") {
     StageRequest request;
     request.table = parse_stage_table("t.csv",

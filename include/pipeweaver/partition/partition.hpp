@@ -63,6 +63,11 @@ struct Padded {
 };
 [[nodiscard]] Padded pad(const std::vector<workloads::Microbatch>& microbatches);
 
+/// Whether any has become larger.
+[[nodiscard]] constexpr bool is_padded(const Padded& all) {
+    return all.real_tokens != all.padded_tokens || all.real_patches != all.padded_patches;
+}
+
 /// Positions of a microbatch in a module: its samples for the backbone, its items for an encoder or generator.
 [[nodiscard]] emulator::PassShape shape_in(const workloads::Module& module, const workloads::Microbatch& microbatch,
                                            std::size_t first_item, std::size_t items);
