@@ -110,6 +110,7 @@ struct ReplicaSchedule {
     Schedule schedule{};
     PortWaits waits{};      ///< that the step's lags have
     std::string why_not{};  ///< not empty: it does not fit, or the policy does not apply
+    Bytes short_by{};       ///< of what does not fit; 0: not known
 };
 
 // Fixed orders take no longer a task, however many there are.
@@ -230,16 +231,19 @@ private:
         ReplicaSchedule all{.input = std::move(known.input)};
         if (known.shortage) {
             all.why_not = known.shortage->text();
+            all.short_by = known.shortage->short_by();
             return all;
         }
         all.step = std::move(known.split ? *known.split : known.cut.step);
-        if (is_given())
+        if (is_given()) {
             take_given(given_[replica], all);
-        else if (auto& applied = known.policies.front().result; applied.schedule)
+        } else if (auto& applied = known.policies.front().result; applied.schedule) {
             all.schedule = std::move(*applied.schedule);
-        else
+        } else {
             all.why_not = fmt::format("--policy {}: replica {}, partition {}: {}", policy_, replica, partition_.name,
                                       applied.why_not);
+            all.short_by = applied.short_by;
+        }
         if (all.why_not.empty()) all.waits = set_lags(all.step, all.schedule);
         return all;
     }
@@ -299,6 +303,16 @@ private:
         return like;
     }
 
+    // Of those that are refused; empty: none is. Ties go to the earlier.
+    static std::string why_of_fullest(const std::vector<std::pair<Bytes, std::string>>& refused) {
+        return std::max_element(refused.begin(), refused.end(),
+                                [](const auto& a, const auto& b) {
+                                    return std::pair(!a.second.empty(), a.first) <
+                                           std::pair(!b.second.empty(), b.first);
+                                })
+            ->second;
+    }
+
     // None, and why, where a replica does not fit.
     std::optional<Emulation> emulate_all(std::string& why_not) const {
         Emulation sum;
@@ -314,25 +328,23 @@ private:
         if (by_rank()) sum.by_rank.resize(replicas);
         std::vector<double> flops(replicas);
         std::vector<TimeShares> shares(replicas);
-        std::vector<std::string> refused(replicas);
+        std::vector<std::pair<Bytes, std::string>> refused(replicas);  // what each is short of, and why
         std::vector<std::vector<Duration>> begins(replicas);
         const auto like = first_of_same_step();
         run_jobs(execute_, replicas, [&](std::size_t r) {
             if (like[r] != r) return;
             const ReplicaSchedule scheduled = scheduled_replica(r);
-            refused[r] = scheduled.why_not;
-            if (!refused[r].empty()) return;
+            refused[r] = {scheduled.short_by, scheduled.why_not};
+            if (!scheduled.why_not.empty()) return;
             sum.replicas[r] = emulate_step(scheduled, false);
             if (asked_.loader) begins[r] = begins_of_replica(scheduled, r);
             if (by_rank()) sum.by_rank[r] = recomputed_by(scheduled);
             flops[r] = scheduled.step.model_flops;
             add_shares(scheduled.step, scheduled.schedule, shares[r]);
         });
+        why_not = why_of_fullest(refused);
+        if (!why_not.empty()) return std::nullopt;
         for (std::size_t r = 0; r < replicas; ++r) {
-            if (!refused[like[r]].empty()) {
-                why_not = refused[like[r]];
-                return std::nullopt;
-            }
             sum.replicas[r] = sum.replicas[like[r]];
             if (by_rank()) sum.by_rank[r] = sum.by_rank[like[r]];
             if (sum.replicas[r].step > sum.replicas[sum.slowest].step) sum.slowest = r;

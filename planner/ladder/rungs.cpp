@@ -108,9 +108,35 @@ WhyNone why_none_of(const Job& job, const Opponents& ways) {
     return {fmt::format("{} launches nothing in {}", runs.option, name_of(job.setup->layout))};
 }
 
+// What is launched and only a batch of the sample was too large for: the batch at hand says whether it fits, and what
+// it lacks. Beside these the others.
+Opponents refused_on_sample(std::vector<NotApplicable> refused) {
+    Opponents again;
+    for (NotApplicable& one : refused)
+        if (one.on_sample && one.launched && one.in_own_layout && one.short_by > Bytes{})
+            again.ways.push_back(*one.on_sample);
+        else
+            again.not_applicable.push_back(std::move(one));
+    return again;
+}
+
 search::Standing standing_of(const Rung& rung) {
     const double usable = rung.usable > Bytes{} ? static_cast<double>(rung.usable.count) : 1;
     return {rung.step, static_cast<double>(rung.peak.count) / usable};
+}
+
+std::optional<Fitting> fastest_of_rows(const std::string& name, const Opponents& ways, const Baselines& rows,
+                                       const Request& request, const Executor& execute) {
+    std::optional<Fitting> best;
+    std::optional<Duration> judged;  // the step of the first row that fits as it was judged
+    for (const Baseline& row : rows.all) {
+        if ((best && best->rung.step < row.step) || (judged && *judged < row.step)) break;
+        auto tried = fitting(name, request, way_of(row, ways), execute);
+        if (tried && tried->way.recompute == row.recompute && !judged) judged = row.step;
+        if (tried && (!best || standing_of(tried->rung) < standing_of(best->rung))) best = std::move(tried);
+    }
+    if (best) best->is_whole = !lacks_time(rows.not_applicable);
+    return best;
 }
 
 }  // namespace
@@ -151,23 +177,16 @@ Rung nothing(std::string name, const Rung& before, std::string why) {
 
 std::optional<Fitting> fastest_of(const std::string& name, const Opponents& ways, const Request& request,
                                   const Executor& execute, const Time& time, WhyNone& why_none) {
-    std::optional<Fitting> best;
-    if (ways.ways.empty()) {
-        why_none = why_none_of(request.job, ways);
-        return best;
+    Opponents tried = ways;
+    for (;;) {
+        Baselines rows = run_opponents(tried, request.job, request.batch, execute, time);
+        if (auto best = fastest_of_rows(name, tried, rows, request, execute)) return best;
+        const bool any_runs = !rows.all.empty();
+        tried = refused_on_sample(std::move(rows.not_applicable));
+        if (!tried.ways.empty()) continue;
+        why_none = any_runs ? WhyNone{"no recomputation fits all replicas"} : why_none_of(request.job, tried);
+        return std::nullopt;
     }
-    const Baselines rows = run_opponents(ways, request.job, request.batch, execute, time);
-    std::optional<Duration> judged;  // the step of the first row that fits as it was judged
-    for (const Baseline& row : rows.all) {
-        if ((best && best->rung.step < row.step) || (judged && *judged < row.step)) break;
-        auto tried = fitting(name, request, way_of(row, ways), execute);
-        if (tried && tried->way.recompute == row.recompute && !judged) judged = row.step;
-        if (tried && (!best || standing_of(tried->rung) < standing_of(best->rung))) best = std::move(tried);
-    }
-    if (best) best->is_whole = !lacks_time(rows.not_applicable);
-    if (!best)
-        why_none = rows.all.empty() ? why_not_of(rows.not_applicable) : WhyNone{"no recomputation fits all replicas"};
-    return best;
 }
 
 bool lacks_time(const std::vector<NotApplicable>& refused) {

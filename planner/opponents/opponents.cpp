@@ -167,6 +167,7 @@ private:
             OpponentWay& way = result_.ways[w];
             if (!ran[w].runs()) {
                 result_.not_applicable.push_back(not_applicable(way, ran[w], job_));
+                result_.not_applicable.back().on_sample = std::make_shared<const OpponentWay>(std::move(way));
                 continue;
             }
             way.recompute = ran[w].recompute;

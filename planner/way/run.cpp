@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
+#include <tuple>
 #include <utility>
 
 namespace pipeweaver::planner {
@@ -92,7 +93,7 @@ private:
     struct RunsOfReplica {
         std::vector<std::optional<ReplicaRun>> under;
         std::vector<Fitted> fitted;
-        std::string refused{};
+        std::string refused{};  // of the last setting for all ranks, which holds least
         Bytes short_by{};
         bool in_buckets = false;
     };
@@ -143,22 +144,24 @@ private:
 
     void run_all(const std::vector<StepRecompute>& settings, const Lent& lent, RunsOfReplica& all) const {
         all.in_buckets = lent.step.input.setup->recipe.bucket > Bytes{};
-        bool fits = false;
         for (std::size_t s = 0; s < settings.size(); ++s) {
             if (is_late_ && is_late_()) {
                 all.refused = no_time_left;
+                all.short_by = {};
                 return;
             }
             auto run = lent.runs.run(settings[s]);
+            if (!run && (!settings[s].by_rank || all.refused.empty())) {
+                all.refused = lent.runs.why_not();
+                all.short_by = lent.runs.short_by();
+            }
             if (!run) continue;
-            fits = true;
             all.fitted[s] = {run->step(), lent.runs.fullness(*run)};
             run->schedule = {};
             all.under[s] = std::move(run);
         }
-        if (fits) return;
-        all.refused = lent.runs.why_not();
-        all.short_by = lent.runs.short_by();
+        const bool fits = std::any_of(all.under.begin(), all.under.end(), [](const auto& one) { return one; });
+        if (fits) all.refused.clear();
     }
 
     std::optional<Fastest> fastest_setting(WayResult& none) const {
@@ -168,11 +171,14 @@ private:
         std::vector<RunsOfReplica> runs(replicas_,
                                         {std::vector<std::optional<ReplicaRun>>(count), std::vector<Fitted>(count)});
         static_cast<void>(for_each([&](std::size_t r, const Lent& lent) { run_all(settings, lent, runs[r]); }));
-        for (const RunsOfReplica& one : runs) none.short_by = std::max(none.short_by, one.short_by);
-        const auto refused =
-            std::find_if(runs.begin(), runs.end(), [](const RunsOfReplica& one) { return !one.refused.empty(); });
-        if (refused != runs.end()) {
+        // The fullest says why.
+        const auto is_less_short = [](const RunsOfReplica& a, const RunsOfReplica& b) {
+            return std::tuple(!a.refused.empty(), a.short_by) < std::tuple(!b.refused.empty(), b.short_by);
+        };
+        const auto refused = std::max_element(runs.begin(), runs.end(), is_less_short);
+        if (!refused->refused.empty()) {
             none.why_not = refused->refused;
+            none.short_by = refused->short_by;
             return std::nullopt;
         }
         std::vector<Fitted>& all = runs.front().fitted;

@@ -358,6 +358,44 @@ TEST_CASE("where a target launches nothing of the job the reason is the job's ow
     CHECK_FALSE(start.layout);
 }
 
+TEST_CASE("by how much nothing fits is said of the batch, of its fullest replica, whatever the sample's batches hold") {
+    Request request = packings(1, "free").front();
+    testing::change_setup(request, [](emulator::Setup& setup) { setup.layout = {.tp = 2, .pp = 1, .dp = 4}; });
+    EmulationRequest same;
+    same.job = request.job;
+    same.job.partition = "megatron";
+    same.job.sharing = partition::Sharing::in_turn;
+    same.batch = request.batch;
+    same.recompute = {.everywhere = emulator::Recompute::full};  // holds least
+    same.any_memory = true;
+    const auto memory = emulate(same, in_order).replicas.front().memory.front();
+    const Bytes always = memory.peak - memory.activations - memory.transient;
+    const double device = static_cast<double>(emulator::capacity_of(*request.job.setup).count) /
+                          (1 - request.job.setup->headroom.fraction());
+    testing::change_setup(request, [&](emulator::Setup& setup) {
+        const double kept = 1e6 * (1 - 1.0005 * static_cast<double>(always.count) / device);
+        setup.headroom.parts_per_million = static_cast<decltype(setup.headroom.parts_per_million)>(kept);
+    });
+    const auto& all = request.batch.microbatches;
+    request.job.sample.batches = {{all.front()}};
+    REQUIRE(workloads::positions_of(all.front()) < workloads::positions_of(all.back()));
+
+    same.any_memory = false;
+    same.job.setup = request.job.setup;
+    const MadeEmulation none = try_emulate(same, in_order);
+    REQUIRE(none.why_not);
+    const std::string said = none.why_not->what();
+    const std::string why = said.substr(said.find("rank 0: "));
+    const auto start = begin_ladder({request}, {}, {}, in_order, {});
+    CHECK(start.why_none.ends_with(why));
+    const auto chosen = choose_opponents(request.job, request.batch, in_order, {});
+    const auto by_sample =
+        std::find_if(chosen.not_applicable.begin(), chosen.not_applicable.end(),
+                     [](const auto& one) { return one.launched && one.partition == "no-pipeline tp 2"; });
+    REQUIRE(by_sample != chosen.not_applicable.end());
+    CHECK(by_sample->why != why);
+}
+
 TEST_CASE("where nothing that flags launch fits in the user's layout, the ladder is what they launch in another") {
     auto all = packings(1, "megatron");
     for (Request& one : all)

@@ -15,6 +15,7 @@
 #include "pipeweaver/search/search.hpp"
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -69,6 +70,8 @@ struct NotApplicable {
     Bytes short_by{};            ///< where it does not fit: what it is short of, at least; 0: not known
     bool launched = false;       ///< of an opponent: the job's target launches it
     bool in_own_layout = false;  ///< of an opponent: in the plan's layout and ZeRO stage
+    /// Of an opponent that the sample refused, whose batches may hold more or less than another. Null: of the batch.
+    std::shared_ptr<const struct OpponentWay> on_sample{};
 };
 
 /// A baseline as it runs on the plan's slowest replica; its `replay` may be shorter than the `baseline`'s makespan,
