@@ -114,8 +114,11 @@ Launch launch_of(const planner::Rung& rung) {
                   .makespan = way.makespan,
                   .peak = way.peak,
                   .usable = way.usable};
-    if (const auto& built = setup.model.built; built && built->lies.context == workloads::OnContextRanks::dealt)
-        launch.deals = built->deals;
+    if (const auto& built = setup.model.built) {
+        if (built->lies.context == workloads::OnContextRanks::dealt) launch.deals = built->deals;
+        launch.encoder_recompute = built->recompute;
+        launch.encoder_switch = workloads::recompute_switch(*built);
+    }
     for (const workloads::Module& module : setup.model.modules) {
         const workloads::Architecture& is = module.architecture;
         launch.kinds.emplace(module.name, name_of(is.kind));

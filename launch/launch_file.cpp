@@ -1,6 +1,7 @@
 // "pipeweaver-launch/1", written and read back strictly.
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emulator/stages.hpp"
+#include "pipeweaver/frameworks/built_encoders.hpp"
 #include "pipeweaver/launch/launch.hpp"
 #include "pipeweaver/planner/step_recompute.hpp"
 #include "pipeweaver/planner/targets.hpp"
@@ -109,6 +110,8 @@ public:
                          "modules",
                          "language_letters",
                          "deals_images",
+                         "encoder_recompute",
+                         "encoder_switch",
                          "fused_attention",
                          "bf16",
                          "fused_loss",
@@ -136,6 +139,7 @@ public:
         for (const Json& module : json_.at("modules").elements()) read_module(module);
         launch_.fused_attention = json_.at("fused_attention").boolean();
         if (const auto deals = json_.find("deals_images")) launch_.deals = deals->text();
+        read_encoders();
         if (const auto bf16 = json_.find("bf16")) launch_.bf16 = bf16->boolean();
         if (const auto fused = json_.find("fused_loss")) launch_.fused_loss = fused->boolean();
         launch_.has_pipeline = json_.at("has_pipeline").boolean();
@@ -147,6 +151,21 @@ public:
     }
 
 private:
+    // Of switches, which become words of a script, those that a framework has.
+    void read_encoders() {
+        if (const auto how = json_.find("encoder_recompute"))
+            launch_.encoder_recompute =
+                *workloads::encoder_recompute_called(how->one_of({"as-backbone", "never", "always"}));
+        const auto said = json_.find("encoder_switch");
+        if (!said) return;
+        std::vector<std::string> known;
+        for (const workloads::Built& row : frameworks::built_encoders())
+            if (!row.recompute_by.empty()) known.push_back(recompute_switch(recomputing_otherwise(row)));
+        launch_.encoder_switch = said->text();
+        if (std::find(known.begin(), known.end(), launch_.encoder_switch) == known.end())
+            said->fail(must_be(said->text(), one_of(known)));
+    }
+
     void read_module(const Json& json) {
         json.only_keys({"module", "role", "kind", "vision", "trains", "adapters", "layers"});
         const std::string name = json.at("module").text();
@@ -267,6 +286,9 @@ std::string to_json(const Launch& launch) {
                 {"peak_bytes", std::move(peaks)},
                 {"usable_bytes", launch.usable.count}};
     if (!launch.deals.empty()) json["deals_images"] = launch.deals;
+    if (launch.encoder_recompute != workloads::EncoderRecompute::as_backbone)
+        json["encoder_recompute"] = workloads::name_of(launch.encoder_recompute);
+    if (!launch.encoder_switch.empty()) json["encoder_switch"] = launch.encoder_switch;
     return json.dump(1) + "\n";
 }
 

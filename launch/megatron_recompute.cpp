@@ -118,7 +118,13 @@ RecomputeWords recompute_words(const Launch& launch) {
     const auto setting = emulator::recompute_named(launch.recompute);
     RecomputeWords words = words_of(launch, setting.value_or(Recompute::none));
     const bool has_encoders = !launch.split.encoders.empty() || !launch.dealt.empty();
-    if (has_encoders && !words.settings.empty() && setting != Recompute::backbone)
+    const bool is_alike = launch.encoder_recompute == workloads::EncoderRecompute::as_backbone;
+    if (const std::string& on = launch.encoder_switch; !on.empty()) {
+        std::vector<std::string> flag{on.substr(0, on.find(' '))};
+        if (on.size() > flag.front().size()) flag.push_back(on.substr(flag.front().size() + 1));
+        const bool again = launch.encoder_recompute != workloads::EncoderRecompute::never;
+        words.settings.push_back({std::move(flag), {}, {}, again ? "encoders, too" : "encoders do not run again"});
+    } else if (has_encoders && is_alike && !words.settings.empty() && setting != Recompute::backbone)
         words.notes.emplace_back("encoders do the same, in their own configuration");
     return words;
 }

@@ -25,6 +25,19 @@ bool is_of(const Built& row, std::string_view family) {
     return false;
 }
 
+Built recomputing_otherwise(const Built& row) {
+    Built other = row;
+    other.recompute =
+        row.recompute == EncoderRecompute::never ? EncoderRecompute::as_backbone : EncoderRecompute::never;
+    other.recompute_turned = true;
+    return other;
+}
+
+std::string recompute_switch(const Built& row) {
+    if (!row.recompute_turned) return {};
+    return "--" + std::string(row.recompute_by) + (row.recompute == EncoderRecompute::never ? " false" : "");
+}
+
 Built dealing(const Built& row) {
     Built dealt = row;
     dealt.lies.context = OnContextRanks::dealt;

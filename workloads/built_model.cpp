@@ -131,6 +131,7 @@ std::string how_built(const Model& model) {
             encoders, row.framework);
     std::string how = fmt::format("{}: {}, {}{}, as {} builds it", encoders, on_tensor(row.lies.tensor),
                                   on_context(row.lies.context), on_recompute(row.recompute), row.framework);
+    if (row.recompute_turned) how += " with " + recompute_switch(row);
     if (row.deals.empty()) return how;
     return how + (deals_images(model)
                       ? fmt::format(" with {}", row.deals)

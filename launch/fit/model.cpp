@@ -120,15 +120,14 @@ std::optional<bool> switched(const SaidLaunch& said, std::string_view name) {
 
 // The row with the switches that the launch says: "model.vision_dp_when_cp=true", "recompute-vision".
 workloads::Built as_said(const SaidLaunch& said, const workloads::Built& row) {
-    using enum workloads::EncoderRecompute;
     const bool deals = switched(said, row.deals.substr(0, row.deals.find('='))).value_or(false);
     workloads::Built own = deals ? dealing(row) : row;
     const auto again = switched(said, row.recompute_by);
-    if (again == true && row.recompute == never) own.recompute = as_backbone;
-    if (again == false && row.recompute == always) own.recompute = never;
+    const bool is_default = again == (row.recompute == workloads::EncoderRecompute::always);
+    if (again && !is_default) own = recomputing_otherwise(own);
     // LoongForge's list is of all that lies on a rank: 45 layers of InternViT beside one of the language model
     // (0.1.1, examples/internvl2.5/finetuning/sft_internvl2.5_78b.sh).
-    if (switched(said, "custom-pipeline-recompute-layers")) own.recompute = as_backbone;
+    if (switched(said, "custom-pipeline-recompute-layers")) own.recompute = workloads::EncoderRecompute::as_backbone;
     return own;
 }
 

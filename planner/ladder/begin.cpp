@@ -112,7 +112,7 @@ void tune_best(Opponents& opponents, const Request& of, std::vector<std::string>
 void add_switched(Opponents& opponents, const Request& of, std::vector<std::string>& left_out, const Executor& execute,
                   const Time& time) {
     bool is_whole = true;
-    auto ways = launched_with_images_dealt(of.job, of.batch, execute, time, is_whole);
+    auto ways = launched_switched(of.job, of.batch, execute, time, is_whole);
     std::move(ways.begin(), ways.end(), std::back_inserter(opponents.ways));
     if (!is_whole && !lacks(left_out, doing::tuned_cuts)) left_out.emplace_back(doing::tuned_cuts);
 }

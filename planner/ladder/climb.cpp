@@ -122,9 +122,12 @@ private:
             return degree > 1 ? fmt::format(" --{} {}", option, degree) : std::string();
         };
         const Layout& layout = setup.layout;
-        return fmt::format("--tp {}{} --pp {} --dp {}{} --zero {}{}", layout.tp, above_one("cp", layout.cp), layout.pp,
-                           layout.dp, above_one("ep", layout.ep), setup.recipe.zero,
-                           workloads::deals_images(setup.model) ? " --deal-images" : "");
+        const auto& built = setup.model.built;
+        const bool is_turned = built && built->recompute_turned;
+        return fmt::format("--tp {}{} --pp {} --dp {}{} --zero {}{}{}", layout.tp, above_one("cp", layout.cp),
+                           layout.pp, layout.dp, above_one("ep", layout.ep), setup.recipe.zero,
+                           workloads::deals_images(setup.model) ? " --deal-images" : "",
+                           is_turned ? " --encoder-recompute " + workloads::name_of(built->recompute) : "");
     }
 
     // What a way on other ranks needs.
@@ -132,7 +135,7 @@ private:
         const Setup& setup = *way.setup;
         rung.needs = fmt::format("launch with {}, zero {}", name_of(setup.layout), setup.recipe.zero);
         rung.reshards = !runs_.launch.replicas_alone;  // else every GPU reads the whole checkpoint
-        rung.needs += way.has_pipeline || !rung.reshards ? ", " + needs_of_flags(job_, way) : dealing_of(way);
+        rung.needs += way.has_pipeline || !rung.reshards ? ", " + needs_of_flags(job_, way) : switches_of(way);
         if (way.has_pipeline && way.setup != job_.setup) rung.search = degrees_of(setup);
     }
 

@@ -3,6 +3,7 @@
 #include "pipeweaver/planner/layout_choice.hpp"
 #include "pipeweaver/planner/tuning.hpp"
 #include "pipeweaver/workloads/built_model.hpp"
+#include "pipeweaver/workloads/module_roles.hpp"
 #include "planner/layout/layout_trial.hpp"
 
 #include <fmt/format.h>
@@ -36,16 +37,26 @@ std::optional<OpponentWay> fastest_in(std::shared_ptr<const Setup> setup, const 
     return way;
 }
 
-// With the framework's switch on where that is faster.
+// With one of the framework's switches on where that is faster.
 std::optional<OpponentWay> fastest_in(const LayoutTried& tried, const Job& job, const Batch& batch,
                                       const Executor& execute, const Time& time) {
     const auto setup = std::make_shared<const Setup>(in_layout(*job.setup, {tried.layout, tried.zero}));
     auto way = fastest_in(setup, job, batch, execute, time);
-    const auto dealt = with_images_dealt(*setup);
-    auto other = dealt ? fastest_in(dealt, job, batch, execute, time) : std::nullopt;
-    if (!other || (way && way->step <= other->step)) return way;
-    other->name += images_dealt;
-    return other;
+    for (const Switched& one : switched(*setup)) {
+        auto other = fastest_in(one.setup, job, batch, execute, time);
+        if (!other || (way && way->step <= other->step)) continue;
+        other->name += one.name;
+        way = std::move(other);
+    }
+    return way;
+}
+
+// What is recomputed of an encoder makes a difference where gradients reach it.
+bool any_encoder_trains(const workloads::Model& model) {
+    const auto reached = workloads::gradient_reaches(model);
+    for (std::size_t m = 0; m < model.backbone(); ++m)
+        if (reached[m] && model.modules[m].unit == workloads::PassUnit::items) return true;
+    return false;
 }
 
 // The job as its other layouts are judged: with images dealt, where that can be switched on.
@@ -104,20 +115,38 @@ std::shared_ptr<const Setup> with_images_dealt(const Setup& setup) {
     return std::make_shared<const Setup>(std::move(dealt));
 }
 
-std::vector<OpponentWay> launched_with_images_dealt(const Job& job, const Batch& batch, const Executor& execute,
-                                                    const Time& time, bool& is_whole) {
-    Job dealt = job;
-    dealt.setup = with_images_dealt(*job.setup);
-    if (!dealt.setup) return {};
-    if (time.is_over()) {
-        is_whole = false;
-        return {};
+std::vector<Switched> switched(const Setup& setup) {
+    std::vector<Switched> all;
+    if (auto dealt = with_images_dealt(setup)) all.push_back({std::move(dealt), images_dealt});
+    const auto& built = setup.model.built;
+    if (!built || built->recompute_by.empty() || built->recompute_turned || !any_encoder_trains(setup.model))
+        return all;
+    Setup turned = with_layout(setup, setup.layout);
+    turned.model.built = workloads::recomputing_otherwise(*built);
+    const bool again = turned.model.built->recompute != workloads::EncoderRecompute::never;
+    all.push_back({std::make_shared<const Setup>(std::move(turned)), again ? encoders_again : encoders_kept});
+    return all;
+}
+
+std::vector<OpponentWay> launched_switched(const Job& job, const Batch& batch, const Executor& execute,
+                                           const Time& time, bool& is_whole) {
+    std::vector<OpponentWay> ways;
+    for (const Switched& one : switched(*job.setup)) {
+        if (time.is_over()) {
+            is_whole = false;
+            break;
+        }
+        Job own = job;
+        own.setup = one.setup;
+        Opponents all = choose_opponents(own, batch, execute, time);
+        is_whole = add_tuned(all, own, batch, execute, time) && is_whole;
+        for (OpponentWay& way : all.ways) {
+            if (!launches(target(job.target), way)) continue;
+            way.name += one.name;
+            ways.push_back(std::move(way));
+        }
     }
-    Opponents all = choose_opponents(dealt, batch, execute, time);
-    is_whole = add_tuned(all, dealt, batch, execute, time) && is_whole;
-    std::erase_if(all.ways, [&](const OpponentWay& way) { return !launches(target(job.target), way); });
-    for (OpponentWay& way : all.ways) way.name += images_dealt;
-    return std::move(all.ways);
+    return ways;
 }
 
 }  // namespace pipeweaver::planner

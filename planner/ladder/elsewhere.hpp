@@ -30,17 +30,28 @@ struct Elsewhere {
 /// The request in the layout of a way that was found so: its batch is what partitions of it are cut on.
 [[nodiscard]] Request moved_to(const Way& way, const Request& request);
 
-/// What the names of ways end with that have the switch on.
+/// What the names of ways end with that have a switch on.
 inline constexpr std::string_view images_dealt = ", images dealt";
+inline constexpr std::string_view encoders_again = ", encoders recomputed";
+inline constexpr std::string_view encoders_kept = ", encoders not recomputed";
 
 /// The setup with images dealt over its context parallel groups; null: there is one group, the framework has no switch
 /// for it, or it is on.
 [[nodiscard]] std::shared_ptr<const emulator::Setup> with_images_dealt(const emulator::Setup& setup);
 
-/// What the target launches with the switch, in the job's layout, cut and tuned for it, and without a pipeline; none
-/// where there is no switch. `is_whole` becomes false where some are left out for lack of time.
-[[nodiscard]] std::vector<OpponentWay> launched_with_images_dealt(const Job& job, const Batch& batch,
-                                                                  const Executor& execute, const Time& time,
-                                                                  bool& is_whole);
+/// A setup with a switch on that the job's does not have on, and what its ways are called.
+struct Switched {
+    std::shared_ptr<const emulator::Setup> setup{};
+    std::string_view name{};
+};
+
+/// With images dealt, and with encoders that train recomputed apart from the language model, or not with it: as far as
+/// the framework has a switch for it that is off.
+[[nodiscard]] std::vector<Switched> switched(const emulator::Setup& setup);
+
+/// What the target launches with each of the switches, in the job's layout, cut and tuned for it, and without a
+/// pipeline. `is_whole` becomes false where some are left out for lack of time.
+[[nodiscard]] std::vector<OpponentWay> launched_switched(const Job& job, const Batch& batch, const Executor& execute,
+                                                         const Time& time, bool& is_whole);
 
 }  // namespace pipeweaver::planner

@@ -198,17 +198,19 @@ bool lacks(const std::vector<std::string>& left_out, std::string_view what) {
     return std::find(left_out.begin(), left_out.end(), what) != left_out.end();
 }
 
-std::string dealing_of(const Way& way) {
+std::string switches_of(const Way& way) {
     const workloads::Model& model = way.setup->model;
     const bool deals = workloads::deals_images(model) && way.setup->layout.cp > 1;
-    return deals ? fmt::format(", {}", model.built->deals) : std::string();
+    std::string text = deals ? fmt::format(", {}", model.built->deals) : std::string();
+    if (model.built && model.built->recompute_turned) text += ", " + workloads::recompute_switch(*model.built);
+    return text;
 }
 
 std::string needs_of_flags(const Job& job, const Way& way) {
     const std::int64_t chunks = way.partition.chunks_per_rank;
     const Launch& launch = target(job.target).launch;
     const auto recompute =
-        fmt::format("recompute {} ({}){}", name_of(*way.recompute), launch.recompute, dealing_of(way));
+        fmt::format("recompute {} ({}){}", name_of(*way.recompute), launch.recompute, switches_of(way));
     if (way.setup->layout.pp == 1 && chunks == 1) return recompute;
     return fmt::format("layers {} ({}), {} with {} a rank ({}), {}",
                        partition::text_of(partition::said_layers(job.setup->model, way.partition)), launch.cut,

@@ -44,8 +44,8 @@ std::optional<Fitting> fastest_of(const std::string& name, const Opponents& ways
 // A rung that is no faster than the one before it: the same step.
 Rung nothing(std::string name, const Rung& before, std::string why);
 
-// ", model.vision_dp_when_cp=true": the switch with which the way's images are dealt; empty: they are not.
-std::string dealing_of(const Way& way);
+// ", model.vision_dp_when_cp=true": the switches that the way's encoders have on; empty: none.
+std::string switches_of(const Way& way);
 
 std::string needs_of_flags(const Job& job, const Way& way);
 

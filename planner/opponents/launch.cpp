@@ -93,6 +93,8 @@ OptionValues words_in(const Setup& setup, const Job& job, const Batch& batch) {
     }
     values.set("zero", std::to_string(setup.recipe.zero));
     if (workloads::deals_images(setup.model)) values.set_flag("deal-images");
+    if (const auto& built = setup.model.built; built && built->recompute_turned)
+        values.set("encoder-recompute", workloads::name_of(built->recompute));
     if (says_bucket || job.setup->recipe.bucket > Bytes{})
         values.set("bucket", fmt::format("{}B", setup.recipe.bucket.count));
     return values;

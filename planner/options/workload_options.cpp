@@ -493,6 +493,17 @@ void WorkloadOptions::require_dealt(const workloads::Model& of) const {
          "--deal-images: goes with a model whose encoders a framework builds, by --target or --encoders");
 }
 
+// What no setting of a launch turns it to is not what its settings are tried from.
+static void recompute_as(workloads::EncoderRecompute how, workloads::Built& built) {
+    if (how == built.recompute) return;
+    const bool is_turned = !built.recompute_by.empty() && recomputing_otherwise(built).recompute == how;
+    if (is_turned)
+        built = recomputing_otherwise(built);
+    else
+        built.recompute_by = {};
+    built.recompute = how;
+}
+
 void WorkloadOptions::build_encoders(workloads::Model& of) const {
     if (encoders == split || of.modules.size() == 1) return;
     const bool is_named = !encoders.empty() && encoders != as_built;
@@ -500,7 +511,7 @@ void WorkloadOptions::build_encoders(workloads::Model& of) const {
     if (by.empty()) return;
     if (const auto* row = frameworks::built_encoder(by, of.family)) {
         workloads::build_as(of, deal_images && !row->deals.empty() ? dealing(*row) : *row);
-        if (const auto again = workloads::encoder_recompute_called(encoder_recompute)) of.built->recompute = *again;
+        if (const auto again = workloads::encoder_recompute_called(encoder_recompute)) recompute_as(*again, *of.built);
         return;
     }
     if (is_named)

@@ -7,6 +7,7 @@
 #include "pipeweaver/planner/plan.hpp"
 #include "pipeweaver/planner/plan_options.hpp"
 #include "pipeweaver/workloads/built_model.hpp"
+#include "planner/ladder/rungs.hpp"
 #include "tests/support/effort.hpp"
 #include "tests/support/small_request.hpp"
 #include "tests/support/times.hpp"
@@ -83,7 +84,7 @@ TEST_CASE("what is launched with images dealt is tried where the framework has a
     REQUIRE(with_images_dealt(*request.job.setup));
     CHECK(with_images_dealt(*with_images_dealt(*request.job.setup)) == nullptr);  // it is on
     bool is_whole = true;
-    const auto ways = launched_with_images_dealt(request.job, request.batch, in_order, {}, is_whole);
+    const auto ways = launched_switched(request.job, request.batch, in_order, {}, is_whole);
     CHECK(is_whole);
     REQUIRE(!ways.empty());
     for (const OpponentWay& way : ways) {
@@ -93,11 +94,64 @@ TEST_CASE("what is launched with images dealt is tried where the framework has a
         request.job.words.emplace();
         CHECK(command_of(way, request.job, request.batch).find(" --deal-images") != std::string::npos);
     }
-    CHECK(launched_with_images_dealt(request.job, request.batch, in_order, testing::after_questions(0), is_whole)
-              .empty());
+    CHECK(launched_switched(request.job, request.batch, in_order, testing::after_questions(0), is_whole).empty());
     CHECK_FALSE(is_whole);
     testing::change_setup(request, [](emulator::Setup& setup) { setup.layout.cp = 1; });
     CHECK(with_images_dealt(*request.job.setup) == nullptr);  // one group has all
+}
+
+TEST_CASE("what encoders recompute is tried otherwise where a launch has a setting for it, and gradients reach them") {
+    using enum workloads::EncoderRecompute;
+    Request request = testing::small_request(1);
+    request.job.target = "megatron";
+    request.job.words.emplace();
+    const auto built = [&](workloads::EncoderRecompute how, std::string_view by) {
+        testing::change_setup(request, [&](emulator::Setup& setup) {
+            workloads::build_as(setup.model,
+                                {.framework = "a",
+                                 .source = "b",
+                                 .lies = {workloads::OnTensorRanks::all_positions, workloads::OnContextRanks::each},
+                                 .recompute = how,
+                                 .recompute_by = by});
+        });
+        return switched(*request.job.setup);
+    };
+    CHECK(built(never, "").empty());
+    CHECK(built(as_backbone, "").empty());
+    const auto again = built(never, "recompute-vision");
+    REQUIRE(again.size() == 1);
+    CHECK(again.front().name == encoders_again);
+    CHECK(again.front().setup->model.built->recompute == as_backbone);
+    CHECK(workloads::recompute_switch(*again.front().setup->model.built) == "--recompute-vision");
+    CHECK(switched(*again.front().setup).empty());  // it is on
+    bool is_whole = true;
+    const auto ways = launched_switched(request.job, request.batch, in_order, {}, is_whole);
+    REQUIRE(!ways.empty());
+    for (const OpponentWay& way : ways) {
+        CHECK(way.name.ends_with(encoders_again));
+        CHECK(command_of(way, request.job, request.batch).find(" --encoder-recompute as-backbone") !=
+              std::string::npos);
+        CHECK(switches_of(way) == ", --recompute-vision");
+    }
+
+    // What always runs again takes longer than what does not: the same way of both.
+    const auto kept = built(always, "vit-gradient-checkpointing");
+    REQUIRE(kept.size() == 1);
+    CHECK(kept.front().name == encoders_kept);
+    CHECK(workloads::recompute_switch(*kept.front().setup->model.built) == "--vit-gradient-checkpointing false");
+    const auto piped = std::find_if(ways.begin(), ways.end(), [](const auto& one) { return one.has_pipeline; });
+    REQUIRE(piped != ways.end());
+    OpponentWay way = *piped;
+    way.recompute = no_recompute;
+    way.setup = request.job.setup;
+    const Duration before = run_on_all(way, request.job, request.batch, in_order).step;
+    way.setup = kept.front().setup;
+    CHECK(run_on_all(way, request.job, request.batch, in_order).step < before);
+
+    testing::change_setup(request, [](emulator::Setup& setup) {
+        for (std::size_t m = 0; m < setup.model.backbone(); ++m) setup.model.modules[m].trainable = false;
+    });
+    CHECK(switched(*request.job.setup).empty());
 }
 
 TEST_CASE("the best cuts that are launched are tuned, and said in words that make them again") {

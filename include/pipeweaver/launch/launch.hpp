@@ -61,6 +61,8 @@ struct Launch {
     std::map<std::string, VisionSizes> vision{};  ///< of modules by name that are vision encoders
     std::vector<std::string> letters{};  ///< of the language model's layers, see hybrid_letters(); none: it has none
     std::string deals{};  ///< "model.vision_dp_when_cp=true": with it images are dealt; empty: they are not
+    workloads::EncoderRecompute encoder_recompute = workloads::EncoderRecompute::as_backbone;
+    std::string encoder_switch{};  ///< "--recompute-vision": with it that is so; empty: it is the default
     bool fused_attention = true;
     bool bf16 = true;  ///< weights have 16 bits
     bool fused_loss =

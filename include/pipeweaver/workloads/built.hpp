@@ -60,6 +60,7 @@ struct Built {
     EncoderRecompute recompute = EncoderRecompute::as_backbone;
     std::string_view recompute_by{};  ///< setting of a launch that turns it: of `never` as the backbone where it is on,
                                       ///< of `always` never where it is off; empty: none
+    bool recompute_turned = false;    ///< it is set so, and `recompute` follows
     std::int64_t first_layers = 0;    ///< of the backbone, that its first stage must have
     std::int64_t most_cp = 0;         ///< context parallel groups that it is built for; 0: any
     bool averages_gradients = false;  ///< of what lies whole, over tensor parallel GPUs once a step, as Megatron Core
@@ -82,6 +83,12 @@ struct Built {
 
 /// Whether the row is of that family.
 [[nodiscard]] bool is_of(const Built& row, std::string_view family);
+
+/// The row with its encoders recomputed otherwise, as `recompute_by` says. Pre: it is not turned.
+[[nodiscard]] Built recomputing_otherwise(const Built& row);
+
+/// "--recompute-vision", "--vit-gradient-checkpointing false": what turns it; empty: it is not turned.
+[[nodiscard]] std::string recompute_switch(const Built& row);
 
 /// The row with its images dealt over context parallel groups. Pre: it has a switch for it.
 [[nodiscard]] Built dealing(const Built& row);

@@ -70,3 +70,23 @@ def test_flags_deal_images_where_that_is_faster_and_their_files_do(pipeweaver, t
         assert "vision_dp_when_cp" in (tmp_path / "plan/megatron" / file).read_text()
     assert json.loads((tmp_path / "plan/launch.json").read_text())["deals_images"] == "model.vision_dp_when_cp=true"
     assert (tmp_path / "plan/launch-assignment.json").exists()
+
+
+def test_flags_do_not_recompute_encoders_where_that_is_faster_and_their_files_do_so(pipeweaver, tmp_path):
+    pipeweaver("plan", "--model", "qwen2.5-vl-7b", "--cluster", "h200-sxm:8", "--tp", "2", "--pp", "2", "--dataset",
+               "vlm-mix", "--microbatches", "8", "--target", "megatron", "--encoders", "ms-swift", "--max-rounds", "0",
+               "--out", tmp_path / "plan")
+    rungs = {rung["rung"]: rung for rung in json.loads((tmp_path / "plan/plan.json").read_text())["ladder"]}
+    flags = rungs["flags"]
+    assert "encoders not recomputed" in flags["way"] and "--vit-gradient-checkpointing false" in flags["needs"]
+    assert flags["step_ns"] < rungs["data"]["step_ns"] and "--encoder-recompute" not in rungs["data"]["command"]
+    again = json.loads(pipeweaver(*flags["command"].split()[1:], "--json"))
+    assert "--encoder-recompute never" in flags["command"] and again["step_ns"] == flags["step_ns"]
+    launch = json.loads((tmp_path / "plan/launch.json").read_text())
+    assert launch["encoder_recompute"] == "never"
+    assert launch["encoder_switch"] == "--vit-gradient-checkpointing false"
+    assert "\n  --vit-gradient-checkpointing false\n" in (tmp_path / "plan/megatron/megatron.sh").read_text()
+    other = tmp_path / "plan/launch.json"
+    other.write_text(json.dumps(launch | {"encoder_switch": "--vision; rm"}))
+    status, line = pipeweaver.fails("emit", "--plan", tmp_path / "plan", "--target", "megatron", "--out", tmp_path / "a")
+    assert status == 2 and "encoder_switch" in line and "--recompute-vision" in line
