@@ -1,7 +1,9 @@
 // How encoders lie: the rows of frameworks, and what options make of them. What options say is trained.
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/frameworks/built_encoders.hpp"
+#include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/targets.hpp"
+#include "pipeweaver/planner/way.hpp"
 #include "pipeweaver/planner/workload_options.hpp"
 #include "pipeweaver/workloads/built_model.hpp"
 #include "pipeweaver/workloads/counts.hpp"
@@ -83,6 +85,69 @@ TEST_CASE("Megatron-Bridge's rows are what its sources build") {
         CHECK(row->averages_gradients == (one.lies == OnTensorRanks::whole));
         const bool deals = one.name.starts_with("qwen3_vl") || one.name.starts_with("qwen3_5");
         CHECK(row->deals.empty() == !deals);
+    }
+}
+
+namespace {
+
+// A request for Megatron on 64 GPUs, of a few microbatches.
+Request on_64_gpus(const std::string& model, std::int64_t cp) {
+    WorkloadOptions options;
+    options.model = model;
+    options.cluster = "h200-sxm:64";
+    options.dataset = "vlm-mix";
+    options.microbatches = 1;
+    options.target = "megatron";
+    options.tp = {2, false};
+    options.cp = {cp, false};
+    options.pp = {4, false};
+    return options.request(1, in_order);
+}
+
+// Layers of a module on a stage.
+std::int64_t layers_of(const emulator::StageLayers& stage, std::size_t module) {
+    std::int64_t layers = 0;
+    for (const emulator::LayerRange& part : stage.parts)
+        if (part.module == module) layers += part.count;
+    return layers;
+}
+
+}  // namespace
+
+TEST_CASE("of the catalogue's models every cut that is launched is one that Megatron-Bridge builds") {
+    const std::array by{std::string_view("megatron-bridge")};
+    const Target& megatron = target("megatron");
+    for (const std::string name :
+         {"qwen2.5-vl-3b", "qwen2.5-vl-7b", "qwen2.5-vl-32b", "qwen3-vl-4b", "qwen3-vl-8b", "qwen3-vl-32b",
+          "qwen3-vl-30b-a3b", "qwen3.5-9b", "gemma-3-12b", "gemma-4-31b", "glm-4.5v", "qwen2.5-omni-7b"}) {
+        CAPTURE(name);
+        const Request request = on_64_gpus(name, 1);
+        const emulator::Setup& setup = *request.job.setup;
+        const auto* row = frameworks::built_encoder(by, setup.model.family);
+        REQUIRE(row != nullptr);
+        CHECK(setup.model.built == *row);
+        std::size_t launched = 0;
+        for (const partition::Cutting& one : partition::cuttings(partition::Use::opponent, setup)) {
+            if (one.why_not(setup)) continue;
+            const Way way{.name = one.by->name,
+                          .setup = request.job.setup,
+                          .partition = one.make(setup, request.batch.microbatches),
+                          .policy = one.chunks_per_rank > 1 ? "interleaved" : "1f1b"};
+            const auto& stages = way.partition.chains.front().stages;
+            if (!launches(megatron, way)) continue;
+            const std::int64_t first = layers_of(stages.front(), setup.model.backbone());
+            ++launched;
+            CHECK(way.partition.chains.size() == 1);
+            CHECK(first >= row->first_layers);
+            for (std::size_t m = 0; m < setup.model.backbone(); ++m)
+                CHECK(layers_of(stages.front(), m) == setup.model.modules[m].architecture.layers);
+        }
+        CHECK(launched > 0);
+        if (row->most_cp == 1)
+            CHECK_THROWS_WITH_AS(static_cast<void>(on_64_gpus(name, 2)),
+                                 doctest::Contains("for 1 context parallel group at most"), Error);
+        else
+            CHECK(on_64_gpus(name, 2).job.setup->layout.cp == 2);
     }
 }
 
