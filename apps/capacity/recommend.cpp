@@ -45,7 +45,7 @@ struct Recommend {
         add_of_plan("too-long", "error|drop|own",
                     "what becomes of a sample larger than a microbatch, as `plan` has it");
         add_of_plan("headroom", "auto|PERCENT",
-                    "of a GPU's usable memory that is kept free, as `plan` has it (default: 3%)");
+                    "of a GPU's usable memory that is kept free, as `plan` has it (default: auto)");
         add_of_plan("target", "NAME", "what runs the job, as `plan --target` has it");
         add_of_plan("encoders", "HOW", "how encoders lie, as `plan --encoders` has it (default: as-built)");
         add_of_plan("loader", "LOADER",

@@ -92,8 +92,8 @@ Pace pace_of(const Study& study, const Cell& cell, const CellFacts& facts, Durat
 OptionValues options_of(const Cell& cell, const planner::LayoutAndZero& as) {
     OptionValues asked = cell.asked;
     if (cell.job && cell.job->plan.workload.automatic_headroom)
-        asked.set("headroom",
-                  fmt::format("{}%", text_of(static_cast<double>(headroom_of(cell).parts_per_million) / 10'000)));
+        if (const auto kept = headroom_of(cell); kept != emulator::usual_headroom || asked.find("headroom") != nullptr)
+            asked.set("headroom", fmt::format("{}%", text_of(static_cast<double>(kept.parts_per_million) / 10'000)));
     const auto set = [&](std::string_view name, std::int64_t degree) { asked.set(name, std::to_string(degree)); };
     set("tp", as.layout.tp);
     if (as.layout.cp > 1) set("cp", as.layout.cp);
@@ -109,7 +109,7 @@ planner::PlanConfiguration job_in(const Cell& cell, const planner::LayoutAndZero
     planner::PlanConfiguration job = *cell.job;
     planner::WorkloadOptions& workload = job.plan.workload;
     workload.headroom = headroom_of(cell);
-    workload.automatic_headroom = false;
+    workload.automatic_headroom = workload.usual_headroom_is_auto = false;
     workload.layout_as.clear();
     workload.tp = {as.layout.tp, false};
     if (as.layout.cp > 1) workload.cp = {as.layout.cp, false};

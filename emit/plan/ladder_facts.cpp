@@ -184,7 +184,7 @@ std::optional<Room> room_of(const Job& job, const Batch& batch, const Rung& rung
     room.memory = workloads::device(setup.cluster.device).memory;
     room.left = room.memory - rung.peak;
     room.is_at_risk = emulator::leaves_little_room(rung.peak, room.memory);
-    room.is_set = runs.launch.expands_segments;
+    room.set_as = runs.launch.segments_expand_as;
     room.by_auto = !(runs.fixed_shapes && job.setup->layout.pp > 1);
     return room;
 }
@@ -200,10 +200,10 @@ std::string room_text(const std::optional<Room>& room) {
         "at risk: {}; where shapes vary, an allocator may take {} of it above what is allocated, until "
         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True is set{}",
         left, part,
-        room->is_set    ? ", as the files do"
-        : room->by_auto ? "; --headroom auto keeps room for it"
-                        : fmt::format("; --headroom {:.0f}% keeps room for it",
-                                      100 * emulator::headroom_of_varying_shapes().fraction()));
+        !room->set_as.empty() ? fmt::format(", as {}", room->set_as)
+        : room->by_auto       ? "; --headroom auto keeps room for it"
+                              : fmt::format("; --headroom {:.0f}% keeps room for it",
+                                            100 * emulator::headroom_of_varying_shapes().fraction()));
 }
 
 namespace {

@@ -32,6 +32,14 @@ std::string kind_of(const Launch& of, const std::string& module, std::string_vie
     return kind == of.kinds.end() ? std::string(usual) : kind->second;
 }
 
+std::string expanding_segments(const Launch& of) {
+    return comment(
+               fmt::format("Microbatches have {} shapes: without this an allocator may take a quarter of a GPU above "
+                           "what is allocated.",
+                           of.shapes)) +
+           "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True\n";
+}
+
 std::string launch_head(const Launch& of, std::string_view what) {
     return comment(fmt::format("{} for {} on {} x {}, rung {}: {}", what, of.model, of.degrees.gpus(), of.device,
                                of.rung, of.way)) +

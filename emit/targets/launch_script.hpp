@@ -22,6 +22,9 @@ namespace pipeweaver::emit {
 /// Comments that say `what` this is, of which job and rung, and what our emulation says of it.
 [[nodiscard]] std::string launch_head(const launch::Launch& of, std::string_view what);
 
+/// Lines of a script that have the allocator's segments expand. Pre: microbatches have several shapes.
+[[nodiscard]] std::string expanding_segments(const launch::Launch& of);
+
 // megatron.cpp; why not is launch::why_no_megatron().
 
 [[nodiscard]] std::vector<FileToWrite> megatron_files(const launch::Launch& launch, const std::filesystem::path& out);

@@ -187,12 +187,7 @@ std::string script(const Launch& of) {
         comment("  export CUDA_DEVICE_MAX_CONNECTIONS=1    # before Blackwell, with tensor or context parallelism") +
         comment("  torchrun ... \"$PIPEWEAVER_ENTRY\" \"${PIPEWEAVER_FLAGS[@]}\" \"${PIPEWEAVER_SPLIT[@]}\" ...") +
         "\n" + megatron_entry(of) + "\n" + flag_array(of) + "\n";
-    if (of.shapes > 1)
-        text +=
-            comment(fmt::format("Microbatches have {} shapes: without this an allocator may take a quarter of a GPU "
-                                "above what is allocated.",
-                                of.shapes)) +
-            "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True\n\n";
+    if (of.shapes > 1) text += expanding_segments(of) + "\n";
     for (const std::string& note : launch::recompute_words(of).notes) text += comment("Recomputation: " + note);
     if (!of.frozen.empty()) text += comment(fmt::format("Not trained: {}", fmt::join(of.frozen, ", ")));
     return text + split_arrays(of) + overrides(of) + "\n" + mimo(of) + "\n" + fake_group(of);

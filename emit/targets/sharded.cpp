@@ -139,7 +139,7 @@ std::string swift_flags(const Launch& of, std::string_view option, bool checkpoi
                     [](std::string_view name, const std::string& value) {
                         return fmt::format("  --{} {}\n", name, value);
                     }) +
-           ")\n";
+           ")\n" + (of.shapes > 1 ? "\n" + expanding_segments(of) : "");
 }
 
 // What a sort of file calls a member, in the words of what reads it: "zero_optimization.stage" of "deepspeed.".

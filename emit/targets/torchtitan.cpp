@@ -166,8 +166,9 @@ std::string titan_script(const Launch& of) {
             if (!one.about.empty()) text += "  " + comment(one.about);
             text += fmt::format("  {}\n", one.words);
         }
-    text += "  " + comment("recomputation; torchtitan wants this one last");
-    return text + fmt::format("  activation-checkpoint:{}\n)\n", of.recompute);
+    text += "  " + comment("recomputation; torchtitan wants this one last") +
+            fmt::format("  activation-checkpoint:{}\n)\n", of.recompute);
+    return of.shapes > 1 ? text + "\n" + expanding_segments(of) : text;
 }
 
 }  // namespace

@@ -22,13 +22,15 @@ emulator::Headroom WorkloadOptions::headroom_for(const workloads::Model& of,
     const Target& runs = planner::target(target);
     const bool pads = runs.fixed_shapes && ranks.value_or(pp.number.value_or(1)) > 1;
     const bool varies = !pads && (some.empty() ? may_vary(of) : shapes_of(of, some) > 1);
-    return varies && !runs.launch.expands_segments ? emulator::headroom_of_varying_shapes() : emulator::usual_headroom;
+    return varies && runs.launch.segments_expand_as.empty() ? emulator::headroom_of_varying_shapes()
+                                                            : emulator::usual_headroom;
 }
 
-// Of a data set as many as show whether shapes vary.
+// Of a data set as many as show whether shapes vary; none where that makes no difference.
 std::vector<workloads::Microbatch> WorkloadOptions::some_microbatches(const workloads::Model& of,
                                                                       std::uint64_t seed) const {
     constexpr std::int64_t some = 8;
+    if (!planner::target(target).launch.segments_expand_as.empty()) return {};
     if (!batch.empty()) return workloads::pack(read(of, seed).samples, of, how_packed());
     return dataset.empty() ? std::vector<workloads::Microbatch>{} : drawn(of, seed, some).microbatches;
 }

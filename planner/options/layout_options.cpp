@@ -217,7 +217,7 @@ WorkloadOptions WorkloadOptions::with_chosen(const Job& job) const {
     }
     if (const auto& built = setup.model.built; built && !built->source.empty()) fixed.encoders = built->framework;
     if (automatic_headroom) {
-        fixed.automatic_headroom = false;
+        fixed.automatic_headroom = fixed.usual_headroom_is_auto = false;
         fixed.headroom = setup.headroom;
     }
     if (!job.layout_choice) return fixed;

@@ -232,15 +232,18 @@ void WorkloadOptions::add_to(OptionTable& options) {
     add_packing(options);
     options.parsed(
         "headroom", "auto|PERCENT",
-        "part of a GPU's usable memory that is kept free, like 3%; 0: none; auto: what shapes that vary may take, "
-        "else 3% (default 3%)",
+        "part of a GPU's usable memory that is kept free, like 3%; 0: none; auto: what shapes that vary may take "
+        "unless the target's launches have the allocator's segments expand, else 3% (default: of plans auto, of what "
+        "is emulated 3%)",
         [this](const std::string& text) {
             automatic_headroom = text == automatic;
             headroom = automatic_headroom ? emulator::usual_headroom : headroom_of(text);
         },
         [this]() -> std::optional<std::string> {
+            const bool is_usual = usual_headroom_is_auto ? automatic_headroom
+                                                         : !automatic_headroom && headroom == emulator::usual_headroom;
+            if (is_usual) return std::nullopt;
             if (automatic_headroom) return std::string(automatic);
-            if (headroom == emulator::usual_headroom) return std::nullopt;
             return text_of(static_cast<double>(headroom.parts_per_million) / 10'000) + "%";
         });
     add_costs(options, costs);

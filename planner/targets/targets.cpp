@@ -23,10 +23,18 @@ Launch torch_launch() {
             .recompute = "checkpoint_wrapper on the blocks of a stage"};
 }
 
+// The executor has segments expand.
+Launch actions_launch() {
+    Launch launch = torch_launch();
+    launch.segments_expand_as = "pipeweaver.torch does";
+    return launch;
+}
+
 // torchtitan: wrappers of every block, or of their attention.
 Launch torchtitan_launch() {
     Launch launch = torch_launch();
     launch.blocks = launch.by_rank = launch.spreads_encoders = launch.splits_groups = false;
+    launch.segments_expand_as = "torchtitan.sh and torchtitan's run_train.sh do";
     launch.least_zero = 2;  // FSDP shares out gradients, too
     launch.replicates = true;
     launch.sends_keys = true;
@@ -44,7 +52,7 @@ Launch megatron_launch() {
             .most_zero = 1,
             .spreads_encoders = false,
             .splits_groups = false,
-            .expands_segments = true,
+            .segments_expand_as = "the files do",
             .cut = "--pipeline-model-parallel-layout",
             .order = "the layout string says them",
             .recompute = "--recompute-granularity"};
@@ -82,7 +90,7 @@ const std::vector<Target>& targets() {
                                           .about = "pipeweaver.torch, which runs whatever action lists can carry",
                                           .folder = "",
                                           .selective_passes = true,
-                                          .launch = torch_launch()},
+                                          .launch = actions_launch()},
                                          {.name = "torch-csv",
                                           .option = "torch-csv",
                                           .about = "PyTorch's pipeline runtime: one chain, fixed shapes",

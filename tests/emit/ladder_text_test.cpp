@@ -122,7 +122,7 @@ TEST_CASE("no factor stands between a padded rung and one that is not, and a pad
 
 TEST_CASE("where shapes vary the room on the fullest GPU is said, at risk below what they may take") {
     Request request = testing::small_request();
-    const auto said = [&](double part, const char* target = "free") {
+    const auto said = [&](double part, const char* target = "any") {
         Rung one = rung("now", std::chrono::milliseconds(2000));
         const Bytes memory = workloads::device(request.job.setup->cluster.device).memory;
         one.peak = Bytes{static_cast<std::int64_t>(part * static_cast<double>(memory.count))};
@@ -140,6 +140,7 @@ TEST_CASE("where shapes vary the room on the fullest GPU is said, at risk below 
     CHECK(said(0.75, "torch-csv").empty());  // pads all to one shape
     CHECK(said(0.75).ends_with("; --headroom auto keeps room for it"));
     CHECK(said(0.75, "megatron").ends_with(", as the files do"));
+    CHECK(said(0.75, "free").ends_with(", as pipeweaver.torch does"));
     // A rung without a pipeline does not pad; for the plan's layout, which does, auto keeps no more.
     auto flat = std::make_shared<LaunchedWay>();
     flat->setup = std::make_shared<const emulator::Setup>(with_layout(*request.job.setup, {.tp = 2, .pp = 1, .dp = 4}));

@@ -115,14 +115,17 @@ TEST_CASE("automatic headroom is what shapes that vary may take, where nothing h
     CHECK(headroom_of_varying_shapes() == Headroom{200'000});
     WorkloadOptions options;
     options.automatic_headroom = true;
+    options.target = "any";
     const auto model = testing::small_setup({.tp = 2, .pp = 2, .dp = 1}).model;
     const auto varied = testing::small_batch({5, 0, 2}), alike = testing::small_batch({2, 2});
     CHECK(options.headroom_for(model, varied) == Headroom{200'000});
     CHECK(options.headroom_for(model, alike) == usual_headroom);
     CHECK(options.headroom_for(model, {}) == Headroom{200'000});
-    options.target = "megatron";  // its files say it
-    CHECK(options.headroom_for(model, varied) == usual_headroom);
-    options.target = "torchtitan";
+    for (const char* expanding : {"megatron", "torchtitan", "free"}) {  // its files say it, or what runs them
+        options.target = expanding;
+        CHECK(options.headroom_for(model, varied) == usual_headroom);
+    }
+    options.target = "torch-csv";
     CHECK(options.headroom_for(model, varied) == Headroom{200'000});
     options.pp = {4, false};  // padded
     CHECK(options.headroom_for(model, varied) == usual_headroom);
@@ -140,6 +143,7 @@ TEST_CASE("what automatic headroom comes to is in the job, and in the commands t
     options.dataset = "vlm-mix";
     options.microbatches = 2;
     options.automatic_headroom = true;
+    options.target = "any";
     CHECK(values_of(options).find("headroom")->text == "auto");
     const Job job = options.job(1, in_order);
     CHECK(job.setup->headroom == Headroom{200'000});
@@ -150,12 +154,27 @@ TEST_CASE("what automatic headroom comes to is in the job, and in the commands t
     CHECK(launched.setup->headroom == usual_headroom);
     CHECK(launched.words->find("headroom") == nullptr);
 
-    options.target = "torchtitan";  // pads in a pipeline, whoever said its degrees
+    options.target = "torch-csv";  // pads in a pipeline, whoever said its degrees
     CHECK(options.job(1, in_order).setup->headroom == usual_headroom);
     options.tp = options.pp = {};
     const Job published = options.job(1, in_order);
     REQUIRE(published.setup->layout.pp > 1);
     CHECK(published.setup->headroom == usual_headroom);
+}
+
+TEST_CASE("plans keep automatic headroom where nothing is said, what is emulated 3 %, and commands say what differs") {
+    const auto job_of = [](const std::string& more) {
+        return asked(preset("dip-vlm-s", "h100-sxm:16", R"(,"tp":4,"pp":4)" + more)).job;
+    };
+    CHECK(job_of("").setup->headroom == usual_headroom);  // pipeweaver.torch has segments expand
+    CHECK(job_of("").words->find("headroom") == nullptr);
+    const Job any = job_of(R"(,"target":"any")");
+    CHECK(any.setup->headroom == Headroom{200'000});
+    CHECK(any.words->find("headroom")->text == "20%");
+    const Job said = job_of(R"(,"target":"any","headroom":"3%")");
+    CHECK(said.setup->headroom == usual_headroom);
+    CHECK(said.words->find("headroom")->text == "3%");
+    CHECK_FALSE(WorkloadOptions().automatic_headroom);
 }
 
 TEST_CASE("a rank may take what is usable of its device less the headroom, in every way of changing a setup") {

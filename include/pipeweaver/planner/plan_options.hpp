@@ -15,7 +15,7 @@ struct Plan;
 struct Wanted;
 
 struct PlanOptions {
-    WorkloadOptions workload;
+    WorkloadOptions workload = with_automatic_headroom();
     JobOptions job;
     BatchOptions batch;
     std::string target, also, split, recompute, replicas, actions, now, set, layers, out;

@@ -36,10 +36,11 @@ struct Launch {
     bool spreads_encoders =
         true;                   ///< else encoders are whole on the first stage, what follows the backbone on the last
     bool splits_groups = true;  ///< else interleaved microbatches come in whole groups, one for each pipeline rank
-    bool expands_segments = false;  ///< its files have the allocator's segments expand, as shapes that vary ask for
-    bool replicates = false;        ///< ZeRO 0, too, without context parallel GPUs
-    bool sends_keys = false;        ///< GPUs that share samples send keys round: they exchange no heads
-    std::string cut{};              ///< the flags that say it, and so below
+    /// Who has the allocator's segments expand, as shapes that vary ask for: "the files do"; empty: nobody.
+    std::string_view segments_expand_as{};
+    bool replicates = false;  ///< ZeRO 0, too, without context parallel GPUs
+    bool sends_keys = false;  ///< GPUs that share samples send keys round: they exchange no heads
+    std::string cut{};        ///< the flags that say it, and so below
     std::string order{};
     std::string recompute{};
 };

@@ -79,6 +79,7 @@ struct WorkloadOptions {
     std::shared_ptr<const costdb::CostDatabase> known_costs;
     emulator::Headroom headroom = emulator::usual_headroom;
     bool automatic_headroom = false;                                ///< in its place headroom_for(), of the batch
+    bool usual_headroom_is_auto = false;                            ///< it is so where nothing is said
     std::int64_t training_tokens = 0;                               ///< Job::training_tokens
     std::optional<double> price_per_gpu_hour;                       ///< USD, in place of the cluster's
     std::size_t store_bytes = emulator::LayerStore::default_bytes;  ///< for costs of layers that were priced before
@@ -185,6 +186,13 @@ template <class Options>
     own.add_to(table);
     own = given;
     return table.values();
+}
+
+/// With --headroom auto where nothing is said of it, as plans have it.
+[[nodiscard]] inline WorkloadOptions with_automatic_headroom() {
+    WorkloadOptions options;
+    options.automatic_headroom = options.usual_headroom_is_auto = true;
+    return options;
 }
 
 /// What --packing may be told: the names of workloads::packings().

@@ -13,6 +13,7 @@ import torch.distributed as dist
 
 from ..errors import PipeweaverError
 from .actions import Actions, Place, RankActions
+from .allocator import expand_segments
 from .check import check
 from .failures import Job, close_all, lost_in, one_line
 from .fit import check_fit
@@ -69,6 +70,7 @@ class Executor:
                  tied: Mapping[str, torch.nn.Parameter] | None = None, device: torch.device | str = "cpu",
                  dtype: torch.dtype | None = None, timeout: float = 600.0) -> None:
         device = torch.device(device)
+        expand_segments(device)
         self.training = Training(dict(chunks), split, loss, device, dtype)
         self.timeout = timedelta(seconds=timeout)
         self.pipeline = Job(group if group is not None else dist.group.WORLD, device)

@@ -88,5 +88,6 @@ def test_flags_do_not_recompute_encoders_where_that_is_faster_and_their_files_do
     assert "\n  --vit-gradient-checkpointing false\n" in (tmp_path / "plan/megatron/megatron.sh").read_text()
     other = tmp_path / "plan/launch.json"
     other.write_text(json.dumps(launch | {"encoder_switch": "--vision; rm"}))
-    status, line = pipeweaver.fails("emit", "--plan", tmp_path / "plan", "--target", "megatron", "--out", tmp_path / "a")
+    status, line = pipeweaver.fails("emit", "--plan", tmp_path / "plan", "--target", "megatron", "--out",
+                                    tmp_path / "a")
     assert status == 2 and "encoder_switch" in line and "--recompute-vision" in line
