@@ -109,6 +109,17 @@ std::vector<workloads::Sample> draw_of(std::vector<workloads::Sample> samples, s
     return samples;
 }
 
+// What no setting of a launch turns it to is not what its settings are tried from.
+void recompute_as(workloads::EncoderRecompute how, workloads::Built& built) {
+    if (how == built.recompute) return;
+    const bool is_turned = !built.recompute_by.empty() && recomputing_otherwise(built).recompute == how;
+    if (is_turned)
+        built = recomputing_otherwise(built);
+    else
+        built.recompute_by = {};
+    built.recompute = how;
+}
+
 constexpr std::string_view as_built = "as-built";
 
 void require_same(const Anchor& anchor, const char* what, const std::string& its, const std::string& asked) {
@@ -494,17 +505,6 @@ void WorkloadOptions::require_dealt(const workloads::Model& of) const {
              of.built->framework, of.name);
     fail(ErrorKind::input,
          "--deal-images: goes with a model whose encoders a framework builds, by --target or --encoders");
-}
-
-// What no setting of a launch turns it to is not what its settings are tried from.
-static void recompute_as(workloads::EncoderRecompute how, workloads::Built& built) {
-    if (how == built.recompute) return;
-    const bool is_turned = !built.recompute_by.empty() && recomputing_otherwise(built).recompute == how;
-    if (is_turned)
-        built = recomputing_otherwise(built);
-    else
-        built.recompute_by = {};
-    built.recompute = how;
 }
 
 void WorkloadOptions::build_encoders(workloads::Model& of) const {

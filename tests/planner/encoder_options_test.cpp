@@ -259,6 +259,18 @@ TEST_CASE("what of encoders runs again may be said in place of what their framew
         CHECK(workloads::name_of(options.found_model().built->recompute) == name);
     }
     CHECK_FALSE(workloads::encoder_recompute_called("sometimes"));
+    const auto switch_of = [&](const char* model, const char* said, const char* by = "") {
+        options.model = model;
+        options.encoder_recompute = said;
+        options.encoders = by;
+        return workloads::recompute_switch(*options.found_model().built);
+    };
+    CHECK(switch_of("internvl3-38b", "").empty());
+    CHECK(switch_of("internvl3-38b", "never").empty());
+    CHECK(switch_of("internvl3-38b", "as-backbone") == "--recompute-vision");
+    CHECK(switch_of("internvl3-38b", "always").empty());  // no setting turns it to that
+    CHECK(switch_of("qwen2.5-vl-7b", "never", "ms-swift") == "--vit-gradient-checkpointing false");
+    CHECK(switch_of("qwen2.5-vl-7b", "as-backbone").empty());  // Bridge has no setting for it
 }
 
 TEST_CASE("images are dealt where the framework has a switch for it, and the line says which") {
