@@ -2,11 +2,11 @@
 """Reads what a plan says in the terminal, in plan.json and in report.html, and compares: one thing has one number.
 
 Of every drawn plan: each printed number is the rounded number of plan.json, and stands on both pages; what is advised
-gains 2 % and wins 95 % of its draws; a factor of which one step is padded is named so. Of `--target megatron` every
-rung's command is emulated: encoders lie on the first stage as the framework builds them, with as many layers of the
-language model there and as many context parallel groups as it takes. With --construct rungs of flags and layouts are
-constructed by Megatron Core's own classes on fake process groups (needs torch and megatron-core). Needs no package
-else; prints a line for each plan, and at last what was wrong.
+gains 2 % and wins 95 % of its draws; a factor of which one step is padded is named so, and the part that is padding
+follows from what is padded to. Of `--target megatron` every rung's command is emulated: encoders lie on the first stage
+as the framework builds them, with as many layers of the language model there and as many context parallel groups as it
+takes. With --construct rungs of flags and layouts are constructed by Megatron Core's own classes on fake process groups
+(needs torch and megatron-core). Needs no package else; prints a line for each plan, and at last what was wrong.
 """
 
 import html
@@ -243,6 +243,20 @@ def unnamed_padding(plan, text):
     return wrong
 
 
+def unequal_padding(plan):
+    """What is launched and pads, and says another part of padding than its own sizes come to."""
+    wrong = []
+    for rung in plan["ladder"]:
+        if "padding" not in rung or not rung["command"]:
+            continue
+        tokens = rung["tokens_per_second_per_gpu"] * plan["asked"]["gpus"] * rung["step_ns"] * 1e-9
+        part = 1 - tokens / (rung["microbatches"] * rung["padding"]["tokens"])
+        said = rung["padding"]["part_of_tokens"]
+        if abs(part - said) > 1e-4:
+            wrong.append(f"{rung['rung']}: {said:.4f} are padding, by what it is padded to {part:.4f}")
+    return wrong
+
+
 # --- what Bridge builds
 
 class Rungs:
@@ -356,7 +370,7 @@ class Pages(drawn_runs.Drawn):
         printed, plan = self.plan(name, words, folder)
         text = printed.split("\nwritten to ")[0]
         pages = {"terminal": list(terminal(text)), "report": list(report((folder / "report.html").read_text()))}
-        wrong = unequal(plan, pages) + unworthy(plan) + unnamed_padding(plan, text)
+        wrong = unequal(plan, pages) + unworthy(plan) + unnamed_padding(plan, text) + unequal_padding(plan)
         if target == "megatron":
             wrong += Rungs(self, name, model, self.construct).wrong(plan, folder)
         self.wrong += [f"{name}: {one}" for one in wrong]

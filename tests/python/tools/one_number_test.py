@@ -86,3 +86,11 @@ def test_a_factor_over_padded_shapes_is_seen():
     assert one_number.unnamed_padding(named, "") == ["now is padded, and the terminal does not say so"]
     over = plan_of(rung("now", 1, **padded), rung("layout", None), headline="layout", compared={"rung": "now"})
     assert one_number.unnamed_padding(over, "padded to 4096 tokens")
+
+
+@pytest.mark.parametrize("part, is_equal", [(0.25, True), (0.24, False)])
+def test_a_part_of_padding_that_its_sizes_do_not_come_to_is_seen(part, is_equal):
+    padded = rung("now", 1, padding={"tokens": 4096, "part_of_tokens": part}, command="pipeweaver emulate",
+                  microbatches=8, step_ns=2_000_000_000, tokens_per_second_per_gpu=8 * 3072 / 16 / 2)
+    plan = plan_of(padded, headline="now") | {"asked": {"gpus": 16}}
+    assert (one_number.unequal_padding(plan) == []) == is_equal
