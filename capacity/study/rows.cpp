@@ -93,7 +93,7 @@ OptionValues options_of(const Cell& cell, const planner::LayoutAndZero& as) {
     OptionValues asked = cell.asked;
     if (cell.job && cell.job->plan.workload.automatic_headroom)
         if (const auto kept = headroom_of(cell); kept != emulator::usual_headroom || asked.find("headroom") != nullptr)
-            asked.set("headroom", fmt::format("{}%", text_of(static_cast<double>(kept.parts_per_million) / 10'000)));
+            asked.set("headroom", planner::text_of_headroom(kept));
     const auto set = [&](std::string_view name, std::int64_t degree) { asked.set(name, std::to_string(degree)); };
     set("tp", as.layout.tp);
     if (as.layout.cp > 1) set("cp", as.layout.cp);

@@ -15,6 +15,10 @@ bool may_vary(const workloads::Model& model) {
 
 }  // namespace
 
+std::string text_of_headroom(emulator::Headroom headroom) {
+    return text_of(static_cast<double>(headroom.parts_per_million) / 10'000) + "%";
+}
+
 emulator::Headroom WorkloadOptions::headroom_for(const workloads::Model& of,
                                                  const std::vector<workloads::Microbatch>& some,
                                                  const std::optional<std::int64_t>& ranks) const {

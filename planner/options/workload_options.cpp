@@ -255,7 +255,7 @@ void WorkloadOptions::add_to(OptionTable& options) {
                                                          : !automatic_headroom && headroom == emulator::usual_headroom;
             if (is_usual) return std::nullopt;
             if (automatic_headroom) return std::string(automatic);
-            return text_of(static_cast<double>(headroom.parts_per_million) / 10'000) + "%";
+            return text_of_headroom(headroom);
         });
     add_costs(options, costs);
     options.parsed("tokens", "TOKENS", "of the whole training run, like 300B: the days, GPU-hours and USD it takes",

@@ -51,6 +51,9 @@ struct RecipeOverrides {
     emulator::Recipe over(emulator::Recipe recipe) const;
 };
 
+/// "20%": what --headroom is told.
+[[nodiscard]] std::string text_of_headroom(emulator::Headroom headroom);
+
 struct WorkloadOptions {
     static constexpr std::string_view automatic = "auto";  ///< a packing that PlanOptions settles
     static constexpr std::string_view split = "split";     ///< encoders that lie as the language model does
