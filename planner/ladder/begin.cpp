@@ -96,10 +96,11 @@ void add_first(Opponents& all, OpponentWay now, workloads::Packing cut_packing) 
     all.ways.insert(all.ways.begin(), std::move(now));
 }
 
-void add_now(Opponents& all, const OpponentWay& now, workloads::Packing cut_packing, bool is_said) {
+// Where the sample refuses all that is launched, what fits the batch is what is left of it.
+void add_now(Opponents& all, const OpponentWay& now, const Job& job, workloads::Packing cut_packing, bool is_said) {
     if (lacks_time(all.not_applicable))
         add_first(all, now, cut_packing);
-    else if (is_said)
+    else if (is_said || first_launched(all, job) == nullptr)
         add_said(all, now, cut_packing);
 }
 
@@ -337,7 +338,7 @@ LadderStart begin_ladder(std::vector<Request> packings, const std::vector<Reques
     const bool same = taken == packed_now && own.empty();
     start.opponents =
         !is_said(wanted) && same ? chosen : choose_opponents(start.request.job, start.request.batch, execute, time);
-    if (own.empty()) add_now(start.opponents, now->way, given.job.packing, is_said(wanted));
+    if (own.empty()) add_now(start.opponents, now->way, start.request.job, given.job.packing, is_said(wanted));
     // Another layout gains more than another cut: it comes first where time is short.
     add_elsewhere(start, wanted.cp, told(on_threads, on, doing::other_layouts), time);
     tune(start, told(on_threads, on, doing::tuned_cuts), time);

@@ -385,15 +385,48 @@ TEST_CASE("by how much nothing fits is said of the batch, of its fullest replica
     const MadeEmulation none = try_emulate(same, in_order);
     REQUIRE(none.why_not);
     const std::string said = none.why_not->what();
-    const std::string why = said.substr(said.find("rank 0: "));
+    REQUIRE(said.ends_with(" short"));
+    const std::string amount = said.substr(said.rfind(" is ") + 4);  // "1.25 GiB short"
     const auto start = begin_ladder({request}, {}, {}, in_order, {});
-    CHECK(start.why_none.ends_with(why));
+    CHECK(start.why_none.ends_with(": " + amount));
     const auto chosen = choose_opponents(request.job, request.batch, in_order, {});
     const auto by_sample =
         std::find_if(chosen.not_applicable.begin(), chosen.not_applicable.end(),
                      [](const auto& one) { return one.launched && one.partition == "no-pipeline tp 2"; });
     REQUIRE(by_sample != chosen.not_applicable.end());
-    CHECK(by_sample->why != why);
+    CHECK_FALSE(by_sample->why.ends_with(": " + amount));
+}
+
+TEST_CASE("what the batch has room for is launched, though no batch of the sample fits") {
+    Request request = packings(1, "megatron").front();
+    testing::change_setup(request, [](emulator::Setup& setup) { setup.layout = {.tp = 2, .pp = 1, .dp = 4}; });
+    const workloads::Microbatch heavy = request.batch.microbatches.back();
+    auto light = request.batch.samples;
+    light.resize(40);  // without images
+    request.batch = request.job.batch("light", std::move(light));
+    request.job.sample.batches = {{heavy}};
+    EmulationRequest same;
+    same.job = request.job;
+    same.job.partition = "megatron";
+    same.job.sharing = partition::Sharing::in_turn;
+    same.batch = request.batch;
+    same.recompute = {.everywhere = emulator::Recompute::full};
+    same.any_memory = true;
+    Bytes most{};
+    for (const auto& replica : emulate(same, in_order).replicas) most = std::max(most, replica.memory.front().peak);
+    const double device = static_cast<double>(emulator::capacity_of(*request.job.setup).count) /
+                          (1 - request.job.setup->headroom.fraction());
+    testing::change_setup(request, [&](emulator::Setup& setup) {
+        const double kept = 1e6 * (1 - 1.001 * static_cast<double>(most.count) / device);
+        setup.headroom.parts_per_million = static_cast<decltype(setup.headroom.parts_per_million)>(kept);
+    });
+    REQUIRE(first_launched(choose_opponents(request.job, request.batch, in_order, {}), request.job) == nullptr);
+    const auto start = begin_ladder({request}, {}, {}, in_order, {});
+    REQUIRE(start.now);
+    CHECK(start.now->peak <= start.now->usable);
+    const Plan plan = planned_on(start);
+    CHECK(plan.is_opponents);
+    CHECK(plan.step <= start.now->step);
 }
 
 TEST_CASE("where nothing that flags launch fits in the user's layout, the ladder is what they launch in another") {
