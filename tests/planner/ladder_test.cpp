@@ -62,6 +62,15 @@ std::vector<Request> packings(std::int64_t dp, const std::string& target) {
     return all;
 }
 
+// Headroom that leaves so many times that size of each GPU's memory.
+void leave(Request& request, Bytes size, double factor) {
+    const double usable = static_cast<double>(emulator::usable_bytes(request.job.setup->cluster).count);
+    testing::change_setup(request, [&](emulator::Setup& setup) {
+        const double kept = 1e6 * (1 - factor * static_cast<double>(size.count) / usable);
+        setup.headroom.parts_per_million = static_cast<decltype(setup.headroom.parts_per_million)>(kept);
+    });
+}
+
 Plan planned_on(const LadderStart& start) {
     Wanted wanted;
     wanted.robustness = false;
@@ -370,12 +379,7 @@ TEST_CASE("by how much nothing fits is said of the batch, of its fullest replica
     same.any_memory = true;
     const auto memory = emulate(same, in_order).replicas.front().memory.front();
     const Bytes always = memory.peak - memory.activations - memory.transient;
-    const double device = static_cast<double>(emulator::capacity_of(*request.job.setup).count) /
-                          (1 - request.job.setup->headroom.fraction());
-    testing::change_setup(request, [&](emulator::Setup& setup) {
-        const double kept = 1e6 * (1 - 1.0005 * static_cast<double>(always.count) / device);
-        setup.headroom.parts_per_million = static_cast<decltype(setup.headroom.parts_per_million)>(kept);
-    });
+    leave(request, always, 1.0005);
     const auto& all = request.batch.microbatches;
     request.job.sample.batches = {{all.front()}};
     REQUIRE(workloads::positions_of(all.front()) < workloads::positions_of(all.back()));
@@ -414,12 +418,7 @@ TEST_CASE("what the batch has room for is launched, though no batch of the sampl
     same.any_memory = true;
     Bytes most{};
     for (const auto& replica : emulate(same, in_order).replicas) most = std::max(most, replica.memory.front().peak);
-    const double device = static_cast<double>(emulator::capacity_of(*request.job.setup).count) /
-                          (1 - request.job.setup->headroom.fraction());
-    testing::change_setup(request, [&](emulator::Setup& setup) {
-        const double kept = 1e6 * (1 - 1.001 * static_cast<double>(most.count) / device);
-        setup.headroom.parts_per_million = static_cast<decltype(setup.headroom.parts_per_million)>(kept);
-    });
+    leave(request, most, 1.001);
     REQUIRE(first_launched(choose_opponents(request.job, request.batch, in_order, {}), request.job) == nullptr);
     const auto start = begin_ladder({request}, {}, {}, in_order, {});
     REQUIRE(start.now);
@@ -443,13 +442,7 @@ TEST_CASE("where nothing that flags launch fits in the user's layout, the ladder
     Bytes least{};
     for (const auto& replica : emulate(same, in_order).replicas)
         for (const auto& rank : replica.memory) least = std::max(least, rank.peak);
-    const double device =
-        static_cast<double>(emulator::capacity_of(*same.job.setup).count) / (1 - same.job.setup->headroom.fraction());
-    for (Request& one : all)
-        testing::change_setup(one, [&](emulator::Setup& setup) {
-            const double kept = 1e6 * (1 - 0.9 * static_cast<double>(least.count) / device);
-            setup.headroom.parts_per_million = static_cast<decltype(setup.headroom.parts_per_million)>(kept);
-        });
+    for (Request& one : all) leave(one, least, 0.9);
 
     const auto start = begin_ladder(all, {}, {}, in_order, {});
     CHECK_FALSE(start.now);
