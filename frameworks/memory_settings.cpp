@@ -225,6 +225,8 @@ Rows sharded_memory_rows() {
         of_step({sharded_settings, "train.chunk_mbs_config.enable", less, "samples that run one after the other"}),
         {sharded_settings, "distributed.activation_checkpointing_scope", more, "layers that keep all", "all"},
         {sharded_settings, "distributed.offload_policy*", less, host},
+        {sharded_settings, "distributed.pipeline.pp_schedule_csv", either, "an order of a file"},
+        {sharded_settings, "distributed.pipeline.module_fqns_per_model_part", either, "stages that list modules"},
         {sharded_settings, "optimizer.master_weights", more, "masters beside 16-bit weights"},
         {sharded_settings, "peft.match_all_linear", either, adapters, "true|True"},
         {sharded_settings, "freeze_config.freeze_embeddings", less, frozen},

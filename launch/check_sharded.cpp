@@ -3,6 +3,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/launch/check.hpp"
 #include "pipeweaver/launch/model.hpp"
+#include "pipeweaver/launch/rules.hpp"
 #include "pipeweaver/launch/sharded.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
 
@@ -69,7 +70,7 @@ void add_degrees(const ShardedLaunch& l, Checked& checked) {
                        {"dp", l.dp(checked.gpus)},
                        {"ep", l.ep},
                        {"zero", l.zero_stage()},
-                       {"microbatches", l.microbatches(checked.gpus)}};
+                       {"microbatches", l.microbatches(checked.gpus) * l.parts()}};
 }
 
 // What a microbatch holds is known: all of a length that is said, or samples that are.
@@ -84,7 +85,7 @@ bool is_filled(const CheckAsked& asked, const ShardedLaunch& l) {
 
 Open shorter_microbatch(const ShardedLaunch& l) {
     return {"--batch",
-            fmt::format("a microbatch of {} samples may hold less than the most, which is counted", l.micro_batch),
+            fmt::format("a microbatch of {} samples may hold less than the most, which is counted", l.samples()),
             "say the samples of a step in --batch FILE",
             Effect::less,
             false,
@@ -175,7 +176,10 @@ private:
 
     Least least() const {
         ShardedLaunch launch = launch_;
-        if (!launch.padded_length) launch.micro_batch = 1;
+        if (!launch.padded_length) {
+            launch.micro_batch = launch.parts();
+            launch.pipeline_batch = 1;
+        }
         Least found{fit_with(launch, shortest())};
         const MemoryError& error =
             memory_error_of(found.fit.recipe, checked_.entry, model_, found.fit.ranks.size() > 1);
@@ -228,7 +232,7 @@ private:
 
     // Pre: a length is said, or is the trainer's own.
     LongestSamples longest() const {
-        return {*launch_.length, launch_.dp(checked_.gpus) * launch_.sequences(), length_setting()};
+        return {*launch_.length, launch_.dp(checked_.gpus) * launch_.sequences() * launch_.parts(), length_setting()};
     }
 
     std::string length_setting() const {
@@ -278,6 +282,7 @@ Checked check_sharded(const CheckAsked& asked, const Executor& execute) {
         decide(Verdict::does_not_construct, {}, checked);
         return checked;
     }
+    if (launch.pp > 1) checked.layers = built_layers(launch).layers;
     open = open_backbone(model);
     if (open.empty() && launch.has_adapters()) open = open_adapters(written(launch, &SaidSharded::lora_rank), model);
     if (open.empty()) open = open_degrees(launch, checked.gpus);

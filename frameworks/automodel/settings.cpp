@@ -11,7 +11,8 @@ using L = ShardedLaunch;
 
 constexpr std::string_view automodel_name = "NeMo AutoModel";
 constexpr std::string_view automodel_source =
-    "NVIDIA-NeMo/Automodel 0.5.0 (36044ad3) nemo_automodel/components/distributed/{config,mesh_utils}.py, "
+    "NVIDIA-NeMo/Automodel 0.5.0 (36044ad3) nemo_automodel/components/distributed/{config,mesh_utils,parallelizer}.py, "
+    "components/distributed/pipelining/config.py, components/moe/parallelizer.py, _transformers/infrastructure.py, "
     "recipes/_dist_utils.py, components/training/step_scheduler.py, components/utils/model_utils.py, "
     "components/datasets/vlm/collate_fns.py, components/datasets/llm/packed_sequence.py";
 
@@ -25,6 +26,7 @@ constexpr std::string_view datasets =
 // The model keeps the checkpoint's precision, and torch's Adam states with it (docs/guides/mixed-precision-training).
 constexpr std::array rows_of_automodel{
     ShardedRow{"model.pretrained_model_name_or_path", &L::model},
+    ShardedRow{"model.config.pretrained_model_name_or_path", &L::model},
     ShardedRow{"model.torch_dtype", &L::dtype, "auto",
                "torch.float32=float32|torch.bfloat16=bfloat16|bf16=bfloat16|fp32=float32"},
     ShardedRow{"step_scheduler.local_batch_size", &L::micro_batch, "1"},
@@ -37,7 +39,12 @@ constexpr std::array rows_of_automodel{
     ShardedRow{"distributed.dp_replicate_size", &L::replicate},
     ShardedRow{"distributed.sequence_parallel", &L::splits_norms},
     ShardedRow{"distributed.activation_checkpointing", &L::recompute_kind, "false"},
-    ShardedRow{"distributed.reshard_after_forward", &L::reshards},
+    ShardedRow{"distributed.reshard_after_forward", &L::layers_reshard},
+    ShardedRow{"distributed.moe.reshard_after_forward", &L::experts_reshard, "false"},
+    ShardedRow{"distributed.pipeline.pp_schedule", &L::schedule, "1f1b"},
+    ShardedRow{"distributed.pipeline.pp_microbatch_size", &L::pipeline_batch, "1"},
+    ShardedRow{"distributed.pipeline.layers_per_stage", &L::layers_per_stage},
+    ShardedRow{"distributed.pipeline.round_virtual_stages_to_pp_multiple", &L::rounds_stages},
     ShardedRow{"dataset.seq_length", &L::length},
     ShardedRow{"dataset.seq_len", &L::length},
     ShardedRow{"dataset._target_", &L::may_be_longer, "", datasets},
@@ -69,6 +76,7 @@ std::vector<Entry> automodel_entries() {
     entry.programs = {"automodel finetune",     "automodel pretrain",       "automodel",
                       "nemo_automodel.cli.app", "llm_finetune/finetune.py", "vlm_finetune/finetune.py"};
     entry.model = "model.pretrained_model_name_or_path";
+    entry.checkpoints = {"model.config.pretrained_model_name_or_path", "model.config"};  // without weights
     entry.packs = "packed_sequence.packed_sequence_size";
     entry.marks = {"step_scheduler.local_batch_size", "step_scheduler.global_batch_size",
                    "model.pretrained_model_name_or_path"};

@@ -256,7 +256,10 @@ std::vector<Change> fitting_changes(const ShardedLaunch& l, const FitAsked& aske
         with(loss + " true", [](ShardedLaunch& one) { one.fused_loss = true; });
     if (l.is_deepspeed() && l.zero_stage() < 3)
         with("stage 3 in DeepSpeed's zero_optimization", [](ShardedLaunch& one) { one.zero = 3; });
-    if (l.micro_batch > 1) with(batch + " 1", [](ShardedLaunch& one) { one.micro_batch = 1; });
+    if (l.pp > 1 && l.samples() > 1)
+        with(written(l, &Said::pipeline_batch) + " 1", [](ShardedLaunch& one) { one.pipeline_batch = 1; });
+    else if (l.pp == 1 && l.micro_batch > 1)
+        with(batch + " 1", [](ShardedLaunch& one) { one.micro_batch = 1; });
     add_offload(l, with);
     return changes;
 }

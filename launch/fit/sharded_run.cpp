@@ -9,6 +9,7 @@
 #include "pipeweaver/base/parallel.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emulator/recipe.hpp"
+#include "pipeweaver/launch/rules.hpp"
 #include "pipeweaver/partition/said_layers.hpp"
 #include "pipeweaver/workloads/cluster.hpp"
 #include "pipeweaver/workloads/counts.hpp"
@@ -83,7 +84,7 @@ StateBytes torch_states(const ShardedLaunch& l, Run& run) {
 std::int64_t whole_gradients(const ShardedLaunch& l, std::int64_t gpus, const StateBytes& state) {
     if (l.is_deepspeed() || gpus == 1) return 0;
     if (!l.is_fsdp()) return state.gradient;
-    return l.microbatches(gpus) > 1 ? l.deferred.value_or(0) : 0;
+    return l.microbatches(gpus) > 1 || l.parts() > 1 ? l.deferred.value_or(0) : 0;
 }
 
 void put_offload(const ShardedLaunch& l, StateBytes& state, Run& run) {
@@ -160,7 +161,7 @@ Besides besides_of(const ShardedLaunch& l, const workloads::Model& model, const 
     constexpr std::int64_t usual_bucket = 500'000'000, usual_group = 1'000'000'000, usual_live = 1'000'000'000;
     Besides besides;
     besides.copies = l.is_fsdp() ? l.replicate.value_or(1) : 1;
-    besides.shards = asked.gpus / l.tp;
+    besides.shards = asked.gpus / (l.tp * l.pp);
     besides.zero = l.zero_stage();
     if (besides.zero == 3) besides.buckets = gathered_frozen(model, l.tp);
     besides.state = state.optimizer;
@@ -260,7 +261,6 @@ void put_other_doubts(const ShardedLaunch& l, Run& run) {
     if (l.is_deepspeed() && l.zero_stage() == 0)
         run.doubts.push_back({Effect::less, "32-bit states, which DeepSpeed may share out without ZeRO, too",
                               "deepspeed.zero_optimization.stage"});
-    if (l.pp > 1) run.doubts.push_back({Effect::either, "a pipeline is counted as one stage", written(l, &Said::pp)});
     if (l.is_fsdp() && l.fsdp.find("hybrid") != std::string::npos)
         run.doubts.push_back({Effect::more, "shards among the GPUs of a node alone", "--fsdp"});
     if (l.strategy.find("megatron") != std::string::npos)
@@ -274,6 +274,15 @@ void put_pixels(const ShardedLaunch& l, workloads::Model& model) {
     const std::int64_t side = image.patch * image.merge;
     const std::int64_t tokens = std::max<std::int64_t>(image.min_tokens, *l.image_pixels / (side * side));
     image.max_tokens = image.max_tokens == 0 ? tokens : std::min(image.max_tokens, tokens);
+}
+
+// The stages that the trainer makes of the layers, in its order.
+void put_pipeline(const ShardedLaunch& l, planner::EmulateOptions& options) {
+    options.layers = partition::text_of({{"", built_layers(l).layers}});
+    options.workload.pp = degree(l.pp);
+    const auto schedule = l.pp == 1 ? std::nullopt : titan_schedule(l.schedule);
+    options.policy = !schedule || schedule->policy.empty() ? "1f1b" : std::string(schedule->policy);
+    if (l.pp > 1) options.target = "torch-csv";
 }
 
 // Without packing a microbatch is so many samples, padded to the longest.
@@ -363,12 +372,11 @@ Run run_of(const ShardedLaunch& l, const FitAsked& asked) {
     put_tuning(tuning_of(l), model, run.doubts);
     put_other_doubts(l, run);
     leave_reference_to(l.stage, model, run);
-    options.layers = partition::text_of({{"", {model.modules[model.backbone()].architecture.layers}}});
     put_degrees(options.workload, asked, model);
+    put_pipeline(l, options);
     options.workload.tp = degree(l.tp);
-    options.workload.pp = degree(1);
     options.workload.cp = degree(l.sequence * l.ring);
-    options.workload.dp = degree(asked.gpus / (l.tp * l.sequence * l.ring));
+    options.workload.dp = degree(l.dp(asked.gpus));
     options.workload.ep = degree(l.ep);
     if (l.ring > 1) options.workload.context = "ring";
     const Recipe recipe = sharded_recipe(l, asked, run);
@@ -377,11 +385,11 @@ Run run_of(const ShardedLaunch& l, const FitAsked& asked) {
     put_engine(l, asked, run);
     options.workload.recipe = emulator::to_json(recipe);
     options.recompute = {.everywhere = sharded_recompute(l, run)};
-    options.policy = "1f1b";
     options.any_memory = true;
-    put_samples(asked, *l.length, 1, run);
+    put_samples(asked, *l.length, l.parts(), run);
     hold_samples(l, asked, model, run);
-    run.says_tokens = product_of(written(l, &Said::length), l.sequences(), written(l, &Said::micro_batch));
+    run.says_tokens = product_of(written(l, &Said::length), l.sequences(),
+                                 l.pp > 1 ? written(l, &Said::pipeline_batch) : written(l, &Said::micro_batch));
     return run;
 }
 

@@ -219,6 +219,8 @@ private:
         if (launcher == "fsdp" && l.fsdp.empty()) l.fsdp = "full_shard";
         if (launcher == "deepspeed" && l.deepspeed.empty()) l.deepspeed = "accelerate";
         if (l.strategy.find("fsdp") != std::string::npos) l.fsdp = l.strategy;
+        if (is_said_by(&Member::layers_reshard))
+            l.reshards = l.layers_reshard.value_or(l.ep > 1 ? l.experts_reshard.value_or(false) : l.pp == 1);
         if (!is_said_by(&Member::tuner))
             l.tuner = l.lora_rank.value_or(0) + l.tower_lora_rank.value_or(0) > 0 ? "lora" : "full";
         if (!l.packs || l.apart) l.packs = l.apart || l.stage == "pt";
@@ -282,9 +284,13 @@ std::optional<std::int64_t> ShardedLaunch::tokens() const {
     return *length * sequences();
 }
 
+std::int64_t ShardedLaunch::samples() const {
+    return pp == 1 ? micro_batch : std::max<std::int64_t>(1, pipeline_batch.value_or(micro_batch));
+}
+
 std::int64_t ShardedLaunch::sequences() const {
     const frameworks::TrainingStage* const kind = frameworks::training_stage(stage);
-    return micro_batch * (kind == nullptr || (packs.value_or(false) && !joins_pairs) ? 1 : kind->rows);
+    return samples() * (kind == nullptr || (packs.value_or(false) && !joins_pairs) ? 1 : kind->rows);
 }
 
 std::int64_t ShardedLaunch::microbatches(std::int64_t gpus) const {
@@ -301,6 +307,7 @@ ShardedLaunch with_model(ShardedLaunch launch, const workloads::Model& model) {
     launch.heads = a.heads;
     launch.kv_heads = a.kv_heads;
     launch.hidden = a.hidden;
+    launch.layers = a.layers;
     launch.experts = a.moe ? a.moe->experts : 0;
     return launch;
 }

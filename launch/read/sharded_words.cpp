@@ -137,8 +137,13 @@ void refuse_by_variables(const Entry& entry, const SaidLaunch& said) {
 }
 
 void put_named_model(SaidLaunch& said) {
-    for (const Setting& one : said.settings)
-        if (one.name == said.entry->model && one.values.size() == 1) said.named_model = one.values.front();
+    const auto take = [&](std::string_view name) {
+        for (const Setting& one : said.settings)
+            if (one.name == name && one.values.size() == 1) said.named_model = one.values.front();
+    };
+    take(said.entry->model);
+    for (const std::string_view name : said.entry->checkpoints)
+        if (said.named_model.empty()) take(name);
 }
 
 }  // namespace

@@ -135,10 +135,28 @@ Why automodel_experts(const L& l, std::int64_t gpus) {
     return fmt::format("{} GPUs of a pipeline rank, ep {}", gpus / l.pp, l.ep);
 }
 
+Why automodel_stages(const L& l, std::int64_t) {
+    if (l.pp == 1 || l.layers == 0) return std::nullopt;
+    auto built = built_layers(l);
+    if (built.why_not.empty()) return std::nullopt;
+    return std::move(built.why_not);
+}
+
+Why automodel_parts(const L& l, std::int64_t) {
+    if (l.pp == 1 || l.parts() >= l.pp) return std::nullopt;
+    return fmt::format("{} samples in microbatches of {}, pp {}", l.micro_batch, l.samples(), l.pp);
+}
+
 constexpr std::array of_automodel{
     ShardedRule{"world", "the GPUs are a multiple of tp x cp x pp", mesh, Phase::groups, automodel_world},
     ShardedRule{"replicas", "dp_replicate_size divides dp and is less", mesh, Phase::groups, automodel_replicas},
     ShardedRule{"experts", "the GPUs of a pipeline rank are a multiple of ep", mesh, Phase::groups, automodel_experts},
+    ShardedRule{"pipeline-batch",
+                "a pipeline splits the local batch into as many microbatches as it has ranks, or more",
+                "NVIDIA-NeMo/Automodel nemo_automodel/recipes/llm/train_ft.py", Phase::configuration, automodel_parts},
+    ShardedRule{"stages", "the layers make stages for the ranks as the schedule takes them",
+                "NVIDIA-NeMo/Automodel nemo_automodel/components/distributed/pipelining/functional.py", Phase::build,
+                automodel_stages},
     ShardedRule{"global-batch", "the global batch is a multiple of the local batch x dp",
                 "NVIDIA-NeMo/Automodel nemo_automodel/components/training/step_scheduler.py", Phase::configuration,
                 whole_batch},

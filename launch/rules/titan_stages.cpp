@@ -1,4 +1,5 @@
 // How torchtitan makes stages of a model's layers.
+#include "launch/rules/stage_count.hpp"
 #include "pipeweaver/launch/rules.hpp"
 
 #include <fmt/format.h>
@@ -12,25 +13,6 @@ namespace in_titan_stages {
 namespace {
 
 TitanStages refused(std::string why) { return {0, {}, std::move(why)}; }
-
-// Stages where layers per stage are said, or 1 or 2 a rank; or the rule.
-struct Count {
-    std::int64_t stages = 0;
-    std::string why_not{};
-};
-Count count_of(const TitanLaunch& l, const TitanSchedule& schedule) {
-    if (!l.layers_per_stage) return {l.pp * (schedule.single ? 1 : 2)};
-    const std::int64_t all = l.layers + l.first_less + l.last_less, each = *l.layers_per_stage;
-    const std::int64_t stages = (all + each - 1) / each;
-    if (stages % l.pp != 0)
-        return {0, fmt::format("{} layers with the ends' in stages of {} make {} stages, no multiple of pp {}", all,
-                               each, stages, l.pp)};
-    if (schedule.single && stages != l.pp)
-        return {0, fmt::format("{} has 1 stage a rank, {} are made", schedule.name, stages / l.pp)};
-    if (!schedule.single && stages / l.pp < 2)
-        return {0, fmt::format("{} has 2 stages a rank and more, 1 is made", schedule.name)};
-    return {stages};
-}
 
 void append(std::vector<std::string>& modules, std::int64_t count, std::int64_t& next, std::int64_t layers) {
     for (std::int64_t i = 0; i < count && next < layers; ++i) modules.push_back(fmt::format("layers.{}", next++));
@@ -72,11 +54,29 @@ std::optional<std::int64_t> layer_of(const std::string& name) {
 
 }  // namespace in_titan_stages
 
+StageCount count_stages(const Staged& of, const TitanSchedule& schedule) {
+    if (!of.each) return {of.ranks * (schedule.single ? 1 : 2), {}};
+    const std::int64_t made = (of.layers + *of.each - 1) / *of.each, beyond = made % of.ranks;
+    if (beyond != 0 && of.rounds.empty())
+        return {0, fmt::format("{} {} in stages of {} make {} stages, no multiple of pp {}", of.layers, of.called,
+                               *of.each, made, of.ranks)};
+    const std::int64_t stages = made - beyond + (beyond != 0 && of.rounds == "up" ? of.ranks : 0);
+    if (schedule.single && stages != of.ranks)
+        return {0, fmt::format("{} has 1 stage a rank, {} are made", schedule.name, stages / of.ranks)};
+    if (!schedule.single && stages / of.ranks < 2)
+        return {0, fmt::format("{} has 2 stages a rank and more, {} are made", schedule.name, stages / of.ranks)};
+    return {stages, {}};
+}
+
 TitanStages stages_of(const TitanLaunch& launch) {
     using namespace in_titan_stages;
     const auto schedule = titan_schedule(launch.schedule);
     if (!schedule) return refused(fmt::format("'{}' is no schedule", launch.schedule));
-    const Count count = count_of(launch, *schedule);
+    const StageCount count = count_stages({.layers = launch.layers + launch.first_less + launch.last_less,
+                                           .ranks = launch.pp,
+                                           .each = launch.layers_per_stage,
+                                           .called = "layers with the ends'"},
+                                          *schedule);
     if (!count.why_not.empty()) return refused(count.why_not);
     if (launch.modules.empty()) return generated(launch, count.stages);
     return {static_cast<std::int64_t>(launch.modules.size()), launch.modules, {}};

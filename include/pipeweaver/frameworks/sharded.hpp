@@ -30,6 +30,8 @@ struct ShardedLaunch {
     std::string strategy{};     ///< of VeOmni and NeMo AutoModel: "fsdp2", "ddp", ...
     Number zero{};              ///< DeepSpeed's stage
     bool reshards = true;       ///< FSDP frees gathered weights after a forward; false: ZeRO 2
+    Flag layers_reshard{};      ///< the same where it depends on degrees; none: without a pipeline
+    Flag experts_reshard{};     ///< the same of a model whose experts are shared out, without `layers_reshard`
     std::string offload_optimizer{}, offload_weights{};  ///< the device; "none" and empty: none
     Number reduce_bucket{}, sub_group{}, live_weights{};
     bool two_buckets = false;                  ///< one is filled while the other is reduced
@@ -42,8 +44,12 @@ struct ShardedLaunch {
     bool splits_norms = false;  ///< tensor parallel GPUs share out positions where they do not share out columns
     std::int64_t sequence = 1;  ///< GPUs that share a sample's positions by exchanging heads (Ulysses)
     std::int64_t ring = 1;      ///< that do so by passing keys and values round
-    Number replicate{};         ///< groups that each hold all shards; none: one
-    Number shard{};             ///< GPUs of such a group; none: those that are left
+    std::string schedule{};     ///< of a pipeline, as torch.distributed.pipelining calls it
+    Number pipeline_batch{};    ///< samples of a pipeline's microbatch, of the `micro_batch` that it splits; none: all
+    Number layers_per_stage{};  ///< none: a stage a rank, or two where the schedule takes several
+    std::string rounds_stages{};  ///< stages to a multiple of the ranks: "up", "down"; empty: others are refused
+    Number replicate{};           ///< groups that each hold all shards; none: one
+    Number shard{};               ///< GPUs of such a group; none: those that are left
 
     // The batch
     std::int64_t micro_batch = 1;

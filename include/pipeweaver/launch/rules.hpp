@@ -83,4 +83,7 @@ struct BuiltLayers {
 /// The layers of every stage of torchtitan, in stage order; or the rule.
 [[nodiscard]] BuiltLayers built_layers(const TitanLaunch& launch);
 
+/// Likewise of a sharded trainer that has pipelines; one stage without. Pre: with_model().
+[[nodiscard]] BuiltLayers built_layers(const ShardedLaunch& launch);
+
 }  // namespace pipeweaver::launch

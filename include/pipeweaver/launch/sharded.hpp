@@ -30,7 +30,7 @@ struct ShardedLaunch : frameworks::ShardedLaunch {
     bool uncut = false;  ///< a length of samples is said that they are not cut to; `length` is none
 
     // Of the model, filled in by with_model().
-    std::int64_t heads = 0, kv_heads = 0, experts = 0, hidden = 0;
+    std::int64_t heads = 0, kv_heads = 0, experts = 0, hidden = 0, layers = 0;
 
     bool is_fsdp() const { return !fsdp.empty(); }
     bool is_deepspeed() const { return !deepspeed.empty(); }
@@ -39,11 +39,15 @@ struct ShardedLaunch : frameworks::ShardedLaunch {
     int zero_stage() const;
     /// Replicas of the data.
     std::int64_t dp(std::int64_t gpus) const { return gpus / (tp * pp * sequence * ring); }
+    /// Samples of a microbatch: of a pipeline the part into which it splits `micro_batch`.
+    std::int64_t samples() const;
+    /// Microbatches of a pipeline into which `micro_batch` is split; 0: it is no multiple. Without a pipeline 1.
+    std::int64_t parts() const { return micro_batch % samples() == 0 ? micro_batch / samples() : 0; }
     /// Sequences of a microbatch: of a sample that is a pair two, unless they are joined.
     std::int64_t sequences() const;
     /// Tokens of a microbatch, at most; none: the length of a sample is not said.
     std::optional<std::int64_t> tokens() const;
-    /// Microbatches of a step; 0: the global batch is not a multiple.
+    /// `micro_batch`es of a step; 0: the global batch is not a multiple.
     std::int64_t microbatches(std::int64_t gpus) const;
 };
 
