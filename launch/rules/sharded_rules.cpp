@@ -136,7 +136,7 @@ Why automodel_experts(const L& l, std::int64_t gpus) {
 }
 
 Why automodel_stages(const L& l, std::int64_t) {
-    if (l.pp == 1 || l.layers == 0) return std::nullopt;
+    if (l.pp == 1 || (l.layers == 0 && titan_schedule(l.schedule))) return std::nullopt;
     auto built = built_layers(l);
     if (built.why_not.empty()) return std::nullopt;
     return std::move(built.why_not);

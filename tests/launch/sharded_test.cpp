@@ -299,6 +299,10 @@ TEST_CASE("every rule of a sharded trainer is broken by its launch alone") {
         {"nemo-automodel", "replicas", automodel + "--distributed.dp_replicate_size 8"},
         {"nemo-automodel", "experts", automodel + "--distributed.ep_size 3"},
         {"nemo-automodel", "global-batch", automodel + "--step_scheduler.global_batch_size 12"},
+        {"nemo-automodel", "pipeline-batch", automodel + "--distributed.pp_size 2"},
+        {"nemo-automodel", "stages",
+         automodel + "--step_scheduler.local_batch_size 2 --distributed.pp_size 2 "
+                     "--distributed.pipeline.pp_schedule round"},
     };
     for (const Row& row : rows) {
         CAPTURE(row.id);
@@ -364,4 +368,60 @@ TEST_CASE("samples of NeMo AutoModel are as long as something holds them to") {
     CHECK(packed.length == 3072);
     CHECK(packed.padded_length == 3072);
     CHECK_FALSE(read(swift + "--packing true --packing_length 3072 --max_length 1024").padded_length);
+}
+
+TEST_CASE("a pipeline of NeMo AutoModel has the stages and microbatches that it makes") {
+    const std::string words =
+        "torchrun examples/llm_finetune/finetune.py --step_scheduler.local_batch_size 8 --distributed.pp_size 2 "
+        "--dataset.seq_length 1024 --distributed.pipeline.pp_microbatch_size 2 ";
+    const auto layers = [&](const std::string& more) {
+        const auto built = launch::built_layers(launch::with_model(read(words + more), workloads::model("qwen2.5-7b")));
+        return std::pair(built.layers, built.why_not);
+    };
+    using Layers = std::vector<std::int64_t>;
+    const std::string chunks = "--distributed.pipeline.pp_schedule interleaved1f1b ";
+    const std::string fours = chunks + "--distributed.pipeline.layers_per_stage 4 ";
+    const std::string to = "--distributed.pipeline.round_virtual_stages_to_pp_multiple ";
+
+    CHECK(layers("").first == Layers{14, 14});
+    CHECK(layers(chunks).first == Layers{7, 7, 7, 7});
+    CHECK(layers(fours).second == "28 layers in stages of 4 make 7 stages, no multiple of pp 2");
+    CHECK(layers(fours + to + "up").first == Layers{4, 4, 4, 4, 3, 3, 3, 3});
+    CHECK(layers(fours + to + "down").first == Layers{5, 5, 5, 5, 4, 4});
+    CHECK(layers("--distributed.pipeline.layers_per_stage 7").second == "1F1B has 1 stage a rank, 2 are made");
+
+    const auto made = run(words + fours + to + "up");
+    CHECK(made.options.layers == "4,4,4,4,3,3,3,3");
+    CHECK(made.options.policy == "interleaved");
+    CHECK(made.options.workload.microbatches == 4);
+    CHECK(read(words).tokens() == 2048);
+    CHECK(read(words).dp(8) == 4);
+    CHECK(made.doubts.empty());
+}
+
+TEST_CASE("layers of NeMo AutoModel stay gathered in a pipeline and beside shared experts, unless it is told else") {
+    const std::string words =
+        "torchrun examples/llm_finetune/finetune.py --step_scheduler.local_batch_size 2 --dataset.seq_length 1024 ";
+    const std::string freed = "--distributed.reshard_after_forward true";
+    const std::string pipeline = "--distributed.pp_size 2 ", experts = "--distributed.ep_size 4 ";
+    CHECK(recipe(words).zero == 3);
+    CHECK(recipe(words + "--distributed.reshard_after_forward false").zero == 2);
+    CHECK(recipe(words + pipeline).zero == 2);
+    CHECK(recipe(words + pipeline + freed).zero == 3);
+    CHECK(read(words + experts).zero_stage() == 2);
+    CHECK(read(words + experts + freed).zero_stage() == 3);
+    CHECK(read(words + experts + "--distributed.moe.reshard_after_forward true").zero_stage() == 3);
+    CHECK(recipe(words + "--distributed.moe.reshard_after_forward false").zero == 3);
+}
+
+TEST_CASE("the model of NeMo AutoModel without weights is the one of its configuration") {
+    const auto named = [](const std::string& words) {
+        return launch::read_script("torchrun examples/llm_finetune/finetune.py --distributed.tp_size 1 " + words,
+                                   "a.sh")
+            .named_model;
+    };
+    const std::string config = "--model.config.pretrained_model_name_or_path Qwen/Qwen3-8B ";
+    CHECK(named(config) == "Qwen/Qwen3-8B");
+    CHECK(named(config + "--model.pretrained_model_name_or_path Qwen/Qwen3-4B") == "Qwen/Qwen3-4B");
+    CHECK(named("--model.config Qwen/Qwen3-14B") == "Qwen/Qwen3-14B");
 }
