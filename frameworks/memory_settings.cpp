@@ -38,6 +38,11 @@ MemorySetting classes(MemorySetting row) {
     return row;
 }
 
+MemorySetting of_muon(MemorySetting row) {
+    row.only = "muon";
+    return row;
+}
+
 Rows tuning_rows() {
     return {
         {megatron_arguments, "freeze-*", less, frozen},
@@ -161,12 +166,16 @@ Rows titan_rows() {
 // frameworks/*/settings.cpp.
 Rows sharded_memory_rows() {
     return {
-        {sharded_settings, "use_galore", either, states},
-        {sharded_settings, "use_apollo", either, states},
+        // LLaMA-Factory ff6d4d12 train/trainer_utils.py: moments of projected gradients, of a block, of rows; one
+        // momentum (third_party/muon/muon.py), as of ms-swift 3602360a optimizers/muon.py. What an update works out
+        // of a matrix is given up behind it.
+        {sharded_settings, "use_galore", less, states},
+        {sharded_settings, "use_apollo", less, states},
         {sharded_settings, "use_badam", less, states},
         {sharded_settings, "use_adam_mini", less, states},
-        {sharded_settings, "use_muon", either, states},
-        {sharded_settings, "optimizer", either, states},
+        {sharded_settings, "use_muon", less, states},
+        of_muon({sharded_settings, "optimizer", less, states}),
+        {sharded_settings, "optimizer", either, states, "default|lorap|multimodal"},
         {sharded_settings, "lisa_activated_layers", less, frozen},
         {sharded_settings, "quantization_bit", less, "frozen weights of fewer bits"},
         {sharded_settings, "quant_method", less, "frozen weights of fewer bits"},
@@ -227,7 +236,8 @@ Rows sharded_memory_rows() {
         {sharded_settings, "distributed.offload_policy*", less, host},
         {sharded_settings, "distributed.pipeline.pp_schedule_csv", either, "an order of a file"},
         {sharded_settings, "distributed.pipeline.module_fqns_per_model_part", either, "stages that list modules"},
-        {sharded_settings, "optimizer.master_weights", more, "masters beside 16-bit weights"},
+        {sharded_settings, "optimizer.exp_avg_dtype", less, states, "torch.float32"},
+        {sharded_settings, "optimizer.exp_avg_sq_dtype", less, states, "torch.float32"},
         {sharded_settings, "peft.match_all_linear", either, adapters, "true|True"},
         {sharded_settings, "freeze_config.freeze_embeddings", less, frozen},
         {sharded_settings, "deepspeed.zero_optimization.zero_hpz_partition_size", more,

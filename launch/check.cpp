@@ -313,6 +313,16 @@ bool lacks_samples(const CheckAsked& asked, const workloads::Model& model) {
     return is_multimodal(model) && !says_samples(asked) && !asked.said.named_model.empty();
 }
 
+// Whether it is left undecided by that.
+template <class Launch>
+bool is_beyond_emulation(const Launch& l, const workloads::Model& model, Checked& checked) {
+    auto beyond = why_not_emulated(l, model);
+    if (!beyond) return false;
+    decide(Verdict::undecided, {{std::move(beyond->setting), std::move(beyond->why), {}, frameworks::Effect::either}},
+           checked);
+    return true;
+}
+
 void decide_without_samples(Checked& checked) {
     decide(Verdict::undecided,
            {{"--dataset", "what samples hold beside text decides what fits", "name a data set, or --batch FILE"}},
@@ -369,6 +379,7 @@ Checked check_megatron(const CheckAsked& asked, const Executor& execute) {
             return checked;
         }
     }
+    if (is_beyond_emulation(all, *named, checked)) return checked;
     if (lacks_samples(asked, *named)) {
         if (!is_short_with_least(asked, launch, *named, checked, execute) &&
             !is_decided_by_longest(asked, all, *named, checked, execute))
@@ -417,7 +428,7 @@ Checked check_titan(const CheckAsked& asked, const Executor& execute) {
     }
     if (launch.pp > 1) checked.layers = built_layers(launch).layers;
     checked.hazards = hazards_of(launch, hazard_asked(asked, checked, &model));
-    if (!asked.fits) return checked;
+    if (!asked.fits || is_beyond_emulation(launch, model, checked)) return checked;
     if (!lacks_samples(asked, model))
         add_fit(asked, launch, launch, model, checked, execute);
     else if (!is_decided_by_longest(asked, launch, model, checked, execute))

@@ -46,6 +46,7 @@ std::optional<Fit> short_with_least(const CheckAsked& asked, const MegatronLaunc
                                     const workloads::Model& model, Checked& checked, const Executor& execute) {
     const MegatronLaunch least = with_least_samples(as_said);
     if (!asked.fits || !broken_rules(least, checked.gpus, *checked.framework).empty()) return std::nullopt;
+    if (why_not_emulated(settled(least), model)) return std::nullopt;
     FitAsked of = fit_asked(asked, checked, model);
     of.dataset = fmt::format("constant-{}", *least.seq_length);
     of.batch.clear();

@@ -202,6 +202,8 @@ TakenScript take_script(planner::PlanOptions& plan) {
     TakenScript taken_script = taken(said, all, gpus);
     std::vector<std::string>& assumed = taken_script.notes;
     const workloads::Model model = model_beside(workload, all, assumed);
+    if (const auto not_emulated = why_not_emulated(all, model))
+        fail(ErrorKind::limit, "--now: {}: {}: {}", file, not_emulated->setting, not_emulated->why);
     const Run run = run_without_batch(all, {workload.cluster, gpus, model, {}, workload.recipe});
     assumed.insert(assumed.end(), run.assumed.begin(), run.assumed.end());
 

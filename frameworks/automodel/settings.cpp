@@ -60,6 +60,8 @@ constexpr std::array rows_of_automodel{
     ShardedRow{"peft.dim", &L::lora_rank, "0"},
     ShardedRow{"peft.target_modules", &L::lora_targets},
     ShardedRow{"optimizer._target_", &L::optimizer, "torch.optim.AdamW"},
+    ShardedRow{"optimizer.master_weights", &L::keeps_masters},
+    ShardedRow{"optimizer.store_param_remainders", &L::keeps_remainders},
     ShardedRow{"loss_fn._target_", &L::fused_loss, "",
                "nemo_automodel.components.loss.linear_ce.FusedLinearCrossEntropy=true|*=false"},
     ShardedRow{"model.attn_implementation", &L::attention, "", "flash_attention_2=flash"},

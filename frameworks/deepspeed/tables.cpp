@@ -125,31 +125,24 @@ const KnownFile* known_file(std::string_view path, std::string_view entry) {
     return found == all.end() ? nullptr : &*found;
 }
 
-std::optional<std::int64_t> bytes_of_states(std::string_view optimizer) {
+std::optional<OptimizerStates> states_of(std::string_view optimizer) {
     struct States {
         std::string_view name;
         std::int64_t bytes;
+        bool are_wide = false;
     };
     // transformers 00349ae8 training_args.py OptimizerNames; 8-bit states have 1 byte each (bitsandbytes).
-    static constexpr std::array known{States{"adamw", 8},
-                                      States{"adamw_torch", 8},
-                                      States{"adamw_torch_fused", 8},
-                                      States{"adamw_hf", 8},
-                                      States{"adamw_apex_fused", 8},
-                                      States{"adam", 8},
-                                      States{"adamw_bnb_8bit", 2},
-                                      States{"adamw_8bit", 2},
-                                      States{"sgd", 0},
-                                      States{"lion_32bit", 4},
-                                      States{"lion_8bit", 1},
-                                      States{"AdamW", 8},
-                                      States{"Adam", 8},
-                                      States{"FusedAdam", 8},
-                                      States{"torch.optim.Adam", 8},
-                                      States{"torch.optim.AdamW", 8}};
+    static constexpr std::array known{
+        States{"adamw", 8}, States{"adamw_torch", 8}, States{"adamw_torch_fused", 8}, States{"adamw_hf", 8},
+        States{"adamw_apex_fused", 8}, States{"adam", 8}, States{"adamw_bnb_8bit", 2}, States{"adamw_8bit", 2},
+        States{"sgd", 0}, States{"lion_32bit", 4}, States{"lion_8bit", 1}, States{"AdamW", 8}, States{"Adam", 8},
+        States{"FusedAdam", 8}, States{"torch.optim.Adam", 8}, States{"torch.optim.AdamW", 8},
+        // TransformerEngine 04912bf0 pytorch/optimizers/fused_adam.py, exp_avg_dtype
+        States{"transformer_engine.pytorch.optimizers.FusedAdam", 8, true},
+        States{"transformer_engine.pytorch.optimizers.fused_adam.FusedAdam", 8, true}};
     const auto* const found =
         std::find_if(known.begin(), known.end(), [&](const States& one) { return one.name == optimizer; });
-    return found == known.end() ? std::nullopt : std::optional(found->bytes);
+    return found == known.end() ? std::nullopt : std::optional(OptimizerStates{found->bytes, found->are_wide});
 }
 
 }  // namespace pipeweaver::frameworks

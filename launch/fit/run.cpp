@@ -127,11 +127,8 @@ std::optional<std::string> empty_stage(const BuiltLayers& built, const workloads
         const bool module_beside =
             (s == 0 && model.backbone() > 0) || (s == last && model.backbone() + 1 < model.modules.size());
         if (built.layers[s] + built.mtp[s] == 0 && !module_beside)
-            return fmt::format(
-                "what fits cannot be answered: stage {} has no layer, and stages of the embedding or the loss alone "
-                "are not "
-                "emulated",
-                s);
+            return fmt::format("stage {} has no layer, and stages of the embedding or the loss alone are not emulated",
+                               s);
     }
     return std::nullopt;
 }
@@ -141,11 +138,14 @@ BuiltLayers built_of(const TitanLaunch& l, const workloads::Model& model) {
     return l.pp > 1 ? built_layers(l) : BuiltLayers{{model.modules[model.backbone()].architecture.layers}, {0}, {}};
 }
 
+// Whose multi-token prediction would be a pattern of its own.
+bool has_blocks_of_one_part(const workloads::Architecture& a) {
+    return a.layer_pattern.find_first_not_of("LFP") != std::string::npos;
+}
+
 // Blocks of multi-token prediction are as the last block is (core_v0.16.1 gpt_layer_specs.py get_gpt_mtp_block_spec).
+// Pre: no blocks of one part each.
 void add_predicted(std::int64_t mtp, workloads::Architecture& a) {
-    if (!a.layer_pattern.empty() && a.layer_pattern.find_first_not_of("LFP") != std::string::npos)
-        fail(ErrorKind::limit,
-             "--mtp-num-layers: multi-token prediction of a model whose blocks have one part each is not emulated");
     if (!a.layer_pattern.empty()) {
         const std::string once = a.layer_pattern;
         while (std::ssize(a.layer_pattern) < a.layers) a.layer_pattern += once;
@@ -159,7 +159,6 @@ void add_predicted(std::int64_t mtp, workloads::Architecture& a) {
 
 // Layers of the backbone by stage as --layers takes them, multi-token prediction among them.
 std::string layers_text(BuiltLayers built, workloads::Model& model, Run& run) {
-    if (const auto why = empty_stage(built, model)) fail(ErrorKind::limit, "{}", *why);
     const std::int64_t mtp = std::accumulate(built.mtp.begin(), built.mtp.end(), std::int64_t{0});
     for (std::size_t s = 0; s < built.layers.size(); ++s) built.layers[s] += built.mtp[s];
     if (mtp > 0) {
@@ -333,12 +332,23 @@ Recompute titan_recompute_of(const TitanLaunch& l, Run& run) {
 
 }  // namespace
 
-std::optional<std::string> why_not_emulated(const MegatronLaunch& l, const workloads::Model& model) {
-    return empty_stage(built_layers(l), model);
+std::optional<NotEmulated> why_not_emulated(const MegatronLaunch& l, const workloads::Model& model) {
+    const auto setting = [&](const char* flag) { return written(l.dialect, flag); };
+    if (!l.hybrid_pattern.empty())
+        return NotEmulated{setting("hybrid-layer-pattern"), "models of a pattern are emulated by `pipeweaver emulate`"};
+    const BuiltLayers built = built_layers(l);
+    if (auto why = empty_stage(built, model)) return NotEmulated{setting("pipeline-model-parallel-size"), *why};
+    const bool predicts = std::any_of(built.mtp.begin(), built.mtp.end(), [](std::int64_t mtp) { return mtp > 0; });
+    if (predicts && has_blocks_of_one_part(model.modules[model.backbone()].architecture))
+        return NotEmulated{setting("mtp-num-layers"),
+                           "multi-token prediction of a model whose blocks have one part each is not emulated"};
+    return std::nullopt;
 }
 
-std::optional<std::string> why_not_emulated(const TitanLaunch& l, const workloads::Model& model) {
-    return empty_stage(built_of(l, model), model);
+std::optional<NotEmulated> why_not_emulated(const TitanLaunch& l, const workloads::Model& model) {
+    if (auto why = empty_stage(built_of(l, model), model))
+        return NotEmulated{"parallelism.pipeline_parallel_degree", *why};
+    return std::nullopt;
 }
 
 namespace {
@@ -360,9 +370,6 @@ void put_stage(const MegatronLaunch& l, Run& run) {
 }  // namespace
 
 Run run_without_batch(const MegatronLaunch& l, const FitAsked& asked) {
-    if (!l.hybrid_pattern.empty())
-        fail(ErrorKind::limit, "what fits is not answered for {}: emulate the model, with --layers",
-             written(l.dialect, "hybrid-layer-pattern"));
     Run run;
     planner::EmulateOptions& options = run.options;
     workloads::Model model = asked.model;

@@ -44,15 +44,17 @@ const std::string& optimizer_of(const ShardedLaunch& l) {
     return l.file_optimizer.empty() ? l.optimizer : l.file_optimizer;
 }
 
-// Of two moments, in the precision of the weight that they are of.
+// Of two moments, in the precision of the weight that they are of, and masters that the optimizer has itself.
 std::int64_t moments_of(const ShardedLaunch& l, bool of_half, Run& run) {
     constexpr std::int64_t usual = 8;
-    const auto known = frameworks::bytes_of_states(optimizer_of(l));
+    const auto known = frameworks::states_of(optimizer_of(l));
     if (!known)
         run.doubts.push_back({Effect::either, fmt::format("states of '{}' are counted as Adam's", optimizer_of(l)),
                               written(l, &Said::optimizer)});
-    const std::int64_t bytes = known.value_or(usual);
-    return of_half && bytes >= whole_bytes ? bytes / 2 : bytes;
+    const auto [bytes, are_wide] = known.value_or(frameworks::OptimizerStates{usual});
+    const std::int64_t moments = of_half && bytes >= whole_bytes && !are_wide ? bytes / 2 : bytes;
+    const std::int64_t masters = l.keeps_remainders ? half_bytes : whole_bytes;
+    return moments + (of_half && l.keeps_masters ? masters : 0);
 }
 
 // 16-bit weights and gradients with 32-bit masters and states, or all in 32 bits.
@@ -359,7 +361,7 @@ void add_besides(const Besides& besides, RankUse& rank) {
     in_sharded_runs::add_engine(besides, rank);
 }
 
-std::optional<std::string> why_not_emulated(const ShardedLaunch&, const workloads::Model&) { return std::nullopt; }
+std::optional<NotEmulated> why_not_emulated(const ShardedLaunch&, const workloads::Model&) { return std::nullopt; }
 
 Run run_of(const ShardedLaunch& l, const FitAsked& asked) {
     using namespace in_sharded_runs;

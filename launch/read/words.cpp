@@ -81,9 +81,19 @@ bool is_left_out(Dialect dialect, const Word& word, const Setting& setting) {
            });
 }
 
+// A tokenizer that is not known leaves the vocabulary between the least and the most of all.
+bool names_tokenizer(const std::string& name) {
+    const auto rows = megatron_rows();
+    return std::any_of(rows.begin(), rows.end(), [&](const MegatronRow& row) {
+        const bool is_one = row.member == MegatronRow::Member(&MegatronLaunch::tokenizer_model) ||
+                            row.member == MegatronRow::Member(&MegatronLaunch::vocab_file);
+        return is_one && (row.flag == name || row.field == name);
+    });
+}
+
 // Of a known setting a value that is not known: without it nothing can be said. False: it is another.
 bool leave_open(Dialect dialect, const Word& word, const Setting& setting, SaidLaunch& said) {
-    if (word.unknown.empty() || !is_known(dialect, setting.name)) return false;
+    if (word.unknown.empty() || !is_known(dialect, setting.name) || names_tokenizer(setting.name)) return false;
     const bool is_key = dialect == Dialect::bridge_overrides;
     said.unset.push_back({(is_key ? "" : "--") + setting.name, word.unknown, setting.where});
     return true;

@@ -174,3 +174,12 @@ TEST_CASE("a global batch that is rounded down to whole microbatches constructs"
     CHECK(rounded.degrees.back() == std::pair<std::string, std::int64_t>("microbatches", 32));
     CHECK_FALSE(of_model("llama3-8b", odd + "--decrease-batch-size-if-needed --micro-batch-size 40").constructs());
 }
+
+TEST_CASE("multi-token prediction of blocks of one part each is not emulated, which leaves the answer open") {
+    const auto answer = of_model("nemotron-nano-9b-v2", on_four_ranks + rotary + "--mtp-num-layers 1");
+    CHECK(answer.constructs());
+    CHECK_FALSE(answer.fit);
+    CHECK(answer.verdict == launch::Verdict::undecided);
+    REQUIRE(answer.open.size() == 1);
+    CHECK(answer.open[0].setting == "--mtp-num-layers");
+}

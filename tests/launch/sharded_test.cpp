@@ -3,6 +3,7 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emulator/recipe.hpp"
+#include "pipeweaver/frameworks/memory_setting.hpp"
 #include "pipeweaver/launch/fit.hpp"
 #include "pipeweaver/launch/rules.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
@@ -424,4 +425,32 @@ TEST_CASE("the model of NeMo AutoModel without weights is the one of its configu
     CHECK(named(config) == "Qwen/Qwen3-8B");
     CHECK(named(config + "--model.pretrained_model_name_or_path Qwen/Qwen3-4B") == "Qwen/Qwen3-4B");
     CHECK(named("--model.config Qwen/Qwen3-14B") == "Qwen/Qwen3-14B");
+}
+
+TEST_CASE("TransformerEngine's Adam keeps moments of 32 bits, and masters or what 16 bits lack of them") {
+    const std::string words =
+        "torchrun examples/llm_finetune/finetune.py --step_scheduler.local_batch_size 1 --dataset.seq_length 1024 "
+        "--model.torch_dtype bf16 ";
+    const std::string fused = words + "--optimizer._target_ transformer_engine.pytorch.optimizers.FusedAdam ";
+    const std::string masters = fused + "--optimizer.master_weights true ";
+    CHECK(recipe(words).state.optimizer == 4);
+    CHECK(recipe(fused).state.optimizer == 8);
+    CHECK(recipe(masters).state.optimizer == 12);
+    CHECK(recipe(masters + "--optimizer.store_param_remainders true").state.optimizer == 10);
+    CHECK(run(masters).doubts.empty());
+}
+
+TEST_CASE("optimizers with fewer states than Adam hold less, and learning rates by module as much") {
+    const auto effect = [](const std::string& name, const std::string& value) {
+        const auto* const row =
+            frameworks::memory_setting(launch::Dialect::sharded_settings, name, {value}, {true, false});
+        return row == nullptr ? std::string("none") : std::string(frameworks::name_of(row->effect));
+    };
+    CHECK(effect("use_muon", "true") == "less");
+    CHECK(effect("use_galore", "true") == "less");
+    CHECK(effect("use_apollo", "true") == "less");
+    CHECK(effect("use_muon", "false") == "none");
+    CHECK(effect("optimizer", "muon") == "less");
+    CHECK(effect("optimizer", "multimodal") == "none");
+    CHECK(effect("optimizer", "muonclip") == "either");
 }

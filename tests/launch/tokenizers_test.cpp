@@ -100,3 +100,17 @@ TEST_CASE("a named model's vocabulary counts, whatever the tokenizer") {
     asked.model = "llama2-7b";
     CHECK_FALSE(assumes(launch::check(asked, in_order), "GPT2BPETokenizer"));
 }
+
+TEST_CASE("a tokenizer that the script leaves to its caller is one that is not known") {
+    launch::CheckAsked asked;
+    asked.said = launch::read_script("torchrun pretrain_gpt.py " + seven_billion +
+                                         "--recompute-granularity full --recompute-method uniform "
+                                         "--recompute-num-layers 1 --tokenizer-type SentencePieceTokenizer "
+                                         "--tokenizer-model \"$2\"",
+                                     "launch.sh");
+    CHECK(asked.said.unset.empty());
+    asked.cluster = "h200-sxm:8";
+    const auto answer = launch::check(asked, in_order);
+    CHECK(answer.verdict == Verdict::fits);
+    CHECK(assumes(answer, "has 256 to 262208 entries, of which the most are counted"));
+}

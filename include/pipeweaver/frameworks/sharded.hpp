@@ -75,7 +75,9 @@ struct ShardedLaunch {
     std::string dtype{};           ///< in which the model is loaded; "auto": the checkpoint's; empty: not known
     Number deferred = 2;  ///< bytes of a gradient that FSDP adds up whole over microbatches; 0: it shares out each
     std::string optimizer = "adamw";
-    std::string file_optimizer{};  ///< of DeepSpeed's file, in place of it
+    std::string file_optimizer{};   ///< of DeepSpeed's file, in place of it
+    bool keeps_masters = false;     ///< the optimizer has 32-bit weights beside those of 16 bits
+    bool keeps_remainders = false;  ///< of these only what 16 bits do not have
 
     // What is kept for the backward
     Flag recompute{};
@@ -177,7 +179,12 @@ struct KnownFile {
 };
 [[nodiscard]] const KnownFile* known_file(std::string_view path, std::string_view entry);
 
-/// Bytes of a parameter's states beside its 32-bit weight; none: the optimizer is not known.
-[[nodiscard]] std::optional<std::int64_t> bytes_of_states(std::string_view optimizer);
+/// What an optimizer keeps of a parameter beside its weight.
+struct OptimizerStates {
+    std::int64_t bytes = 0;  ///< beside a weight of 32 bits
+    bool are_wide = false;   ///< beside one of 16 bits, too
+};
+/// None: the optimizer is not known.
+[[nodiscard]] std::optional<OptimizerStates> states_of(std::string_view optimizer);
 
 }  // namespace pipeweaver::frameworks

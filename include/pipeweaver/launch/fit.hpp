@@ -67,17 +67,22 @@ struct Run {
     Besides besides{};
 };
 
-/// Why the launch of this model is not emulated: a stage without anything but the embedding or the loss. None: it is.
-/// Pre: no rule is broken; `launch` is settled().
-[[nodiscard]] std::optional<std::string> why_not_emulated(const MegatronLaunch& launch, const workloads::Model& model);
-[[nodiscard]] std::optional<std::string> why_not_emulated(const TitanLaunch& launch, const workloads::Model& model);
-/// None: it has no stages.
-[[nodiscard]] std::optional<std::string> why_not_emulated(const ShardedLaunch& launch, const workloads::Model& model);
+/// What of a launch is not emulated: a stage without anything but the embedding or the loss, say.
+struct NotEmulated {
+    std::string setting;  ///< as users write it
+    std::string why;
+};
+
+/// What of the launch of this model is not emulated; none: all is. Pre: no rule is broken; `launch` is settled().
+[[nodiscard]] std::optional<NotEmulated> why_not_emulated(const MegatronLaunch& launch, const workloads::Model& model);
+[[nodiscard]] std::optional<NotEmulated> why_not_emulated(const TitanLaunch& launch, const workloads::Model& model);
+/// None: all is.
+[[nodiscard]] std::optional<NotEmulated> why_not_emulated(const ShardedLaunch& launch, const workloads::Model& model);
 
 /// Of each replica, which hold as much as all of a step.
 [[nodiscard]] std::int64_t emulated_microbatches(const MegatronLaunch& launch, std::int64_t gpus);
 
-/// Throws Error{limit} with that. Pre: as above.
+/// Pre: as above, and all is emulated.
 [[nodiscard]] Run run_of(const MegatronLaunch& launch, const FitAsked& asked);
 
 /// The same without samples and microbatches. Of `asked` data set and seed do not matter.
