@@ -31,7 +31,7 @@ Entry bridge() {
         .refused = {},
         .source = "NVIDIA-NeMo/Megatron-Bridge 067f987d: training/mixed_precision.py, recipes/, models/gpt_provider.py",
         .recipes = {"{recipe}", "{recipe-name}", "{recipe_name}"},
-        .recipe_framework = "megatron-core:0.20.0",  // 0.6.0 comes with a commit behind core_v0.18
+        .recipe_framework = "megatron-bridge:0.6.0",
         .builds = "megatron-bridge",
         .bounds_items = true,             // data/collators/sequence_padding.py cuts to it; a cut image is an error
         .unbounded_family = "kimi_k25"};  // but in models/kimi_vl/modeling_kimi_k25_vl.py

@@ -7,6 +7,7 @@
 #include "pipeweaver/base/options.hpp"
 #include "pipeweaver/frameworks/sharded.hpp"
 #include "pipeweaver/frameworks/tokenizers.hpp"
+#include "pipeweaver/launch/rules.hpp"
 
 #include <fmt/format.h>
 
@@ -127,7 +128,7 @@ std::vector<MegatronName> megatron_names() {
     return names;
 }
 
-MegatronLaunch read_megatron(const SaidLaunch& said) {
+MegatronLaunch read_megatron(const SaidLaunch& said, const Framework* framework) {
     MegatronLaunch launch = defaults_of(said.dialect);
     for (const Setting& setting : with_defaults(said)) {
         if (const MegatronRow* row = row_of(said.dialect, setting.name))
@@ -139,9 +140,12 @@ MegatronLaunch read_megatron(const SaidLaunch& said) {
     take_data_length(launch);
     take_tokenizer(launch);
     take_ramp(launch);
-    // Where Megatron-Bridge 0.6.0 has other defaults than Megatron Core (models/transformer_config.py, finalize).
-    if (said.knows_named && !launch.etp && launch.ep > 1) launch.etp = 1;
-    const bool turns_off = said.knows_named || (said.entry != nullptr && said.entry->turns_off_sequence_parallel);
+    // Where Megatron-Bridge has other defaults than Megatron Core, by version; recipes that are known are of 0.6.0.
+    const bool has_version = framework != nullptr && !framework->core.empty();
+    const bool parts_no_experts = has_version ? framework->parts_no_experts : said.knows_named;
+    const bool of_entry = said.entry != nullptr && said.entry->turns_off_sequence_parallel;
+    const bool turns_off = has_version ? framework->turns_off_sequence_parallel : said.knows_named || of_entry;
+    if (parts_no_experts && !launch.etp && launch.ep > 1) launch.etp = 1;
     if (turns_off && launch.tp == 1) launch.sequence_parallel = false;
     return launch;
 }

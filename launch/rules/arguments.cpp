@@ -193,12 +193,12 @@ std::span<const MegatronRule> pattern_rules() {
     using namespace in_arguments;
     static const std::array rules{
         MegatronRule{"hybrid-pattern", "there is no --hybrid-layer-pattern", file, Phase::arguments, no_pattern,
-                     "0.16.1"},
+                     of_016},
         MegatronRule{
             "hybrid-pattern",
             "--hybrid-layer-pattern goes without a layout, chunks, accounting and, where it has '|', counts of "
             "the first and last rank",
-            file, Phase::arguments, pattern_alone, "0.20.0"},
+            file, Phase::arguments, pattern_alone, since_017},
     };
     return rules;
 }

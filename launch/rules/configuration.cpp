@@ -76,7 +76,7 @@ Why variant_016(const L& l, std::int64_t) {
     return fmt::format("it is {}", l.attention_variant);
 }
 
-// What both versions ask of sizes.
+// What all versions ask of sizes.
 Why delta_sizes(const L& l) {
     if (!l.linear_kernel || !l.linear_key_dim || !l.linear_value_dim || !l.linear_key_heads || !l.linear_value_heads)
         return "a size of linear attention is not said";
@@ -102,6 +102,10 @@ Why delta_nets_020(const L& l, std::int64_t) {
     if (*l.linear_key_heads % together == 0 && *l.linear_value_heads % together == 0) return std::nullopt;
     return fmt::format("{} key heads, {} value heads, tp {} x cp {}", *l.linear_key_heads, *l.linear_value_heads, l.tp,
                        l.cp);
+}
+
+Why delta_nets_018(const L& l, std::int64_t gpus) {
+    return l.attention_variant == "gated_delta_net" ? delta_nets_020(l, gpus) : std::nullopt;
 }
 
 Why sparse_attention(const L& l, std::int64_t) {
@@ -149,13 +153,17 @@ std::span<const MegatronRule> configuration_rules() {
         MegatronRule{
             "delta-nets",
             "gated delta nets say all their sizes; value heads are a multiple of key heads, these of tp; cp is 1",
-            config, Phase::configuration, delta_nets_016, "0.16.1"},
+            config, Phase::configuration, delta_nets_016, to_017},
         MegatronRule{
             "delta-nets",
             "gated delta nets say all their sizes; value heads are a multiple of key heads, and both of tp x cp",
-            config, Phase::configuration, delta_nets_020, "0.20.0"},
+            config, Phase::configuration, delta_nets_018, of_018_and_019},
+        MegatronRule{
+            "delta-nets",
+            "gated delta nets say all their sizes; value heads are a multiple of key heads, and both of tp x cp",
+            config, Phase::configuration, delta_nets_020, of_020},
         MegatronRule{"attention-variant", "the attention's variant is gated_delta_net or dsa", config,
-                     Phase::configuration, variant_016, "0.16.1"},
+                     Phase::configuration, variant_016, to_019},
         MegatronRule{"sparse-attention", "DeepSeek's sparse attention goes without context parallelism", config,
                      Phase::configuration, sparse_attention},
         MegatronRule{"cpu-offloading",

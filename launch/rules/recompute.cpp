@@ -54,8 +54,14 @@ constexpr std::array<std::string_view, 11> modules_020{
     "core_attn",      "moe_act",      "layernorm",   "mla_up_proj", "mlp", "moe",
     "shared_experts", "gdn_norm_out", "gdp_in_proj", "gdp_qkv",     "mhc"};
 
+constexpr std::array<std::string_view, 8> modules_019{"core_attn", "moe_act", "layernorm",      "mla_up_proj",
+                                                      "mlp",       "moe",     "shared_experts", "gdn_norm_out"};
+
 Why known_016(const L& l, std::int64_t) {
     return l.recompute == "selective" ? other_than(l.recompute_modules, modules_016) : std::nullopt;
+}
+Why known_019(const L& l, std::int64_t) {
+    return l.recompute == "selective" ? other_than(l.recompute_modules, modules_019) : std::nullopt;
 }
 Why known_020(const L& l, std::int64_t) {
     return l.recompute == "selective" ? other_than(l.recompute_modules, modules_020) : std::nullopt;
@@ -114,12 +120,17 @@ std::span<const MegatronRule> recompute_rules() {
         MegatronRule{
             "recompute-modules",
             "selective recomputation is of core_attn, moe_act, layernorm, mla_up_proj, mlp, moe and shared_experts",
-            config, Phase::configuration, known_016, "0.16.1"},
+            config, Phase::configuration, known_016, to_018},
+        MegatronRule{
+            "recompute-modules",
+            "selective recomputation is of core_attn, moe_act, layernorm, mla_up_proj, mlp, moe, shared_experts and "
+            "gdn_norm_out",
+            config, Phase::configuration, known_019, of_019},
         MegatronRule{
             "recompute-modules",
             "selective recomputation is of core_attn, moe_act, layernorm, mla_up_proj, mlp, moe, shared_experts, "
             "gdn_norm_out, gdp_in_proj, gdp_qkv and mhc",
-            config, Phase::configuration, known_020, "0.20.0"},
+            config, Phase::configuration, known_020, of_020},
         MegatronRule{"recompute-moe-act", "experts' activations are computed again with the grouped GEMM alone", config,
                      Phase::configuration, grouped},
         MegatronRule{"recompute-latent", "mla_up_proj is computed again in latent attention alone", config,

@@ -19,8 +19,17 @@ struct RuleOf {
     std::string_view id, says, source;
     Phase phase = Phase::arguments;
     Why (*broken)(const Launch& launch, std::int64_t gpus) = nullptr;
-    std::string_view versions{};  ///< empty: all
+    std::string_view versions{};  ///< "0.16.1|0.17.1"; empty: all
 };
+
+/// Whether one is among such versions.
+[[nodiscard]] bool has_version(std::string_view versions, std::string_view version);
+
+// Of Megatron Core. Each tag from 0.16.1 to 0.19.0 and d98e8a64 was read where a rule has versions.
+inline constexpr std::string_view of_016 = "0.16.1", since_017 = "0.17.1|0.18.2|0.19.0|0.20.0",
+                                  to_017 = "0.16.1|0.17.1", since_018 = "0.18.2|0.19.0|0.20.0",
+                                  to_018 = "0.16.1|0.17.1|0.18.2", to_019 = "0.16.1|0.17.1|0.18.2|0.19.0",
+                                  of_018_and_019 = "0.18.2|0.19.0", of_019 = "0.19.0", of_020 = "0.20.0";
 using MegatronRule = RuleOf<MegatronLaunch>;
 using TitanRule = RuleOf<TitanLaunch>;
 using ShardedRule = RuleOf<ShardedLaunch>;

@@ -21,7 +21,7 @@ std::vector<std::span<const MegatronRule>> megatron_tables() {
 
 template <class Rule>
 bool is_of(const Rule& rule, const Framework& framework) {
-    return rule.versions.empty() || rule.versions == framework.version;
+    return rule.versions.empty() || has_version(rule.versions, framework.of_rules());
 }
 
 template <class Rule, class Launch>
@@ -60,10 +60,33 @@ std::string_view name_of(Phase phase) {
     return names[static_cast<std::size_t>(phase)];
 }
 
+bool has_version(std::string_view versions, std::string_view version) {
+    while (!versions.empty()) {
+        const std::size_t end = std::min(versions.find('|'), versions.size());
+        if (versions.substr(0, end) == version) return true;
+        versions.remove_prefix(std::min(end + 1, versions.size()));
+    }
+    return false;
+}
+
+// Megatron-Bridge: 3rdparty/Megatron-LM of each tag; src/megatron/bridge/models/transformer_config.py finalize(), whose
+// _set_moe_expert_tensor_parallel_default() came with 0.6.0.
 const std::vector<Framework>& frameworks() {
+    using enum Dialect;
     static const std::vector<Framework> all{
-        {"megatron-core", "0.16.1", "NVIDIA/Megatron-LM core_v0.16.1 (55ac7082)", Dialect::megatron_arguments},
-        {"megatron-core", "0.20.0", "NVIDIA/Megatron-LM d98e8a64 (22 August 2026)", Dialect::megatron_arguments},
+        {"megatron-core", "0.16.1", "NVIDIA/Megatron-LM core_v0.16.1 (55ac7082)", megatron_arguments},
+        {"megatron-core", "0.17.1", "NVIDIA/Megatron-LM core_v0.17.1 (266f1c97)", megatron_arguments},
+        {"megatron-core", "0.18.2", "NVIDIA/Megatron-LM core_v0.18.2 (571370c8)", megatron_arguments},
+        {"megatron-core", "0.19.0", "NVIDIA/Megatron-LM core_v0.19.0 (5be96267)", megatron_arguments},
+        {"megatron-core", "0.20.0", "NVIDIA/Megatron-LM d98e8a64 (22 August 2026)", megatron_arguments},
+        {"megatron-bridge", "0.6.0", "NVIDIA-NeMo/Megatron-Bridge v0.6.0, NVIDIA/Megatron-LM cd4afffa (0.19.0)",
+         bridge_overrides, "0.19.0", true, true},
+        {"megatron-bridge", "0.5.1", "NVIDIA-NeMo/Megatron-Bridge v0.5.1, NVIDIA/Megatron-LM 458c8d0e (0.18.2)",
+         bridge_overrides, "0.18.2", true},
+        {"megatron-bridge", "0.4.2", "NVIDIA-NeMo/Megatron-Bridge v0.4.2, NVIDIA/Megatron-LM 2edffadb (0.17.1)",
+         bridge_overrides, "0.17.1", true},
+        {"megatron-bridge", "0.3.1", "NVIDIA-NeMo/Megatron-Bridge v0.3.1, NVIDIA/Megatron-LM 55ac7082 (0.16.1)",
+         bridge_overrides, "0.16.1"},
         {"torchtitan", "0.3.0", "torchtitan 0.3.0, PyTorch 2.13.0", Dialect::titan_settings},
         {"llama-factory", "ff6d4d12", "hiyouga/LLaMA-Factory ff6d4d12 (18 August 2026)", Dialect::sharded_settings},
         {"ms-swift", "3602360a", "modelscope/ms-swift 3602360a (22 August 2026)", Dialect::sharded_settings},

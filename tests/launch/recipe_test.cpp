@@ -38,7 +38,7 @@ TEST_CASE("a recipe's values stand in front of the launch's, which count") {
     CHECK(said.knows_named);
     CHECK(said.named == "recipe 'qwen25_vl_7b_sft_config'");
     CHECK(said.named_model == "Qwen/Qwen2.5-VL-7B-Instruct");
-    CHECK(said.framework == "megatron-core:0.20.0");
+    CHECK(said.framework == "megatron-bridge:0.6.0");
     const auto l = launch::read_megatron(said);
     CHECK(l.tp == 4);
     CHECK(l.micro_batch == 2);

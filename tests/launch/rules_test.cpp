@@ -105,8 +105,10 @@ TEST_CASE("a size that nothing says is asked for by the name that the launch wou
                          Error);
     CHECK_THROWS_WITH_AS(
         launch::framework_called("megatron-core:9"),
-        "--framework: is 'megatron-core:9', must be one of megatron-core:0.16.1, megatron-core:0.20.0, "
-        "torchtitan:0.3.0, llama-factory:ff6d4d12, ms-swift:3602360a, veomni:d9774494, nemo-automodel:0.5.0, "
+        "--framework: is 'megatron-core:9', must be one of megatron-core:0.16.1, megatron-core:0.17.1, "
+        "megatron-core:0.18.2, megatron-core:0.19.0, megatron-core:0.20.0, megatron-bridge:0.6.0, "
+        "megatron-bridge:0.5.1, megatron-bridge:0.4.2, megatron-bridge:0.3.1, torchtitan:0.3.0, "
+        "llama-factory:ff6d4d12, ms-swift:3602360a, veomni:d9774494, nemo-automodel:0.5.0, "
         "hugging-face-trainer:00349ae8",
         Error);
 }
@@ -156,4 +158,32 @@ TEST_CASE("every rule has an identifier, a sentence and a source, and no two of 
         CHECK(!hazard.source.empty());
         CHECK(seen.insert(fmt::format("{} {}", hazard.framework, hazard.id)).second);
     }
+}
+
+TEST_CASE("Megatron-Bridge has the rules of the Megatron Core it comes with, and defaults of its own by version") {
+    const std::string experts =
+        "model.num_layers=8 model.hidden_size=64 model.num_attention_heads=4 model.seq_length=64 "
+        "train.micro_batch_size=1 model.add_bias_linear=False model.num_moe_experts=8 "
+        "model.moe_token_dispatcher_type=alltoall model.expert_model_parallel_size=4 ";
+    const auto read = [&](const std::string& more, const char* framework) {
+        return launch::read_megatron(launch::read_words(Dialect::bridge_overrides, experts + more, "x"),
+                                     &launch::framework_called(framework));
+    };
+    // Expert tensor parallelism is tensor parallelism until 0.6.0.
+    const std::string split = "model.tensor_model_parallel_size=4 model.sequence_parallel=True ";
+    CHECK(launch::settled(read(split, "megatron-bridge:0.3.1")).etp == 4);
+    CHECK(launch::settled(read(split, "megatron-bridge:0.5.1")).etp == 4);
+    CHECK(launch::settled(read(split, "megatron-bridge:0.6.0")).etp == 1);
+    CHECK(launch::settled(read(split, "megatron-core:0.19.0")).etp == 4);
+    // Sequence parallelism without tensor parallelism is turned off from 0.4 on.
+    CHECK(broken(read("model.sequence_parallel=True", "megatron-bridge:0.3.1"), "megatron-bridge:0.3.1") ==
+          Ids{"sequence-parallel"});
+    CHECK(broken(read("model.sequence_parallel=True", "megatron-bridge:0.4.2"), "megatron-bridge:0.4.2").empty());
+    // And the rules of 0.17, 0.18 and 0.19.
+    const std::string score = "model.moe_router_score_function=sqrtsoftplus ";
+    CHECK(broken(read(score, "megatron-bridge:0.4.2"), "megatron-bridge:0.4.2") == Ids{"router-score"});
+    CHECK(broken(read(score, "megatron-bridge:0.5.1"), "megatron-bridge:0.5.1").empty());
+    const std::string norm = "model.recompute_granularity=selective model.recompute_modules=[gdn_norm_out] ";
+    CHECK(broken(read(norm, "megatron-bridge:0.5.1"), "megatron-bridge:0.5.1") == Ids{"recompute-modules"});
+    CHECK(broken(read(norm, "megatron-bridge:0.6.0"), "megatron-bridge:0.6.0").empty());
 }

@@ -14,6 +14,8 @@
 
 namespace pipeweaver::launch {
 
+struct Framework;
+
 struct MegatronLaunch {
     using Number = std::optional<std::int64_t>;
 
@@ -141,8 +143,9 @@ struct MegatronLaunch {
 };
 
 /// Reads what a launch says. Of a name that is said twice the last counts. Throws Error{input} "WHERE: NAME: ..." for
-/// values that are none, not numbers, out of range, or not among the choices.
-[[nodiscard]] MegatronLaunch read_megatron(const SaidLaunch& said);
+/// values that are none, not numbers, out of range, or not among the choices. `framework` has the defaults that differ by
+/// version; null: those of what is said.
+[[nodiscard]] MegatronLaunch read_megatron(const SaidLaunch& said, const Framework* framework = nullptr);
 
 /// Whether read_megatron() reads the name in that dialect.
 [[nodiscard]] bool is_megatron_setting(Dialect dialect, const std::string& name);

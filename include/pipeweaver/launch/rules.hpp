@@ -22,7 +22,12 @@ struct Framework {
     std::string_view name, version;
     std::string_view source;                        ///< repository and commit, or package
     Dialect dialect = Dialect::megatron_arguments;  ///< whose settings it reads; overrides count as arguments
+    std::string_view core{};                        ///< the version of Megatron Core that it builds on; empty: none
+    bool turns_off_sequence_parallel = false;       ///< without tensor parallelism, where others refuse it
+    bool parts_no_experts = false;                  ///< expert tensor parallelism is 1 where nobody says it
 
+    /// The version whose rules count.
+    std::string_view of_rules() const { return core.empty() ? version : core; }
     std::string text() const { return std::string(name) + ":" + std::string(version); }
 };
 
@@ -39,7 +44,7 @@ enum class Phase : std::uint8_t { arguments, groups, configuration, build, step 
 /// A rule as pages list it.
 struct RuleText {
     std::string_view framework;  ///< its name
-    std::string_view versions;   ///< empty: all that are known
+    std::string_view versions;   ///< "0.16.1|0.17.1"; empty: all that are known
     Phase phase = Phase::arguments;
     std::string_view id, says, source;
 };
