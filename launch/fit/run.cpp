@@ -77,6 +77,14 @@ void put_samples(const FitAsked& asked, std::int64_t sequence, std::int64_t micr
         workload.too_long = workloads::name_of(workloads::TooLong::own);
 }
 
+void say_copies(std::int64_t ep, Run& run) {
+    if (run.besides.copies == 1 || ep == 1) return;
+    run.assumed.push_back(
+        fmt::format("{} groups hold all shards, and experts are shared out in each: memory of a group is that of one "
+                    "that has all GPUs, times as many, which is near alone",
+                    run.besides.copies));
+}
+
 std::string product_of(const std::string& sequence, std::int64_t samples, std::string_view count) {
     return samples > 1 ? fmt::format("{} times {}", sequence, count) : sequence;
 }
@@ -460,6 +468,7 @@ Run run_of(const TitanLaunch& l, const FitAsked& asked) {
     if (!replicates(l, asked.gpus)) run.besides.copies = l.replicate;
     run.besides.zero = l.pp > 1 ? 1 : keeps_gathered(l) ? 2 : 3;  // a pipeline has whole gradients
     run.besides.shards = asked.gpus / (l.tp * l.pp);
+    say_copies(l.ep, run);
     options.recompute = {.everywhere = titan_recompute_of(l, run)};
     options.policy = l.pp == 1 || !schedule || schedule->policy.empty() ? "1f1b" : std::string(schedule->policy);
     options.any_memory = true;

@@ -27,6 +27,9 @@ void put_degrees(planner::WorkloadOptions& workload, const FitAsked& asked, cons
 /// "--seq-length times --micro-batch-size".
 [[nodiscard]] std::string product_of(const std::string& sequence, std::int64_t samples, std::string_view count);
 
+/// Says what is near alone: experts that are shared out in several groups of shards.
+void say_copies(std::int64_t ep, Run& run);
+
 /// Adds to a rank what `besides` says.
 void add_besides(const Besides& besides, RankUse& rank);
 

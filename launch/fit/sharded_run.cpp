@@ -384,6 +384,7 @@ Run run_of(const ShardedLaunch& l, const FitAsked& asked) {
     const Recipe recipe = sharded_recipe(l, asked, run);
     run.besides = besides_of(l, model, asked, recipe.state);
     run.besides.reference = reference_of(l, model, asked.gpus);
+    say_copies(l.ep, run);
     put_engine(l, asked, run);
     options.workload.recipe = emulator::to_json(recipe);
     options.recompute = {.everywhere = sharded_recompute(l, run)};

@@ -454,3 +454,16 @@ TEST_CASE("optimizers with fewer states than Adam hold less, and learning rates 
     CHECK(effect("optimizer", "multimodal") == "none");
     CHECK(effect("optimizer", "muonclip") == "either");
 }
+
+TEST_CASE("experts that are shared out in several groups of shards are said to be counted as near as that goes") {
+    const std::string words =
+        "torchrun examples/llm_finetune/finetune.py --step_scheduler.local_batch_size 1 --dataset.seq_length 1024 ";
+    const auto says = [&](const std::string& more) {
+        const auto assumed = run(words + more).assumed;
+        return std::any_of(assumed.begin(), assumed.end(),
+                           [](const std::string& one) { return one.starts_with("2 groups hold all shards"); });
+    };
+    CHECK(says("--distributed.dp_replicate_size 2 --distributed.ep_size 2"));
+    CHECK_FALSE(says("--distributed.dp_replicate_size 2"));
+    CHECK_FALSE(says("--distributed.ep_size 2"));
+}
