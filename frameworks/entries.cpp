@@ -87,6 +87,7 @@ Entry swift() {
                          {"freeze-vit", "true"},
                          {"freeze-aligner", "true"},
                          {"tuner-type", "full", "train-type"},
+                         {"max-completion-length", "512"},
                          {"hidden-dropout", "0"},
                          {"cross-entropy-loss-fusion", "true"},
                          {"cross-entropy-fusion-impl", "te"}},  // as its examples' memory was compared

@@ -2,6 +2,7 @@
 #include "launch/fit/tuning.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/options.hpp"
+#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emulator/recipe.hpp"
 #include "pipeweaver/frameworks/sharded.hpp"
 #include "pipeweaver/launch/fit.hpp"
@@ -11,6 +12,7 @@
 #include "pipeweaver/planner/emulate.hpp"
 #include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/workloads/built_model.hpp"
+#include "pipeweaver/workloads/cluster.hpp"
 #include "pipeweaver/workloads/counts.hpp"
 
 #include <fmt/ranges.h>
@@ -237,13 +239,16 @@ void put_states(const MegatronLaunch& l, Recipe& recipe) {
 
 // What the loss keeps of a logit: of 16 bits alone where Transformer Engine computes it, nothing where it is one with
 // the head's product; Megatron Core's own keeps the softmax in 32 besides, and its fused one, as compiled, two copies
-// more.
+// more. Of answers that ms-swift generates it works out probabilities without any of these (3602360a
+// swift/megatron/trainers/vocab_parallel_utils.py).
 void put_kept(const MegatronLaunch& l, Recipe& recipe) {
-    constexpr std::int64_t by_engine = 2, own = 6, own_fused = 11;
-    recipe.kept.logit = !l.fused_loss                 ? own
-                        : l.fused_loss_by == "linear" ? 0
-                        : l.fused_loss_by == "te"     ? by_engine
-                                                      : own_fused;
+    constexpr std::int64_t by_engine = 2, own = 6, own_fused = 11, eager = 16;
+    const auto* const stage = frameworks::training_stage(l.learns);
+    recipe.kept.logit = stage != nullptr && stage->generates ? eager
+                        : !l.fused_loss                      ? own
+                        : l.fused_loss_by == "linear"        ? 0
+                        : l.fused_loss_by == "te"            ? by_engine
+                                                             : own_fused;
     if (parse_number("hidden-dropout", l.hidden_dropout, 0, 1) > 0) recipe.kept.masks = 1;
 }
 
@@ -340,6 +345,31 @@ Recompute titan_recompute_of(const TitanLaunch& l, Run& run) {
 
 }  // namespace
 
+namespace {
+
+// What vLLM held while it slept, CUDA's context, kernels' workspaces and captured graphs: the most that was seen on one
+// GPU and on several together (NVIDIA-NeMo/RL#223; vllm-project/vllm#17117 freed all but 0.3 GiB of a share).
+Bytes held_asleep(const Engine& engine) {
+    constexpr std::int64_t mebibyte = 1 << 20, on_one = 774, on_several = 7392;
+    return {(engine.tp > 1 ? on_several : on_one) * mebibyte};
+}
+
+}  // namespace
+
+void put_engine(const Engine& engine, const FitAsked& asked, Run& run) {
+    const auto memory = workloads::device(workloads::find_cluster(asked.cluster).device).memory.count;
+    const double share = parse_number(engine.says, engine.share, 0, 1);
+    const bool sleeps = engine.sleep > 0;
+    run.besides.engine = Bytes{static_cast<std::int64_t>(std::ceil(share * static_cast<double>(memory)))};
+    run.besides.engine_sleeps = sleeps;
+    if (sleeps) run.besides.asleep = held_asleep(engine);
+    run.doubts.push_back(
+        {Effect::less, "vLLM's share, in which it may count what the trainer holds", engine.says, true});
+    const std::string then =
+        sleeps ? fmt::format(" while it generates, and {} while the model trains", human(run.besides.asleep)) : "";
+    run.assumed.push_back(fmt::format("vLLM takes {} of a GPU{}", engine.share, then));
+}
+
 std::optional<NotEmulated> why_not_emulated(const MegatronLaunch& l, const workloads::Model& model) {
     const auto setting = [&](const char* flag) { return written(l.dialect, flag); };
     if (!l.hybrid_pattern.empty())
@@ -361,16 +391,30 @@ std::optional<NotEmulated> why_not_emulated(const TitanLaunch& l, const workload
 
 namespace {
 
+// ms-swift 3602360a swift/megatron/trainers/rollout_mixin.py offload_context(), utils.py: buffers of weights go to the
+// host, those of gradients are given up with them, and the optimizer's 32-bit weights go with its moments.
+void put_engine(const MegatronLaunch& l, const FitAsked& asked, Run& run) {
+    if (!l.by_engine)
+        run.doubts.push_back(
+            {Effect::more, "answers that the trainer generates itself", written(l.dialect, "use-vllm")});
+    if (!l.by_engine || l.engine == "server") return;
+    run.besides.frees_weights = run.besides.frees_reference = l.frees_weights;
+    run.besides.frees_states = l.frees_states;
+    run.besides.keeps_gradients = !l.frees_weights;
+    put_engine({written(l.dialect, "vllm-gpu-memory-utilization"), l.engine_share, l.engine_tp, l.sleep}, asked, run);
+}
+
 // ms-swift 3602360a swift/megatron/trainers/rlhf_mixin.py: a copy of the model as it was, where all of it is trained.
-void put_stage(const MegatronLaunch& l, Run& run) {
+void put_stage(const MegatronLaunch& l, const FitAsked& asked, Run& run) {
     if (l.learns.empty()) return;
     const auto* const stage = frameworks::training_stage(l.learns);
     const std::string says = written(l.dialect, "rlhf-type");
     if (stage != nullptr && stage->rows > 1 && l.packs)
         run.doubts.push_back(
             {Effect::less, "pairs that are joined are counted as the longest", written(l.dialect, "packing"), true});
-    if (stage == nullptr || stage->generates)
+    if (stage == nullptr)
         run.doubts.push_back({Effect::more, fmt::format("what '{}' holds beside the model", l.learns), says});
+    if (stage != nullptr && stage->generates) put_engine(l, asked, run);
     if (l.learns == "rm") run.doubts.push_back({Effect::less, "logits, in place of one value", says});
     run.besides.refers = stage != nullptr && stage->refers && l.tuner != "lora";
 }
@@ -384,7 +428,7 @@ Run run_without_batch(const MegatronLaunch& l, const FitAsked& asked) {
     model.microbatch_tokens = *l.seq_length * l.sequences();
     options.layers = layers_text(built_layers(l), model, run);
     put_tuning(tuning_of(l), model, run.doubts);
-    put_stage(l, run);
+    put_stage(l, asked, run);
     leave_reference_to(l.learns, model, run);
     // As Megatron-LM and LoongForge do.
     for (std::string& padded : workloads::pad_heads(model, workloads::internvit_6b_heads, l.tp))

@@ -27,6 +27,15 @@ void put_degrees(planner::WorkloadOptions& workload, const FitAsked& asked, cons
 /// "--seq-length times --micro-batch-size".
 [[nodiscard]] std::string product_of(const std::string& sequence, std::int64_t samples, std::string_view count);
 
+/// vLLM on the GPUs that train.
+struct Engine {
+    std::string says;   ///< the setting of its share
+    std::string share;  ///< of a GPU's memory
+    std::int64_t tp = 1, sleep = 0;
+};
+/// It has its share of the memory while it generates, and where it never sleeps all the time.
+void put_engine(const Engine& engine, const FitAsked& asked, Run& run);
+
 /// Says what is near alone: experts that are shared out in several groups of shards.
 void say_copies(std::int64_t ep, Run& run);
 

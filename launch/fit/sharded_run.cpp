@@ -7,11 +7,9 @@
 #include "launch/fit/tuning.hpp"
 #include "pipeweaver/base/options.hpp"
 #include "pipeweaver/base/parallel.hpp"
-#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emulator/recipe.hpp"
 #include "pipeweaver/launch/rules.hpp"
 #include "pipeweaver/partition/said_layers.hpp"
-#include "pipeweaver/workloads/cluster.hpp"
 #include "pipeweaver/workloads/counts.hpp"
 
 #include <fmt/format.h>
@@ -215,31 +213,14 @@ void put_freed(const ShardedLaunch& l, Besides& besides) {
     besides.keeps_gradients = l.is_deepspeed() && l.zero_stage() == 3;
 }
 
-// What vLLM held while it slept, CUDA's context, kernels' workspaces and captured graphs: the most that was seen on one
-// GPU and on several together (NVIDIA-NeMo/RL#223; vllm-project/vllm#17117 freed all but 0.3 GiB of a share).
-Bytes held_asleep(const ShardedLaunch& l) {
-    constexpr std::int64_t mebibyte = 1 << 20, on_one = 774, on_several = 7392;
-    return {(l.engine_tp > 1 ? on_several : on_one) * mebibyte};
-}
-
-// An engine on the same GPUs has its share of the memory while it generates, and where it never sleeps all the time.
+// An engine on the same GPUs, and what it does not find there.
 void put_engine(const ShardedLaunch& l, const FitAsked& asked, Run& run) {
     const auto* const kind = frameworks::training_stage(l.stage);
     if (kind == nullptr || !kind->generates) return;
     if (!l.by_engine) run.doubts.push_back({Effect::more, "answers that the trainer generates itself", "--use_vllm"});
     if (!l.by_engine || l.engine == "server") return;
-    const auto memory = workloads::device(workloads::find_cluster(asked.cluster).device).memory.count;
-    const double share = parse_number(written(l, &Said::engine_share), l.engine_share, 0, 1);
-    run.besides.engine = Bytes{static_cast<std::int64_t>(std::ceil(share * static_cast<double>(memory)))};
-    run.besides.engine_sleeps = l.sleep > 0;
-    if (l.sleep > 0) run.besides.asleep = held_asleep(l);
     put_freed(l, run.besides);
-    run.doubts.push_back({Effect::less, "vLLM's share, in which it may count what the trainer holds",
-                          written(l, &Said::engine_share), true});
-    run.assumed.push_back(fmt::format(
-        "vLLM takes {} of a GPU{}", l.engine_share,
-        l.sleep > 0 ? fmt::format(" while it generates, and {} while the model trains", human(run.besides.asleep))
-                    : std::string()));
+    launch::put_engine({written(l, &Said::engine_share), l.engine_share, l.engine_tp, l.sleep}, asked, run);
 }
 
 // Stages with other models, or of whose samples it is not known how many are joined.

@@ -96,6 +96,15 @@ void take_ramp(MegatronLaunch& l) {
                         *l.global_batch, l.ramp[1]));
 }
 
+// A prompt and its answer together, which an engine on the same GPUs may hold to less.
+void take_answers(MegatronLaunch& l) {
+    const auto* const stage = frameworks::training_stage(l.learns);
+    if (stage == nullptr || !stage->generates || !l.seq_length) return;
+    *l.seq_length += l.answer_length.value_or(0);
+    if (l.by_engine && l.engine != "server" && l.engine_length)
+        l.seq_length = std::min(*l.seq_length, *l.engine_length);
+}
+
 // A padded size counts whatever the tokenizer has.
 void take_tokenizer(MegatronLaunch& l) {
     const bool is_of_model = l.dialect == Dialect::bridge_overrides && l.vocab;
@@ -138,6 +147,7 @@ MegatronLaunch read_megatron(const SaidLaunch& said, const Framework* framework)
     }
     if (launch.recompute == "none") launch.recompute.clear();  // ms-swift's word
     take_data_length(launch);
+    take_answers(launch);
     take_tokenizer(launch);
     take_ramp(launch);
     // Where Megatron-Bridge has other defaults than Megatron Core, by version; recipes that are known are of 0.6.0.

@@ -192,6 +192,15 @@ Rows tuning_rows() {
             {"tuner-type", "", &L::tuner},
             {"rlhf-type", "", &L::learns},
             {"packing", "", &L::packs},
+            {"max-completion-length", "", &L::answer_length},
+            {"use-vllm", "", &L::by_engine},
+            {"vllm-mode", "", &L::engine},
+            {"vllm-max-model-len", "", &L::engine_length},
+            {"vllm-gpu-memory-utilization", "", &L::engine_share},
+            {"vllm-tensor-parallel-size", "", &L::engine_tp},
+            {"sleep-level", "", &L::sleep, {}, true, 0},
+            {"offload-model", "", &L::frees_weights},
+            {"offload-optimizer", "", &L::frees_states},
             {"lora-rank", "peft.dim", &L::lora_rank},
             {"target-modules", "peft.target_modules", &L::lora_targets}};
 }

@@ -2,6 +2,7 @@
 #include "pipeweaver/base/parallel.hpp"
 #include "pipeweaver/launch/check.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
+#include "pipeweaver/workloads/cluster.hpp"
 #include "pipeweaver/workloads/counts.hpp"
 
 #include <doctest/doctest.h>
@@ -182,4 +183,34 @@ TEST_CASE("multi-token prediction of blocks of one part each is not emulated, wh
     CHECK(answer.verdict == launch::Verdict::undecided);
     REQUIRE(answer.open.size() == 1);
     CHECK(answer.open[0].setting == "--mtp-num-layers");
+}
+
+TEST_CASE("an engine beside Megatron has its share, and not what the trainer frees meanwhile") {
+    const auto of = [](const std::string& more) {
+        launch::CheckAsked asked;
+        asked.said = launch::read_script(
+            "megatron rlhf --rlhf_type grpo --model Qwen/Qwen2.5-7B-Instruct --tensor_model_parallel_size 2 "
+            "--sequence_parallel true --max_length 512 --global_batch_size 16 --recompute_granularity full "
+            "--recompute_method uniform --recompute_num_layers 1 --use_vllm true --vllm_mode " +
+                more,
+            "launch.sh");
+        asked.cluster = "h200-sxm:8";
+        return launch::check(asked, in_order);
+    };
+    const auto peak = [](const launch::Checked& one) { return one.fit->ranks[one.fit->fullest].peak; };
+    const auto server = of("server");
+    REQUIRE(server.fit);
+    CHECK(server.verdict == launch::Verdict::fits);
+    const auto awake = of("colocate --vllm_gpu_memory_utilization 0.1");
+    const auto memory = workloads::device("h200_sxm").memory;
+    CHECK(peak(awake) - peak(server) == Bytes{(memory.count + 9) / 10});
+    CHECK(peak(of("colocate --vllm_gpu_memory_utilization 0.05 --sleep_level 1")) - peak(server) ==
+          Bytes{std::int64_t{774} << 20});
+    const std::string asleep = "colocate --vllm_gpu_memory_utilization 0.7 --sleep_level 1 ";
+    const auto freed = of(asleep + "--offload_model true --offload_optimizer true");
+    const auto& rank = server.fit->ranks[0];
+    CHECK(peak(of(asleep)) - peak(freed) == rank.weights + rank.gradients + rank.optimizer);
+    const auto none = of("colocate --use_vllm false");
+    CHECK(none.verdict == launch::Verdict::undecided);
+    CHECK(none.open[0].setting == "--use-vllm");
 }

@@ -358,3 +358,14 @@ TEST_CASE("here-documents are added to a file, are called by any path, and end a
     CHECK(script("bash <<EOF\necho \\\n EOF\npython t.py --num-layers 8\nEOF\n").layers == 8);
     CHECK(script("bash <<-EOF\n\tpython t.py --num-layers 8\n\tEOF\n").layers == 8);
 }
+
+TEST_CASE("a prompt and the answer that ms-swift generates are one sequence, which an engine may hold to less") {
+    const std::string grpo = "megatron rlhf --rlhf_type grpo --model M --max_length 1024 ";
+    CHECK(script(grpo).seq_length == 1536);
+    CHECK(script(grpo + "--max_completion_length 2048").seq_length == 3072);
+    const std::string held = grpo + "--max_completion_length 2048 --vllm_max_model_len 2048 ";
+    CHECK(script(held).seq_length == 2048);
+    CHECK(script(held + "--vllm_mode server").seq_length == 3072);
+    CHECK(script("megatron rlhf --rlhf_type dpo --model M --max_length 1024").seq_length == 1024);
+    CHECK(script("megatron rlhf --rlhf_type gkd --model M --max_length 1024").seq_length == 1024);
+}

@@ -127,6 +127,17 @@ struct MegatronLaunch {
     std::string learns{};                     ///< from answers: ms-swift's --rlhf-type; empty: from tokens
     bool packs = false;                       ///< samples are joined up to the length
 
+    // Of answers that ms-swift generates, behind prompts as long as it is told. `seq_length` is of both together.
+    Number answer_length{};
+    Number engine_length{};            ///< of a prompt with its answer, at most
+    bool by_engine = true;             ///< by vLLM
+    std::string engine{};              ///< where that is; "server": on other GPUs
+    std::string engine_share = "0.9";  ///< of a GPU's memory that it takes on the same
+    std::int64_t engine_tp = 1;        ///< GPUs that share its weights
+    std::int64_t sleep = 0;            ///< above 0 it gives up weights and caches while the model trains
+    bool frees_weights = false;        ///< the trainer's weights and gradients are off the GPU while it generates
+    bool frees_states = false;         ///< likewise the optimizer's
+
     // Where it runs.
     std::string max_connections{};  ///< CUDA_DEVICE_MAX_CONNECTIONS as the script sets it; empty: it does not
     bool before_blackwell = false;  ///< the GPUs are
