@@ -158,7 +158,7 @@ void require_whole(const SaidLaunch& said, const MegatronLaunch& l) {
 
 // The launch with where it runs.
 MegatronLaunch read_megatron_on(const CheckAsked& asked) {
-    MegatronLaunch launch = read_megatron(asked.said, &framework_of(asked));
+    MegatronLaunch launch = read_megatron(asked.said, framework_of(asked).sets);
     require_whole(asked.said, launch);
     const auto found = asked.said.variables.find("CUDA_DEVICE_MAX_CONNECTIONS");
     if (found != asked.said.variables.end()) launch.max_connections = found->second;
@@ -300,7 +300,7 @@ BrokenWith megatron_with(const CheckAsked& asked, const MegatronLaunch& launch, 
     return [&asked, &launch, named, &checked](const std::vector<Setting>& more) {
         SaidLaunch said = asked.said;
         said.settings.insert(said.settings.end(), more.begin(), more.end());
-        MegatronLaunch other = read_megatron(said, checked.framework);
+        MegatronLaunch other = read_megatron(said, checked.framework->sets);
         other.max_connections = launch.max_connections;
         other.before_blackwell = launch.before_blackwell;
         if (named != nullptr) other = with_encoders(with_model(std::move(other), *named), *named, asked.said);

@@ -7,7 +7,6 @@
 #include "pipeweaver/base/options.hpp"
 #include "pipeweaver/frameworks/sharded.hpp"
 #include "pipeweaver/frameworks/tokenizers.hpp"
-#include "pipeweaver/launch/rules.hpp"
 
 #include <fmt/format.h>
 
@@ -137,7 +136,7 @@ std::vector<MegatronName> megatron_names() {
     return names;
 }
 
-MegatronLaunch read_megatron(const SaidLaunch& said, const Framework* framework) {
+MegatronLaunch read_megatron(const SaidLaunch& said, std::optional<OfVersion> version) {
     MegatronLaunch launch = defaults_of(said.dialect);
     for (const Setting& setting : with_defaults(said)) {
         if (const MegatronRow* row = row_of(said.dialect, setting.name))
@@ -151,10 +150,9 @@ MegatronLaunch read_megatron(const SaidLaunch& said, const Framework* framework)
     take_tokenizer(launch);
     take_ramp(launch);
     // Where Megatron-Bridge has other defaults than Megatron Core, by version; recipes that are known are of 0.6.0.
-    const bool has_version = framework != nullptr && !framework->core.empty();
-    const bool parts_no_experts = has_version ? framework->parts_no_experts : said.knows_named;
     const bool of_entry = said.entry != nullptr && said.entry->turns_off_sequence_parallel;
-    const bool turns_off = has_version ? framework->turns_off_sequence_parallel : said.knows_named || of_entry;
+    const auto [turns_off, parts_no_experts] =
+        version.value_or(OfVersion{said.knows_named || of_entry, said.knows_named});
     if (parts_no_experts && !launch.etp && launch.ep > 1) launch.etp = 1;
     if (turns_off && launch.tp == 1) launch.sequence_parallel = false;
     return launch;

@@ -167,7 +167,7 @@ TEST_CASE("Megatron-Bridge has the rules of the Megatron Core it comes with, and
         "model.moe_token_dispatcher_type=alltoall model.expert_model_parallel_size=4 ";
     const auto read = [&](const std::string& more, const char* framework) {
         return launch::read_megatron(launch::read_words(Dialect::bridge_overrides, experts + more, "x"),
-                                     &launch::framework_called(framework));
+                                     launch::framework_called(framework).sets);
     };
     // Expert tensor parallelism is tensor parallelism until 0.6.0.
     const std::string split = "model.tensor_model_parallel_size=4 model.sequence_parallel=True ";

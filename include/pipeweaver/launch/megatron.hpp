@@ -14,8 +14,6 @@
 
 namespace pipeweaver::launch {
 
-struct Framework;
-
 struct MegatronLaunch {
     using Number = std::optional<std::int64_t>;
 
@@ -153,10 +151,15 @@ struct MegatronLaunch {
     bool gated() const { return swiglu || quick_geglu || gated_linear_unit; }
 };
 
+/// What a version of a framework sets itself.
+struct OfVersion {
+    bool turns_off_sequence_parallel = false;  ///< without tensor parallelism, where others refuse it
+    bool parts_no_experts = false;             ///< expert tensor parallelism is 1 where nobody says it
+};
+
 /// Reads what a launch says. Of a name that is said twice the last counts. Throws Error{input} "WHERE: NAME: ..." for
-/// values that are none, not numbers, out of range, or not among the choices. `framework` has the defaults that differ by
-/// version; null: those of what is said.
-[[nodiscard]] MegatronLaunch read_megatron(const SaidLaunch& said, const Framework* framework = nullptr);
+/// values that are none, not numbers, out of range, or not among the choices. `version`: none is named.
+[[nodiscard]] MegatronLaunch read_megatron(const SaidLaunch& said, std::optional<OfVersion> version = std::nullopt);
 
 /// Whether read_megatron() reads the name in that dialect.
 [[nodiscard]] bool is_megatron_setting(Dialect dialect, const std::string& name);

@@ -23,8 +23,7 @@ struct Framework {
     std::string_view source;                        ///< repository and commit, or package
     Dialect dialect = Dialect::megatron_arguments;  ///< whose settings it reads; overrides count as arguments
     std::string_view core{};                        ///< the version of Megatron Core that it builds on; empty: none
-    bool turns_off_sequence_parallel = false;       ///< without tensor parallelism, where others refuse it
-    bool parts_no_experts = false;                  ///< expert tensor parallelism is 1 where nobody says it
+    std::optional<OfVersion> sets{};                ///< where versions differ; none: they do not
 
     /// The version whose rules count.
     std::string_view of_rules() const { return core.empty() ? version : core; }
