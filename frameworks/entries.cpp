@@ -106,7 +106,8 @@ Entry swift() {
             .bounds_items = true,  // arguments/base_args/template_args.py: longer ones are deleted
             .unbounds = {{"truncation-strategy", "left"}, {"truncation-strategy", "right"}},
             .program_defaults = {{"megatron rlhf", "rlhf-type", "dpo"}},  // megatron/arguments/rlhf_args.py
-            .unbounds_unless = {{"rlhf-type", "grpo", "truncation-strategy"}}};
+            .unbounds_unless = {{"rlhf-type", "grpo", "truncation-strategy"}},
+            .takes_file = true};  // swift/cli/main.py prepare_config_args
 }
 
 // Its --seq-length counts the positions of images; the language model's is --decoder-seq-length.

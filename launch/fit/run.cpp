@@ -252,6 +252,11 @@ void put_kept(const MegatronLaunch& l, Recipe& recipe) {
     if (parse_number("hidden-dropout", l.hidden_dropout, 0, 1) > 0) recipe.kept.masks = 1;
 }
 
+// Transformer Engine's unfused attention and Megatron Core's own; "AttnBackend.unfused" of overrides.
+bool keeps_scores(const MegatronLaunch& l) {
+    return l.attention.ends_with("unfused") || l.attention.ends_with("local");
+}
+
 Recipe recipe_of(const MegatronLaunch& l, const std::string& asked, Run& run) {
     Recipe recipe = emulator::find_recipe(asked.empty() ? "megatron-core" : asked);
     recipe.zero = l.distributed_optimizer ? 1 : 0;
@@ -266,6 +271,7 @@ Recipe recipe_of(const MegatronLaunch& l, const std::string& asked, Run& run) {
     if (l.experts) recipe.execution.experts.tensor_parallel = *l.etp;
     put_states(l, recipe);
     if (asked.empty()) put_kept(l, recipe);
+    if (keeps_scores(l)) recipe.execution.fused_attention = false;
     if (l.precision_aware && l.bf16)
         run.doubts.push_back({Effect::less, "main weights of 32 bits, of which remainders of 16 may be kept"});
     if (!l.bf16 && !l.fp16)

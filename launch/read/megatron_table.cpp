@@ -178,6 +178,7 @@ Rows batch_rows() {
             {"data-parallel-sharding-strategy", "ddp.data_parallel_sharding_strategy", &L::sharding,
              "no_shard|optim|optim_grads|optim_grads_params"},
             {"tp-comm-overlap", "model.tp_comm_overlap", &L::tp_comm_overlap},
+            {"attention-backend", "model.attention_backend", &L::attention},
             {"optimizer-cpu-offload", "optimizer.optimizer_cpu_offload", &L::offload_optimizer},
             {"optimizer-offload-fraction", "optimizer.optimizer_offload_fraction", &L::offload_fraction}};
 }

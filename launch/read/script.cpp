@@ -2,6 +2,7 @@
 #include "launch/read/script.hpp"
 
 #include "launch/read/entry.hpp"
+#include "launch/read/file_words.hpp"
 #include "launch/read/guess.hpp"
 #include "launch/read/recipe.hpp"
 #include "launch/read/sharded_words.hpp"
@@ -83,8 +84,9 @@ SaidLaunch read_script(std::string_view text, const std::string& name, std::opti
     if (best.dialect == Dialect::sharded_settings) {
         put_sharded_words(*chosen, said);
     } else {
-        put_settings(best.dialect, *chosen, said);
-        put_entry(*chosen, said);
+        const std::vector<Word> words = with_file(*chosen, said);
+        put_settings(best.dialect, words, said);
+        put_entry(words, said);
     }
     for (std::string& note : notes_of_repeated(best.dialect, said.settings)) said.notes.push_back(std::move(note));
     put_recipe(*chosen, said);

@@ -214,3 +214,16 @@ TEST_CASE("an engine beside Megatron has its share, and not what the trainer fre
     CHECK(none.verdict == launch::Verdict::undecided);
     CHECK(none.open[0].setting == "--use-vllm");
 }
+
+TEST_CASE("attention that is not fused keeps scores, which are counted") {
+    const auto of = [](const std::string& more) { return of_model("llama3-8b", on_four_ranks + rotary + more); };
+    const auto usual = of(""), flash = of("--attention-backend flash");
+    CHECK(last_of(flash).peak == last_of(usual).peak);
+    for (const char* unfused : {"--attention-backend unfused", "--attention-backend local"}) {
+        const auto with = of(unfused);
+        REQUIRE(with.fit);
+        // Scores of 32 heads and 4096 x 4096 positions in 16 bits, at least, of each of 8 layers.
+        CHECK(last_of(with).activations - last_of(usual).activations >= Bytes{8LL * 2 * 32 * 4096 * 4096});
+        CHECK(with.fit->doubts.size() == usual.fit->doubts.size());
+    }
+}

@@ -369,3 +369,23 @@ TEST_CASE("a prompt and the answer that ms-swift generates are one sequence, whi
     CHECK(script("megatron rlhf --rlhf_type dpo --model M --max_length 1024").seq_length == 1024);
     CHECK(script("megatron rlhf --rlhf_type gkd --model M --max_length 1024").seq_length == 1024);
 }
+
+TEST_CASE("a YAML file of ms-swift says flags, which those of the command override, and variables") {
+    const std::string file =
+        "cat <<'EOF' > a.yaml\nmodel: M\ntensor_model_parallel_size: 4\nmax_length: 2048\nmicro_batch_size: 2\n"
+        "target_modules: [linear_qkv, linear_proj]\npacking: true\nseed: null\nENV:\n  MAX_PIXELS: '1003520'\nEOF\n";
+    for (const char* command : {"megatron sft --config a.yaml --tensor_model_parallel_size 2\n",
+                                "megatron sft a.yaml --tensor_model_parallel_size 2\n"}) {
+        CAPTURE(command);
+        const auto said = launch::read_script(file + command, "train.sh");
+        CHECK(said.named_model == "M");
+        CHECK(said.variables.at("MAX_PIXELS") == "1003520");
+        const auto l = launch::read_megatron(said);
+        CHECK(l.tp == 2);
+        CHECK(l.seq_length == 2048);
+        CHECK(l.micro_batch == 2);
+        CHECK(l.packs);
+        CHECK(l.lora_targets == std::vector<std::string>{"linear_qkv", "linear_proj"});
+    }
+    CHECK_THROWS_AS(launch::read_script("megatron sft --config b.yaml\n", "train.sh"), Error);
+}

@@ -81,6 +81,7 @@ struct Entry {
     std::vector<ProgramDefault> program_defaults{};
     std::string_view unbounded_family{};     ///< models of which an encoder reads items whole that are cut behind it
     std::vector<Default> unbounds_unless{};  ///< the same, where nobody says the third setting
+    bool takes_file = false;                 ///< of flags, a YAML file among the words has some in front of the others
 };
 
 [[nodiscard]] std::span<const Entry> entries();

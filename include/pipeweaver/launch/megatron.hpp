@@ -114,6 +114,7 @@ struct MegatronLaunch {
     bool megatron_fsdp = false, torch_fsdp2 = false;
     std::string sharding = "no_shard";
     bool tp_comm_overlap = false;
+    std::string attention{};             ///< --attention-backend; "unfused" and "local" keep scores
     bool offload_optimizer = false;      ///< --optimizer-cpu-offload
     std::string offload_fraction = "1";  ///< of the optimizer's state, that lies on the host
 
