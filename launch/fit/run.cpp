@@ -79,6 +79,11 @@ void put_samples(const FitAsked& asked, std::int64_t sequence, std::int64_t micr
         workload.too_long = workloads::name_of(workloads::TooLong::own);
 }
 
+Bytes scores_of(std::int64_t heads, std::int64_t tokens, std::int64_t length, std::int64_t layers) {
+    constexpr std::int64_t kept = 6, at_work = 10;
+    return Bytes{heads * tokens * length * (kept * layers + at_work)};
+}
+
 void say_copies(std::int64_t ep, Run& run) {
     if (run.besides.copies == 1 || ep == 1) return;
     run.assumed.push_back(
@@ -257,6 +262,18 @@ bool keeps_scores(const MegatronLaunch& l) {
     return l.attention.ends_with("unfused") || l.attention.ends_with("local");
 }
 
+// Those of a layer where they are worked out again; else it is not followed how many a rank keeps.
+void put_scores(const MegatronLaunch& l, const workloads::Model& model, Run& run) {
+    if (!keeps_scores(l)) return;
+    const Recompute again = run.options.recompute->everywhere;
+    const auto& network = model.modules[model.backbone()].architecture;
+    if (again == Recompute::full || again == Recompute::core_attention)
+        run.besides.scores = scores_of(network.heads / l.tp, model.microbatch_tokens, *l.seq_length, 1);
+    if (run.besides.scores == Bytes{} || model.modules.size() > 1)
+        run.doubts.push_back(
+            {Effect::more, "attention that keeps its scores", written(l.dialect, "attention-backend")});
+}
+
 Recipe recipe_of(const MegatronLaunch& l, const std::string& asked, Run& run) {
     Recipe recipe = emulator::find_recipe(asked.empty() ? "megatron-core" : asked);
     recipe.zero = l.distributed_optimizer ? 1 : 0;
@@ -271,7 +288,6 @@ Recipe recipe_of(const MegatronLaunch& l, const std::string& asked, Run& run) {
     if (l.experts) recipe.execution.experts.tensor_parallel = *l.etp;
     put_states(l, recipe);
     if (asked.empty()) put_kept(l, recipe);
-    if (keeps_scores(l)) recipe.execution.fused_attention = false;
     if (l.precision_aware && l.bf16)
         run.doubts.push_back({Effect::less, "main weights of 32 bits, of which remainders of 16 may be kept"});
     if (!l.bf16 && !l.fp16)
@@ -450,6 +466,7 @@ Run run_without_batch(const MegatronLaunch& l, const FitAsked& asked) {
     options.workload.recipe = emulator::to_json(recipe_of(l, asked.recipe, run));
     const bool says_ranks = l.recompute == "full" && !l.custom_recompute_layers.empty();
     options.recompute = says_ranks ? recompute_of_ranks_in(l) : StepRecompute{.everywhere = recompute_of(l, run)};
+    put_scores(l, model, run);
     options.policy = l.vpp ? "interleaved" : "1f1b";
     if (l.vpp && *l.group_size != l.pp)
         run.assumed.push_back(

@@ -268,6 +268,18 @@ void put_pipeline(const ShardedLaunch& l, planner::EmulateOptions& options) {
     if (l.pp > 1) options.target = "torch-csv";
 }
 
+// Ulysses shares heads out.
+void put_scores(const ShardedLaunch& l, const workloads::Model& model, Run& run) {
+    if (l.attention != "eager") return;
+    const auto& network = model.modules[model.backbone()].architecture;
+    const bool again = l.recompute.value_or(false) && !l.recompute_selective;
+    run.besides.scores = scores_of(network.heads / (l.tp * l.sequence), model.microbatch_tokens,
+                                   model.microbatch_tokens / l.sequences(), again ? 1 : network.layers);
+    if (l.pp > 1 || model.modules.size() > 1)
+        run.doubts.push_back({Effect::more, l.pp > 1 ? "scores of several microbatches" : "scores of encoders",
+                              written(l, &Said::attention)});
+}
+
 // Without packing a microbatch is so many samples, padded to the longest.
 void hold_samples(const ShardedLaunch& l, const FitAsked& asked, workloads::Model& model, Run& run) {
     if (l.packs.value_or(false) || (asked.dataset.empty() && asked.batch.empty())) return;
@@ -335,6 +347,8 @@ void add_besides(const Besides& besides, RankUse& rank) {
     const Bytes beside = besides.buckets + std::min(besides.gathered, Bytes{rank.weights.count * besides.shards});
     rank.buffers += beside;
     rank.peak += beside;
+    rank.activations += besides.scores;
+    rank.peak += besides.scores;
     const Bytes reference = besides.refers ? rank.weights : besides.reference;
     rank.weights += reference;
     rank.peak += reference;
@@ -372,6 +386,7 @@ Run run_of(const ShardedLaunch& l, const FitAsked& asked) {
     options.any_memory = true;
     put_samples(asked, *l.length, l.parts(), run);
     hold_samples(l, asked, model, run);
+    put_scores(l, model, run);
     run.says_tokens = product_of(written(l, &Said::length), l.sequences(),
                                  l.pp > 1 ? written(l, &Said::pipeline_batch) : written(l, &Said::micro_batch));
     return run;

@@ -215,15 +215,20 @@ TEST_CASE("an engine beside Megatron has its share, and not what the trainer fre
     CHECK(none.open[0].setting == "--use-vllm");
 }
 
-TEST_CASE("attention that is not fused keeps scores, which are counted") {
+TEST_CASE("scores of attention that is not fused are counted where they are worked out again, and else open") {
     const auto of = [](const std::string& more) { return of_model("llama3-8b", on_four_ranks + rotary + more); };
-    const auto usual = of(""), flash = of("--attention-backend flash");
-    CHECK(last_of(flash).peak == last_of(usual).peak);
-    for (const char* unfused : {"--attention-backend unfused", "--attention-backend local"}) {
-        const auto with = of(unfused);
+    const std::string unfused = "--attention-backend unfused ";
+    const std::string full = "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1 ";
+    for (const std::string& again : {full, std::string("--recompute-granularity selective ")}) {
+        const auto usual = of(again), flash = of(again + "--attention-backend flash"), with = of(again + unfused);
         REQUIRE(with.fit);
-        // Scores of 32 heads and 4096 x 4096 positions in 16 bits, at least, of each of 8 layers.
-        CHECK(last_of(with).activations - last_of(usual).activations >= Bytes{8LL * 2 * 32 * 4096 * 4096});
+        CHECK(last_of(flash).peak == last_of(usual).peak);
+        // 32 heads, 4096 x 4096 scores.
+        CHECK(last_of(with).peak - last_of(usual).peak == Bytes{16LL * 32 * 4096 * 4096});
         CHECK(with.fit->doubts.size() == usual.fit->doubts.size());
     }
+    const auto kept = of("--attention-backend local");
+    CHECK(kept.verdict == launch::Verdict::undecided);
+    REQUIRE(kept.open.size() == 1);
+    CHECK(kept.open[0].setting == "--attention-backend");
 }

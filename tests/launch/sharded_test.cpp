@@ -467,3 +467,16 @@ TEST_CASE("experts that are shared out in several groups of shards are said to b
     CHECK_FALSE(says("--distributed.dp_replicate_size 2"));
     CHECK_FALSE(says("--distributed.ep_size 2"));
 }
+
+TEST_CASE("eager attention keeps scores of every layer, or of one where they are worked out again") {
+    const std::string words = swift + "--max_length 1024 --per_device_train_batch_size 2 ";
+    const auto scores = [&](const std::string& more) { return run(words + more).besides.scores; };
+    // 28 heads of Qwen2.5-7B, two sequences of 1024 positions, 28 layers.
+    const std::int64_t all = 28LL * 2 * 1024 * 1024;
+    CHECK(scores("--attn_impl flash_attn") == Bytes{});
+    CHECK(scores("") == Bytes{});
+    CHECK(scores("--attn_impl eager") == Bytes{all * 16});  // checkpointing is ms-swift's default
+    CHECK(scores("--attn_impl eager --gradient_checkpointing false") == Bytes{all * (6 * 28 + 10)});
+    CHECK(scores("--attn_impl eager --sequence_parallel_size 4") == Bytes{all * 16 / 4});
+    CHECK(run(words + "--attn_impl eager").doubts.empty());
+}
