@@ -130,6 +130,22 @@ Entry multimodal() {
             .builds = "megatron-lm"};
 }
 
+// Its models have dropout off and sizes of their own; samples of sft are cut to the length and padded to the longest.
+Entry loongforge() {
+    Entry entry;
+    entry.name = "LoongForge";
+    entry.programs = {"loongforge/train.py"};
+    entry.defaults = {{"hidden-dropout", "0"}};
+    entry.model = "model-name";
+    entry.checkpoints = {"config-file"};  // called as its model is
+    entry.packs = "packing-sft-data";
+    entry.fills = {"training-phase", "pretrain"};
+    entry.source =
+        "baidu-baige/LoongForge c6275661 (20 August 2026): loongforge/models/foundation/*/*_config.py, "
+        "data/sft_supervised_utils.py, data/sft_data_collator.py";
+    return entry;
+}
+
 Entry titan() {
     return {.name = "torchtitan",
             .dialect = titan_settings,
@@ -175,9 +191,12 @@ std::vector<Entry> all_entries() {
     std::vector<Entry> all{
         swift(),
         multimodal(),
+        loongforge(),
         titan(),
         bridge_runner(),
         refused("verl", {"verl.trainer.main_ppo", "verl.trainer.main_ppo_split", "verl.trainer.sft_trainer"}, degrees),
+        refused("LoongForge's embodied trainer", {"loongforge/embodied/train.py"},
+                "models of actions are not in the catalogue"),
         refused("Megatron-Bridge's examples/megatron_mimo",
                 {"megatron_mimo_training_llava.py", "megatron_mimo_training_llava_audio.py"}, modules)};
     for (const std::vector<Entry>& some : {llama_factory_entries(), sharded_swift_entries(), veomni_entries(),

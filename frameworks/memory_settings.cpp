@@ -47,6 +47,8 @@ Rows tuning_rows() {
     return {
         {megatron_arguments, "freeze-*", less, frozen},
         {megatron_arguments, "trainable-parameters*", either, frozen},
+        {megatron_arguments, "trainable-modules", less, frozen},
+        {megatron_arguments, "enable-full-hetero-dp", either, "encoders with degrees of their own"},
         {megatron_arguments, "peft*", less, adapters},
         {megatron_arguments, "adapters", less, adapters},
         {megatron_arguments, "adapter-load", less, adapters},

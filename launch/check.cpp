@@ -199,7 +199,9 @@ bool rests_on_version(const CheckAsked& asked, const MegatronLaunch& launch, Che
 bool holds_samples(const SaidLaunch& said, const workloads::Model& model) {
     if (said.entry == nullptr || said.is_dump) return false;
     if (said.entry->packs.empty()) return said.dialect == Dialect::bridge_overrides && is_multimodal(model);
+    const frameworks::Default& fills = said.entry->fills;
     return std::none_of(said.settings.begin(), said.settings.end(), [&](const Setting& one) {
+        if (!one.values.empty() && one.name == fills.setting && one.values.front() == fills.value) return true;
         return one.name == said.entry->packs && (one.values.empty() || one.values.front() == "true");
     });
 }

@@ -20,6 +20,12 @@ std::optional<std::string> first_of(const std::vector<Word>& words, const std::v
     return std::nullopt;
 }
 
+// A file of sizes is called as its model is.
+std::string without_yaml(const std::string& path) {
+    constexpr std::string_view end = ".yaml";
+    return path.ends_with(end) ? path.substr(0, path.size() - end.size()) : path;
+}
+
 // "recipe 'x'", or the Python program that has it.
 std::string what_is_named(const frameworks::Entry& entry, const std::vector<Word>& words, const Variables& variables) {
     if (const auto value = first_of(words, entry.named)) return fmt::format("{} '{}'", entry.names, *value);
@@ -117,7 +123,7 @@ void put_entry(const std::vector<Word>& words, SaidLaunch& said) {
     said.named = what_is_named(*said.entry, words, said.variables);
     if (said.entry->model.empty()) return;
     const auto model = flag_value(words, said.entry->model);
-    said.named_model = model ? *model : first_of(words, said.entry->checkpoints).value_or(std::string());
+    said.named_model = model ? *model : without_yaml(first_of(words, said.entry->checkpoints).value_or(std::string()));
 }
 
 }  // namespace pipeweaver::launch

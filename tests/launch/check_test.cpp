@@ -290,3 +290,31 @@ TEST_CASE("switches of a launch turn what of its encoders runs again, and how im
     CHECK(context("model.vision_dp_when_cp=true") == workloads::OnContextRanks::dealt);
     CHECK(context("model.bf16=true") == workloads::OnContextRanks::each);
 }
+
+TEST_CASE("LoongForge's launches name their model or its file, and only what pretrains fills its microbatches") {
+    const auto of = [](const std::string& more) {
+        launch::CheckAsked one;
+        one.said = launch::read_script(
+            "torchrun --nproc_per_node 8 $HOME_OF/loongforge/train.py --seq-length 4096 --max-position-embeddings 4096 "
+            "--global-batch-size 64 --bf16 --use-distributed-optimizer --tensor-model-parallel-size 2 "
+            "--sequence-parallel " +
+                more,
+            "launch.sh", std::nullopt, {{"HOME_OF", "/work"}});
+        one.cluster = "h100-sxm:8";
+        return one;
+    };
+    const std::string named = "--model-name qwen2.5-7b --training-phase ";
+    const auto one = check(of(named + "sft --micro-batch-size 1"));
+    CHECK(one.entry == "LoongForge");
+    CHECK(one.verdict == launch::Verdict::fits);
+    const auto by_file = of("--config-file /work/configs/qwen2.5/qwen2_5_7b.yaml --micro-batch-size 1");
+    REQUIRE(check(by_file).fit);
+    CHECK(check(by_file).fit->ranks[0].peak == one.fit->ranks[0].peak);
+    CHECK(check(of(named + "pretrain --micro-batch-size 16")).verdict == launch::Verdict::does_not_fit);
+    const auto short_samples = check(of(named + "sft --micro-batch-size 16"));
+    CHECK(short_samples.verdict == launch::Verdict::undecided);
+    REQUIRE(!short_samples.open.empty());
+    CHECK(short_samples.open[0].setting == "--dataset");
+    CHECK_THROWS_AS(launch::read_script("torchrun /w/loongforge/embodied/train.py --bf16 --seq-length 8", "a.sh"),
+                    Error);
+}

@@ -57,6 +57,7 @@ struct Entry {
     /// Settings that name a checkpoint's folder, which is called as its model is, where `model` is not said.
     std::vector<std::string_view> checkpoints{};
     std::string_view packs{};    ///< the setting that fills microbatches; without it they hold what samples have
+    Default fills{};             ///< a setting and its value with which they are full, too
     std::string_view refused{};  ///< not empty: why such a launch is not read
     std::vector<std::pair<std::string_view, std::string_view>> sets{};  ///< variables of the environment
     std::string_view source{};                                          ///< where all this is from
