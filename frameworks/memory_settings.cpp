@@ -237,6 +237,8 @@ Rows sharded_memory_rows() {
         {sharded_settings, "distributed.activation_checkpointing_scope", more, "layers that keep all", "all"},
         {sharded_settings, "distributed.offload_policy*", less, host},
         {sharded_settings, "distributed.pipeline.pp_schedule_csv", either, "an order of a file"},
+        {sharded_settings, "model.*num_hidden_layers", either, network},
+        {sharded_settings, "model.*num_nextn_predict_layers", more, "blocks of multi-token prediction"},
         {sharded_settings, "distributed.pipeline.module_fqns_per_model_part", either, "stages that list modules"},
         {sharded_settings, "optimizer.exp_avg_dtype", less, states, "torch.float32"},
         {sharded_settings, "optimizer.exp_avg_sq_dtype", less, states, "torch.float32"},

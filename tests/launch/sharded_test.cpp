@@ -440,7 +440,7 @@ TEST_CASE("TransformerEngine's Adam keeps moments of 32 bits, and masters or wha
     CHECK(run(masters).doubts.empty());
 }
 
-TEST_CASE("optimizers with fewer states than Adam hold less, and learning rates by module as much") {
+TEST_CASE("settings say in which direction they change memory: fewer states than Adam's, other depths") {
     const auto effect = [](const std::string& name, const std::string& value) {
         const auto* const row =
             frameworks::memory_setting(launch::Dialect::sharded_settings, name, {value}, {true, false});
@@ -453,6 +453,11 @@ TEST_CASE("optimizers with fewer states than Adam hold less, and learning rates 
     CHECK(effect("optimizer", "muon") == "less");
     CHECK(effect("optimizer", "multimodal") == "none");
     CHECK(effect("optimizer", "muonclip") == "either");
+    // Another depth than the model's that is named.
+    CHECK(effect("model.num_hidden_layers", "2") == "either");
+    CHECK(effect("model.config.num_hidden_layers", "2") == "either");
+    CHECK(effect("model.num_nextn_predict_layers", "0") == "none");
+    CHECK(effect("model.num_nextn_predict_layers", "2") == "more");
 }
 
 TEST_CASE("experts that are shared out in several groups of shards are said to be counted as near as that goes") {
