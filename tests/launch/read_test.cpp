@@ -389,3 +389,16 @@ TEST_CASE("a YAML file of ms-swift says flags, which those of the command overri
     }
     CHECK_THROWS_AS(launch::read_script("megatron sft --config b.yaml\n", "train.sh"), Error);
 }
+
+TEST_CASE("what cat prints of a here-document is a variable's text, and arrays have items by number and by key") {
+    const std::string launch = "python t.py --num-layers 8 --tensor-model-parallel-size ";
+    CHECK(script("CMD=$(cat <<'EOF'\n" + launch + "4 \\\n --bf16\nEOF\n)\neval \"$CMD\"\n").tp == 4);
+    CHECK(script("TP=4\nCMD=$(cat <<EOF\n" + launch + "$TP\nEOF\n)\nsrun bash -c \"${CMD}\"\n").tp == 4);
+    CHECK(script("SIZES=(1 2 4)\n" + launch + "${SIZES[2]}\n").tp == 4);
+    CHECK(script("I=1\nSIZES=(1 2 4)\n" + launch + "${SIZES[$I]}\n").tp == 2);
+    CHECK(script("declare -A OF=([8b]=2 [70b]=8)\nM=70b\n" + launch + "${OF[$M]}\n").tp == 8);
+    CHECK(script("declare -A OF\nOF[8b]=2\nOF[70b]=8\n" + launch + "${OF[70b]}\n").tp == 8);
+    CHECK(script("declare -A OF=([a]=--bf16 [b]=--swiglu)\n" + launch + "4 ${OF[@]}\n").swiglu);
+    CHECK_FALSE(launch::read_script("M=$1\nOF[a]=2\nOF[$M]=4\n" + launch + "${OF[a]} --bf16\n", "a.sh").unset.empty());
+    CHECK_FALSE(launch::read_script("SIZES=(1 2)\n" + launch + "${SIZES[5]} --bf16\n", "a.sh").unset.empty());
+}

@@ -28,6 +28,8 @@ Word joined(const std::vector<Word>& items) {
 bool Reader::assignment() {
     std::size_t end = at_;
     while (end < text_.size() && is_in_name(text_[end])) ++end;
+    if (end > at_ && end < text_.size() && text_[end] == '[')
+        return item_assignment(std::string(text_.substr(at_, end - at_)), end);
     const bool more = end + 1 < text_.size() && text_[end] == '+' && text_[end + 1] == '=';
     if (end == at_ || std::isdigit(static_cast<unsigned char>(peek())) != 0) return false;
     if (!more && (end >= text_.size() || text_[end] != '=')) return false;
@@ -47,6 +49,25 @@ bool Reader::assignment() {
         if (value.items.size() > 1) value.items = {joined(value.items)};
     }
     assign(name, std::move(value), more, line);
+    return true;
+}
+
+// NAME[KEY]=VALUE, one more item of an array.
+bool Reader::item_assignment(const std::string& name, std::size_t end) {
+    const std::size_t close = text_.find_first_of("]\n", end);
+    const bool is_one = close != std::string_view::npos && text_.substr(close).starts_with("]=");
+    if (!is_one || std::isdigit(static_cast<unsigned char>(peek())) != 0) return false;
+    const std::string key(text_.substr(end + 1, close - end - 1));
+    const std::size_t line = line_;
+    at_ = close + 2;
+    whole_ = true;
+    auto words =
+        is_blank_of_shell(peek()) || ends_command(peek()) || at_ >= text_.size() ? std::vector<Word>{} : word();
+    whole_ = false;
+    Word value = words.empty() ? Word{{}, line, {}, true} : joined(words);
+    value.text = fmt::format("[{}]={}", key, value.text);
+    if (key.find('$') != std::string::npos && value.unknown.empty()) value.unknown = fmt::format("{}[{}]", name, key);
+    assign(name, {{std::move(value)}, true}, true, line);
     return true;
 }
 

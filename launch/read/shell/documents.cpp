@@ -96,11 +96,14 @@ void Reader::take_document(const std::vector<Word>& words, const std::string& te
     const bool is_script = file.empty() && nested_ < most_nested &&
                            std::any_of(words.begin(), words.end(), [](const Word& one) { return is_shell(one.text); });
     const bool is_value = words.front().text == "read" && words.size() > 1;
-    if (file.empty() && !is_script && !is_value) return;
+    const bool is_printed = words.front().text == "cat" && words.size() == 1;
+    if (file.empty() && !is_script && !is_value && !is_printed) return;
     Reader inner(text, name_, {});
     inner.variables_ = variables_;
     std::string put_in = is_plain ? text : inner.expanded().text;
-    if (is_value)
+    if (is_printed)
+        printed_ = std::move(put_in);
+    else if (is_value)
         set_plain(words.back().text, put_in);
     else if (is_script)
         run_with_front(put_in, line_ - static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) - 1);

@@ -33,6 +33,29 @@ void Reader::braces(bool quoted) {
     nested(rest.substr(rest.front() == ':' ? 2 : 1), quoted);
 }
 
+// Of an array by its number, or by the key of "[key]=value"; both may be a variable. None: it has none, or is not known.
+std::optional<std::string> Reader::item(const std::vector<Word>& items, const std::string& rest) const {
+    std::string key = rest;
+    if (key.starts_with('$')) {
+        key.erase(0, key.starts_with("${") ? 2 : 1);
+        if (key.ends_with('}')) key.pop_back();
+        const auto found = variables_.find(key);
+        if (found == variables_.end() || found->second.items.size() != 1 || !found->second.items[0].unknown.empty())
+            return std::nullopt;
+        key = found->second.items[0].text;
+    }
+    const std::string begin = "[" + key + "]=";
+    const bool has_keys = items.front().text.starts_with('[');
+    if (has_keys && std::any_of(items.begin(), items.end(), [](const Word& one) { return !one.unknown.empty(); }))
+        return std::nullopt;
+    for (auto one = items.rbegin(); one != items.rend(); ++one)
+        if (one->text.starts_with(begin)) return one->text.substr(begin.size());
+    const bool is_number = !key.empty() && key.size() < 4 && key.find_first_not_of("0123456789") == std::string::npos;
+    const std::size_t index = is_number ? std::stoul(key) : items.size();
+    if (index >= items.size() || has_keys || !items[index].unknown.empty()) return std::nullopt;
+    return items[index].text;
+}
+
 // ${NAME[0]}, ${NAME%END}, ${NAME#BEGIN}, ${NAME:+TEXT}; false: another form, or a text that is not known.
 bool Reader::put_part(const std::string& name, const std::string& rest, bool quoted) {
     const auto found = variables_.find(name);
@@ -43,12 +66,17 @@ bool Reader::put_part(const std::string& name, const std::string& rest, bool quo
     }
     const auto& items = found->second.items;
     if (items.empty() || !items.front().unknown.empty() || script_.in_branches.contains(name)) return false;
+    if (rest.starts_with('[') && rest.ends_with(']')) {
+        const auto one = item(items, rest.substr(1, rest.size() - 2));
+        if (one) put_text(*one, quoted, false);
+        return one.has_value();
+    }
     const std::string& text = items.front().text;
     if (if_set) {
         if (!text.empty() || rest.front() == '+') nested(rest.substr(rest.front() == ':' ? 2 : 1), quoted);
         return true;
     }
-    const auto part = rest == "[0]" ? std::optional(text) : cut_off(text, rest);
+    const auto part = cut_off(text, rest);
     if (part) put_text(*part, quoted, false);
     return part.has_value();
 }
@@ -94,9 +122,15 @@ bool Reader::put_printed(const std::string& text, bool quoted) {
     inner.nested_ = nested_;
     inner.variables_ = variables_;
     while (inner.at_ < inner.text_.size()) inner.command();
-    const bool is_pipe = inner.separators_.find_first_not_of('|') == std::string::npos;
     std::vector<std::vector<Word>> commands;
     for (ScriptCommand& one : inner.script_.commands) commands.push_back(std::move(one.words));
+    if (inner.printed_ && commands.size() == 1) {
+        std::string text_of = std::move(*inner.printed_);
+        while (text_of.ends_with('\n')) text_of.pop_back();
+        put_text(text_of, quoted, false);
+        return true;
+    }
+    const bool is_pipe = inner.separators_.find_first_not_of('|') == std::string::npos;
     const bool is_row = inner.separators_.find_first_not_of('&') == std::string::npos;
     auto printed = is_pipe && inner.separators_.size() + 1 == commands.size() ? piped(commands) : std::nullopt;
     if (!printed && is_row) printed = folder_entered(commands);

@@ -105,6 +105,7 @@ private:
 
     // Variables
     bool assignment();
+    bool item_assignment(const std::string& name, std::size_t end);
     std::vector<Word> list();
     void assign(const std::string& name, Variable value, bool more, std::size_t line);
     void require_same(const std::string& name, const Variable& value, std::size_t line) const;
@@ -130,6 +131,7 @@ private:
     Word expanded();
     void braces(bool quoted);
     bool put_part(const std::string& name, const std::string& rest, bool quoted);
+    std::optional<std::string> item(const std::vector<Word>& items, const std::string& rest) const;
     void nested(const std::string& text, bool quoted);
     void command_output(char end, bool quoted);
     bool put_printed(const std::string& text, bool quoted);
@@ -159,6 +161,7 @@ private:
     std::set<std::string> fixed_, has_;  // given by the caller, and those of them that the script has
     std::vector<Word> fields_;
     std::vector<HereDocument> documents_;  // begun on this line
+    std::optional<std::string> printed_;   // by `cat` of one of these
     std::map<std::string, Function> functions_;
     Script script_;
 };

@@ -6,6 +6,16 @@
 
 namespace pipeweaver::launch {
 
+namespace {
+
+// "[key]=value" of an array's item.
+std::string without_key(const std::string& text) {
+    const std::size_t end = text.starts_with('[') ? text.find("]=") : std::string::npos;
+    return end == std::string::npos ? text : text.substr(end + 2);
+}
+
+}  // namespace
+
 std::vector<Word> Reader::word() {
     fields_ = {Word{{}, line_, {}, false}};
     while (at_ < text_.size() && !is_blank_of_shell(peek()) && !ends_command(peek())) {
@@ -117,7 +127,8 @@ void Reader::put(const std::string& name, const std::string& whole, bool quoted,
             if (!found->second.array) break;
             fields_.push_back(Word{{}, line_, {}, false});
         }
-        put_text(items[i].text, quoted, !items[i].unknown.empty());
+        const std::string text = found->second.array ? without_key(items[i].text) : items[i].text;
+        put_text(text, quoted, !items[i].unknown.empty());
         if (quoted && found->second.array && items[i].quoted) fields_.back().quoted = true;
     }
 }
