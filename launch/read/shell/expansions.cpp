@@ -33,7 +33,8 @@ void Reader::braces(bool quoted) {
     nested(rest.substr(rest.front() == ':' ? 2 : 1), quoted);
 }
 
-// Of an array by its number, or by the key of "[key]=value"; both may be a variable. None: it has none, or is not known.
+// Of an array by its number, or by the key of "[key]=value"; both may be a variable. None: there is none, or it is not
+// known.
 std::optional<std::string> Reader::item(const std::vector<Word>& items, const std::string& rest) const {
     std::string key = rest;
     if (key.starts_with('$')) {
