@@ -2,7 +2,6 @@
 #include "launch/fit/tuning.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/options.hpp"
-#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emulator/recipe.hpp"
 #include "pipeweaver/frameworks/sharded.hpp"
 #include "pipeweaver/launch/fit.hpp"
@@ -77,19 +76,6 @@ void put_samples(const FitAsked& asked, std::int64_t sequence, std::int64_t micr
     // Of other data sets samples are cut to what a microbatch holds; require_held() refuses these.
     if (!asked.batch.empty() || workload.dataset.starts_with("constant-"))
         workload.too_long = workloads::name_of(workloads::TooLong::own);
-}
-
-Bytes scores_of(std::int64_t heads, std::int64_t tokens, std::int64_t length, std::int64_t layers) {
-    constexpr std::int64_t kept = 6, at_work = 10;
-    return Bytes{heads * tokens * length * (kept * layers + at_work)};
-}
-
-void say_copies(std::int64_t ep, Run& run) {
-    if (run.besides.copies == 1 || ep == 1) return;
-    run.assumed.push_back(
-        fmt::format("{} groups hold all shards, and experts are shared out in each: memory of a group is that of one "
-                    "that has all GPUs, times as many, which is near alone",
-                    run.besides.copies));
 }
 
 std::string product_of(const std::string& sequence, std::int64_t samples, std::string_view count) {
@@ -366,31 +352,6 @@ Recompute titan_recompute_of(const TitanLaunch& l, Run& run) {
 }
 
 }  // namespace
-
-namespace {
-
-// What vLLM held while it slept, CUDA's context, kernels' workspaces and captured graphs: the most that was seen on one
-// GPU and on several together (NVIDIA-NeMo/RL#223; vllm-project/vllm#17117 freed all but 0.3 GiB of a share).
-Bytes held_asleep(const Engine& engine) {
-    constexpr std::int64_t mebibyte = 1 << 20, on_one = 774, on_several = 7392;
-    return {(engine.tp > 1 ? on_several : on_one) * mebibyte};
-}
-
-}  // namespace
-
-void put_engine(const Engine& engine, const FitAsked& asked, Run& run) {
-    const auto memory = workloads::device(workloads::find_cluster(asked.cluster).device).memory.count;
-    const double share = parse_number(engine.says, engine.share, 0, 1);
-    const bool sleeps = engine.sleep > 0;
-    run.besides.engine = Bytes{static_cast<std::int64_t>(std::ceil(share * static_cast<double>(memory)))};
-    run.besides.engine_sleeps = sleeps;
-    if (sleeps) run.besides.asleep = held_asleep(engine);
-    run.doubts.push_back(
-        {Effect::less, "vLLM's share, in which it may count what the trainer holds", engine.says, true});
-    const std::string then =
-        sleeps ? fmt::format(" while it generates, and {} while the model trains", human(run.besides.asleep)) : "";
-    run.assumed.push_back(fmt::format("vLLM takes {} of a GPU{}", engine.share, then));
-}
 
 std::optional<NotEmulated> why_not_emulated(const MegatronLaunch& l, const workloads::Model& model) {
     const auto setting = [&](const char* flag) { return written(l.dialect, flag); };

@@ -295,67 +295,6 @@ void hold_samples(const ShardedLaunch& l, const FitAsked& asked, workloads::Mode
 
 }  // namespace in_sharded_runs
 
-namespace in_sharded_runs {
-
-namespace {
-
-void add_update(const Besides& besides, Bytes beside, RankUse& rank) {
-    if (besides.update == 0) return;
-    Bytes update{rank.optimizer.count / besides.state * besides.update};
-    if (besides.most_update > Bytes{}) update = std::min(update, besides.most_update);
-    const Bytes at_update = rank.weights + rank.gradients + rank.optimizer + beside + update;
-    if (at_update <= rank.peak) return;
-    rank.transient += at_update - rank.peak;
-    rank.peak = at_update;
-}
-
-// While answers are generated there may be no gradients, and what the trainer frees is on the host.
-void add_engine(const Besides& besides, RankUse& rank) {
-    if (besides.engine == Bytes{}) return;
-    rank.buffers += besides.asleep;
-    rank.peak += besides.asleep;
-    Bytes held = besides.engine;
-    if (!besides.frees_weights) held += rank.weights - (besides.frees_reference ? besides.reference : Bytes{});
-    if (!besides.frees_states)
-        held += rank.optimizer;
-    else if (besides.masters > 0)
-        held += Bytes{rank.optimizer.count / besides.state * besides.masters};
-    if (besides.keeps_gradients) held += rank.gradients;
-    if (!besides.engine_sleeps) held = std::max(held, rank.peak + besides.engine);
-    if (held <= rank.peak) return;
-    rank.buffers += held - rank.peak;
-    rank.peak = held;
-}
-
-}  // namespace
-
-}  // namespace in_sharded_runs
-
-void add_besides(const Besides& besides, RankUse& rank) {
-    const auto more = [&](Bytes& part, int from_stage) {
-        if (besides.zero < from_stage) return;
-        const Bytes added{part.count * (besides.copies - 1)};
-        part += added;
-        rank.peak += added;
-    };
-    more(rank.optimizer, 1);
-    more(rank.gradients, 2);
-    more(rank.weights, 3);
-    // Experts are shared out among fewer than the rest, so each GPU's shards are as the emulation has them.
-    const Bytes shards{rank.apart.count * (besides.copies - 1)};
-    for (Bytes* part : {&rank.apart, &rank.weights, &rank.peak}) *part += shards;
-    const Bytes beside = besides.buckets + std::min(besides.gathered, Bytes{rank.weights.count * besides.shards});
-    rank.buffers += beside;
-    rank.peak += beside;
-    rank.activations += besides.scores;
-    rank.peak += besides.scores;
-    const Bytes reference = besides.refers ? rank.weights : besides.reference;
-    rank.weights += reference;
-    rank.peak += reference;
-    in_sharded_runs::add_update(besides, beside, rank);
-    in_sharded_runs::add_engine(besides, rank);
-}
-
 std::optional<NotEmulated> why_not_emulated(const ShardedLaunch&, const workloads::Model&) { return std::nullopt; }
 
 Run run_of(const ShardedLaunch& l, const FitAsked& asked) {
