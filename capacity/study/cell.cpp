@@ -149,7 +149,7 @@ std::shared_ptr<planner::LayoutStores> Shared::stores_of(const Cell& cell) {
     std::string key = cell.cluster;
     for (const auto& value : cell.asked.all())
         if (value.name != "cluster" && value.name != "global-batch" && value.name != "seed" && value.name != "price" &&
-            value.name != "tokens")
+            value.name != "tokens" && value.name != "loader")
             key += fmt::format("\n{} {}", value.name, value.text);
     const std::lock_guard lock(mutex_);
     auto& stores = stores_[key];

@@ -46,11 +46,14 @@ RowInput row_input(const planner::Input& input, std::int64_t replicas) {
 
 std::optional<RowInput> input_by_flags(const Cell& cell, const Point& point) {
     if (!cell.job || cell.job->plan.batch.loader.empty()) return std::nullopt;
-    const auto made = flags_of(cell, point).try_request(static_cast<std::uint64_t>(cell.job->limits.seed), in_order);
-    if (made.why_not) return none_for(made.why_not->what());
-    const auto run = planner::try_emulate(*made.request, in_order);
+    const auto seed = static_cast<std::uint64_t>(cell.job->limits.seed);
+    const auto run = planner::try_emulate(flags_of(cell, point).request(seed, in_order), in_order);
     if (run.why_not) return none_for(run.why_not->what());
-    return row_input(*run.emulation->input, point.as.layout.dp);
+    const planner::Input& input = *run.emulation->input;
+    RowInput row = row_input(input, point.as.layout.dp);
+    // Replicas that are dealt by loading may train for longer than the point's, which are dealt by cost.
+    if (row.waits > Duration{}) row.waits = std::max(row.waits, input.step - point.step);
+    return row;
 }
 
 std::int64_t cores_to_buy(const Study& study, const Cell& cell, std::int64_t cores) {

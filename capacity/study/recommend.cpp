@@ -57,7 +57,7 @@ nlohmann::json prices_of(const std::string& text) {
 
 nlohmann::json cores_of(const std::string& text) {
     nlohmann::json cores = nlohmann::json::object();
-    constexpr double most = 65'536;
+    constexpr double most_usd = 1'000, most_included = 1'024;  // as studies have them
     for (const std::string& part : parts_of(text)) {
         const auto equal = part.find('=');
         const std::string name = part.substr(0, equal);
@@ -68,8 +68,9 @@ nlohmann::json cores_of(const std::string& text) {
         if (name == "node")
             cores[name] = parse_integer("--cores", part.substr(equal + 1), 1, 65'536);
         else
-            cores[name] = parse_number("--cores", part.substr(equal + 1), 0, most);
+            cores[name] = parse_number("--cores", part.substr(equal + 1), 0, name == "usd" ? most_usd : most_included);
     }
+    if (!cores.contains("usd")) fail(ErrorKind::input, "--cores: lacks usd=USD of a core-hour");
     return cores;
 }
 
@@ -87,6 +88,8 @@ Study study_of(const RecommendAsked& asked) {
     }
     study["axes"] = {{"model", model->text}, {"cluster", parts_of(asked.clusters)}, {"gpus", gpu_counts(asked.gpus)}};
     if (!asked.prices.empty()) study["prices"] = prices_of(asked.prices);
+    if (!asked.cores.empty() && asked.plan.find("loader") == nullptr)
+        fail(ErrorKind::input, "--cores: goes with --loader, whose workers they are");
     if (!asked.cores.empty()) study["cores"] = cores_of(asked.cores);
     if (!asked.cp.empty())
         for (const std::string& part : parts_of(asked.cp))

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace pipeweaver::capacity {
 
@@ -20,6 +21,17 @@ std::optional<FaultColumns> faults_of(const Study& study, const Cell& cell, cons
     const auto network = workloads::network_of(cell.machine);
     if (!network || cell.gpus % network->node != 0 || why_no_group(*network, layout.tp)) return std::nullopt;
     return fault_columns({.network = *network, .gpus = cell.gpus, .faulty = study.faulty, .tp = layout.tp});
+}
+
+std::optional<RowInput> input_or_why_not(const Cell& cell, const Point& point) {
+    try {
+        return input_by_flags(cell, point);
+    } catch (const Error& error) {
+        if (error.kind() == ErrorKind::io) throw;
+        RowInput none;
+        none.why_not = error.what();
+        return none;
+    }
 }
 
 }  // namespace
@@ -70,7 +82,7 @@ Row row_of(const Study& study, const CellResult& result, std::size_t place) {
     row.modelled = result.facts.footing == name_of(emulator::Footing::modelled);
     row.command = options_of(cell, point.as).command("pipeweaver plan");
     row.faults = faults_of(study, cell, point.as.layout);
-    row.input = input_by_flags(cell, point);
+    row.input = input_or_why_not(cell, point);
     judge_by_step(study, result.facts, row);
     return row;
 }
@@ -153,7 +165,20 @@ void judge_closely(const planner::Request& of, Row& row, const Executor& execute
     request.target = of.job.target;
     request.only_launched = request.closely = true;
     const auto choice = planner::judge_layouts(request, execute, time);
-    if (!choice.tried.empty()) row.flags_step = choice.best().step;
+    if (choice.tried.empty()) return;
+    const Duration judged = std::exchange(row.flags_step, choice.best().step);
+    // What decides is the loader, which takes as long for either step.
+    if (row.input && row.input->waits > Duration{})
+        row.input->waits = std::max(Duration{}, judged + row.input->waits - row.flags_step);
+}
+
+// Of the planned step: where not all replicas were replayed, no less than the flags' step waits, which is no faster.
+RowInput planned_input(const planner::Request& request, const planner::Plan& plan, const Row& row,
+                       const Executor& execute) {
+    const std::int64_t replicas = request.job.setup->layout.dp;
+    RowInput own = row_input(planner::input_of_advised(request, plan, execute), replicas);
+    const bool is_of_all = own.why_not.empty() && plan.replicas.size() == static_cast<std::size_t>(replicas);
+    return is_of_all || !row.input || row.input->waits <= own.waits ? own : *row.input;
 }
 
 }  // namespace
@@ -173,9 +198,7 @@ void plan_row(const Cell& cell, const planner::LayoutAndZero& as, Row& row, cons
             return;
         }
         row.planned = planned_of(*made.plan);
-        if (request.job.loader)
-            row.planned->input =
-                row_input(planner::input_of_advised(request, *made.plan, execute), request.job.setup->layout.dp);
+        if (request.job.loader) row.planned->input = planned_input(request, *made.plan, row, execute);
     } catch (const Error& error) {
         if (error.kind() == ErrorKind::io) throw;
         row.why_not_planned = error.what();

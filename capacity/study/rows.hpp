@@ -22,7 +22,7 @@ void judge_by_step(const Study& study, const CellFacts& facts, Row& row);
 /// What the loader makes of a step on so many replicas.
 [[nodiscard]] RowInput row_input(const planner::Input& input, std::int64_t replicas);
 
-/// The same of the point as launch flags run it; none: the cell has no loader. Throws Error{io}.
+/// The same of the point as launch flags run it; none: the cell has no loader. Throws Error where none is replayed.
 [[nodiscard]] std::optional<RowInput> input_by_flags(const Cell& cell, const Point& point);
 
 /// Of the cores of all replicas' loaders those that no GPU's price includes, in whole nodes. 0: no price is said.

@@ -177,6 +177,13 @@ TEST_CASE("a row waits for its loader, and its days and its price have that and 
           doctest::Approx(2 * run.gpu_hours + 0.1 * 24 * run.days * static_cast<double>(many.cores_bought)));
     CHECK(run.days * 24 * 3.6e12 ==
           doctest::Approx(static_cast<double>(run.steps) * static_cast<double>(many.step().count())));
+    // A loader that cannot be replayed ends no study.
+    json["axes"]["loader"] = R"({"format":"pipeweaver-loader/1","workers":1,"window":1000000,)"
+                             R"("stages":[{"name":"decode","on":"core","image_ns":1}]})";
+    const Ranking none = rank(study_of(json), judged(study_of(json)));
+    REQUIRE(none.rows.front().fed() != nullptr);
+    CHECK(none.rows.front().fed()->why_not.find("too many to replay") != std::string::npos);
+    CHECK(none.rows.front().step() == none.rows.front().flags_step);
     json["axes"].erase("loader");
     const Ranking alone = rank(study_of(json), judged(study_of(json)));
     CHECK(alone.rows.front().fed() == nullptr);
@@ -203,10 +210,14 @@ TEST_CASE("what recommend asks is a study") {
     CHECK_THROWS_AS((void)study_of(asked), Error);
     asked.gpus = "8";
     asked.cores = "usd=0.05,node=96";
+    CHECK_THROWS_WITH_AS((void)study_of(asked), doctest::Contains("--cores: goes with --loader"), Error);
+    asked.plan.set("loader", "disk");
     CHECK(study_of(asked).cores->node == 96);
-    for (const char* const wrong : {"node=96", "usd=0.05,usd=1", "price=1", "usd=0.05,node=0.5"}) {
+    for (const char* const wrong :
+         {"node=96", "usd=0.05,usd=1", "price=1", "usd=0.05,node=0.5", "usd=1001", "usd=0,included=1025"}) {
+        CAPTURE(wrong);
         asked.cores = wrong;
-        CHECK_THROWS_AS((void)study_of(asked), Error);
+        CHECK_THROWS_WITH_AS((void)study_of(asked), doctest::Contains("--cores: "), Error);
     }
     asked.cores.clear();
     asked.prices = "2.5";

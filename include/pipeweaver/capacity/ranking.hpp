@@ -33,7 +33,7 @@ struct Pace {
 
 /// What feeds a row's GPUs, where its cell has a loader: as that is, not as it would be enough.
 struct RowInput {
-    Duration waits{};                              ///< of each step, longer than with samples that cost nothing
+    Duration waits{};                              ///< of each step, beside what its GPUs take alone
     std::int64_t cores = 0;                        ///< of all replicas' workers
     std::string decides{};                         ///< a stage of the loader; empty: nothing waits
     std::optional<std::int64_t> enough_workers{};  ///< of each replica; none: no number of them is
