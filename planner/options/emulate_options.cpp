@@ -52,10 +52,10 @@ std::optional<JsonDocument> plan_of(const std::filesystem::path& schedule) {
     return plan;
 }
 
-// A loader that the plan did not deal by deals its schedule's microbatches no other way.
-bool is_dealt_by_loading(const std::filesystem::path& schedule) {
+// The assignment of a plan that its loader dealt, as options with another one would not; empty: it is no such plan.
+std::filesystem::path dealt_by_loading(const std::filesystem::path& schedule) {
     const auto plan = plan_of(schedule);
-    return plan && plan->root().at("assignment").find("by_loading");
+    return plan && plan->root().at("assignment").find("by_loading") ? schedule / "assignment.json" : "";
 }
 
 // Whether it is the name of a partitioner that decides on its chunks itself.
@@ -301,15 +301,10 @@ std::pair<WorkloadOptions, BatchOptions> EmulateOptions::as_planned() const {
     if (!target.empty()) as.first.target = target_called(target);
     const auto plan = plan_of(schedule);
     if (!plan) return as;
-    const Json was = plan->root().at("asked"), dealt = plan->root().at("assignment");
+    const Json was = plan->root().at("asked");
     if (as.first.packing.empty()) as.first.packing = was.at("packing").text();
     as.first.pack_as(was);
-    if (as.second.assignment.empty()) as.second.assignment = dealt.at("method").text();
-    if (dealt.find("by_loading") && as.second.loader.empty() && assigned.empty())
-        fail(ErrorKind::input,
-             "--schedule: {} was dealt by what its loader takes; allowed are the --loader of that plan, or --assigned "
-             "with its assignment.json",
-             schedule);
+    if (as.second.assignment.empty()) as.second.assignment = plan->root().at("assignment").at("method").text();
     return as;
 }
 
@@ -334,7 +329,9 @@ EmulationRequest EmulateOptions::request(std::uint64_t seed, const Executor& exe
     auto [asked, given] = as.request(seed, execute);
     shared.fill(asked);
     shared.carry(asked, given);
-    if (!assigned.empty()) take_assignment(assigned, asked, given);
+    std::filesystem::path dealt = assigned;
+    if (dealt.empty()) dealt = dealt_by_loading(schedule);
+    if (!dealt.empty()) take_assignment(dealt, asked, given);
     request.assigned = assigned;
     request.batch = std::move(given);
     fill_cut(asked, request);
@@ -352,7 +349,7 @@ EmulationRequest EmulateOptions::request(std::uint64_t seed, const Executor& exe
         asked.fixed = partition::PartitionFile{std::move(cut), {}};
     }
     request.loader = asked.loader;
-    if (!schedule.empty() && !is_dealt_by_loading(schedule)) asked.loader.reset();
+    if (!schedule.empty()) asked.loader.reset();  // its plan dealt
     request.schedule = schedule;
     if (!schedule.empty()) {
         request.schedules = read_schedules(schedule, static_cast<std::size_t>(asked.setup->layout.dp));
