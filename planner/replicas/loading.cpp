@@ -65,6 +65,8 @@ Duration slowest_fed(const Feeding& of, const Shares& shares) {
 std::optional<Shares> shares_by_loading(const Feeding& of, const Shares& by_cost) {
     Duration least = slowest_fed(of, by_cost);
     if (least <= longest_training(of, by_cost)) return std::nullopt;
+    for (const auto& share : by_cost)
+        if (times_of(of, share).second == loader::most_work) return std::nullopt;  // why_no_input() refuses it
     constexpr std::int64_t mixtures = 4;
     std::optional<Shares> best;
     for (std::int64_t k = 1; k <= mixtures; ++k) {

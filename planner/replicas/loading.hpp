@@ -31,7 +31,8 @@ struct Feeding {
 [[nodiscard]] Duration slowest_fed(const Feeding& of, const partition::Shares& shares);
 
 /// Shares with which the slowest replica is faster than with `by_cost`, balanced by costs and loading in one of four
-/// mixtures. None: the loader does not decide with `by_cost`, or no mixture is faster. Pre: two replicas or more.
+/// mixtures. None: the loader does not decide with `by_cost`, takes loader::most_work, or no mixture is faster. Pre:
+/// two replicas or more.
 [[nodiscard]] std::optional<partition::Shares> shares_by_loading(const Feeding& of, const partition::Shares& by_cost);
 
 }  // namespace pipeweaver::planner

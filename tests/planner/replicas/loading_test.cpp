@@ -90,6 +90,9 @@ TEST_CASE("shares stay as they are where the loader keeps up, and are dealt by i
     const auto shares = shares_by_loading(of, by_cost);
     REQUIRE(shares);
     CHECK(slowest_fed(of, *shares) == 101ns);
+    // What cannot be replayed is not dealt by.
+    of.loading = {loader::most_work / 2, 1ns, loader::most_work / 2, 1ns};
+    CHECK(!shares_by_loading(of, by_cost));
     // A pipeline of four trains a quarter of what it has to do, and waits until it is filled: (20 + 3 * 10) / 4.
     of.loading = {};
     of.loading.resize(4);
