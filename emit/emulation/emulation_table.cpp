@@ -116,7 +116,7 @@ std::string shapes_line(const Emulation& emulation) {
                        shapes.after, shapes.before, percent(added / static_cast<double>(shapes.positions_before)));
 }
 
-// "shapes: over 1,000 steps, at 40 s a shape, 3 are cheapest with 1,240 s; as they are, 12 with 1,532 s".
+// "shapes: over 1,000 steps, at 40.000 s a shape, the cheapest are 3 with 1,240 s; the most, 12 with 1,532 s".
 std::string price_line(const EmulationRequest& request, const Emulation& emulation) {
     if (!emulation.price) return {};
     const auto text = [](const planner::PricedShapes& one) {

@@ -1,5 +1,6 @@
 #include "emit/plan/ladder_facts.hpp"
 
+#include "emit/emulation/input_parts.hpp"
 #include "emit/plan/launch_files.hpp"
 #include "emit/plan/parts.hpp"
 #include "pipeweaver/base/figures.hpp"
@@ -76,6 +77,16 @@ std::vector<std::string> training_lines(const Job& job, const Ladder& ladder) {
     };
     if (ladder.has_now()) add(ladder.now());
     if (!ladder.is_now(ladder.best())) add(ladder.best());
+    return lines;
+}
+
+std::vector<std::string> fed_lines(const Plan& plan) {
+    if (!plan.input) return {};
+    std::vector<std::string> lines = lines_of(*plan.input);
+    if (plan.input->waits > Duration{})
+        lines.insert(lines.begin() + 1, fmt::format("other steps of this plan, rates and what training takes are "
+                                                    "without that wait of {}, in a step of {}",
+                                                    human(plan.input->waits), human(plan.input->step)));
     return lines;
 }
 

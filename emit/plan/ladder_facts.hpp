@@ -23,6 +23,9 @@ namespace pipeweaver::emit {
 /// What all tokens of the job take as things are, and on the best rung: a phrase each; none: it was not asked.
 [[nodiscard]] std::vector<std::string> training_lines(const planner::Job& job, const planner::Ladder& ladder);
 
+/// What feeds the advised step, and, where its GPUs wait, that no other figure has that; none: no loader was given.
+[[nodiscard]] std::vector<std::string> fed_lines(const planner::Plan& plan);
+
 /// How many times the rung's step is in that of what is run now: "1.306x"; "-" where one of them alone is
 /// padded, or nothing runs now.
 [[nodiscard]] std::string over_now_text(const planner::Ladder& ladder, const planner::Rung& rung);

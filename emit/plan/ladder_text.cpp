@@ -1,5 +1,4 @@
 // The plan for a terminal: its ladder.
-#include "emit/emulation/input_parts.hpp"
 #include "emit/plan/ladder_facts.hpp"
 #include "emit/plan/parts.hpp"
 #include "pipeweaver/base/figures.hpp"
@@ -82,8 +81,7 @@ std::string row(const Ladder& ladder, std::string_view name, const Rung& rung, s
 
 std::string input_of(const Plan& plan) {
     std::string text;
-    if (!plan.input) return text;
-    for (const std::string& line : lines_of(*plan.input)) text += wrapped(text.empty() ? "input" : "", line);
+    for (const std::string& line : fed_lines(plan)) text += wrapped(text.empty() ? "input" : "", line);
     return text;
 }
 

@@ -1,6 +1,5 @@
 // The report's first sections: what each step of the ladder gains, what is to be done for its best rung, and where that
 // is said.
-#include "emit/emulation/input_parts.hpp"
 #include "emit/plan/ladder_facts.hpp"
 #include "emit/plan/launch_files.hpp"
 #include "emit/plan/parts.hpp"
@@ -214,8 +213,7 @@ std::string ladder(const Job& job, const Batch& batch, const Plan& plan) {
     if (const auto host = host_text(of); !host.empty()) more += fmt::format("<p>Host: {}.</p>\n", escape(host));
     if (const auto room = room_text(room_of(job, batch, of.best())); !room.empty())
         more += fmt::format("<p>Memory: {}.</p>\n", escape(room));
-    if (plan.input)
-        for (const std::string& line : lines_of(*plan.input)) more += fmt::format("<p>Input: {}.</p>\n", escape(line));
+    for (const std::string& line : fed_lines(plan)) more += fmt::format("<p>Input: {}.</p>\n", escape(line));
     for (const std::string& line : training_lines(job, of)) more += fmt::format("<p>{}.</p>\n", escape(line));
     return table.wide() + more +
            fmt::format("<p>Trust: {}. {}{}.</p>\n", escape(trust_text(job, plan)),

@@ -84,8 +84,9 @@ Input fed_by(const loader::Loader& loader, const workloads::Model& model, const 
         all.push_back({&fed.microbatches[r], fed.begins[r], fed.steps[r]});
     Input input = input_of(loader, model, batch.samples, all);
     if (all.size() < replicas)
-        input.left_out.push_back(
-            fmt::format("of {} replicas {} are replayed: those that the plan remembers", replicas, all.size()));
+        input.left_out.push_back(fmt::format(
+            "the loader is replayed for {} of {} replicas, whose orders are at hand: others may wait longer",
+            all.size(), replicas));
     return input;
 }
 
@@ -103,7 +104,7 @@ Input input_of_advised(const Request& request, const Plan& plan, const Executor&
     const Target* const by = best == nullptr ? nullptr : &target(target_called(best->target));
     const bool is_targets = by != nullptr && has_own_plan(*by);
     const Fed fed = is_targets ? planned_for(plan.target(by->name), request.batch) : planned(plan, request.batch);
-    return fed_by(loader, job.setup->model, request.batch, fed, is_targets ? fed.steps.size() : plan.replicas.size());
+    return fed_by(loader, job.setup->model, request.batch, fed, static_cast<std::size_t>(job.setup->layout.dp));
 }
 
 }  // namespace pipeweaver::planner
