@@ -17,7 +17,7 @@ using workloads::Device;
 
 namespace {
 
-double as_double(std::int64_t number) { return static_cast<double>(number); }
+double real(std::int64_t number) { return static_cast<double>(number); }
 
 // Matrices of the feed-forward of a block.
 struct FeedForward {
@@ -27,21 +27,20 @@ struct FeedForward {
 
 FeedForward feed_forward_of(const Architecture& network, std::int64_t layer) {
     const auto parts = workloads::block_parts(network, layer);
-    const double column = (network.gated ? 3. : 2.) * as_double(network.hidden);
+    const double column = (network.gated ? 3. : 2.) * real(network.hidden);
     if (parts.experts) {
         const auto& moe = *network.moe;
-        const double of_expert =
-            (network.gated ? 3. : 2.) * as_double(workloads::expert_width(network) * moe.expert_ffn);
-        const double shared = column * as_double(moe.shared_ffn);
-        return {as_double(moe.top_k) * of_expert + shared, as_double(moe.experts) * of_expert + shared};
+        const double of_expert = (network.gated ? 3. : 2.) * real(workloads::expert_width(network) * moe.expert_ffn);
+        const double shared = column * real(moe.shared_ffn);
+        return {real(moe.top_k) * of_expert + shared, real(moe.experts) * of_expert + shared};
     }
     if (!parts.dense) return {};
-    return {column * as_double(network.ffn), column * as_double(network.ffn)};
+    return {column * real(network.ffn), column * real(network.ffn)};
 }
 
 double router_of(const Architecture& network, std::int64_t layer) {
     if (!workloads::block_parts(network, layer).experts) return 0;
-    return as_double(network.hidden * network.moe->experts);
+    return real(network.hidden * network.moe->experts);
 }
 
 // Bytes that a token leaves in the cache of a block with attention, and heads x columns that read it.
@@ -53,11 +52,11 @@ struct Cache {
 Cache cache_of(const Architecture& network) {
     const auto& attention = network.attention;
     if (attention.kind == AttentionKind::latent) {
-        const double compressed = as_double(attention.kv_lora_rank + attention.qk_rope_head_dim);
-        return {compressed, as_double(network.heads) * compressed};
+        const double compressed = real(attention.kv_lora_rank + attention.qk_rope_head_dim);
+        return {compressed, real(network.heads) * compressed};
     }
     const std::int64_t heads = attention.kind == AttentionKind::factored ? 1 : network.kv_heads;
-    return {2 * as_double(heads * network.head_dim), as_double(network.heads * network.head_dim)};
+    return {2 * real(heads * network.head_dim), real(network.heads * network.head_dim)};
 }
 
 std::int64_t seen(const Architecture& network, std::int64_t layer, std::int64_t context) {
@@ -67,13 +66,13 @@ std::int64_t seen(const Architecture& network, std::int64_t layer, std::int64_t 
 
 // Read and written, in fp32.
 double state_bytes(const workloads::LinearAttention& linear) {
-    return 8. * as_double(linear.value_heads * linear.key_dim * linear.value_dim);
+    return 8. * real(linear.value_heads * linear.key_dim * linear.value_dim);
 }
 
 void add_layer(TokenWork& work, const Architecture& network, std::int64_t layer, std::int64_t context) {
     const auto parts = workloads::block_parts(network, layer);
     const FeedForward feed_forward = feed_forward_of(network, layer);
-    const double matrices = as_double(workloads::active_layer_parameters(network, layer));
+    const double matrices = real(workloads::active_layer_parameters(network, layer));
     work.ffn_flops += 2 * feed_forward.active;
     work.ffn_weights += feed_forward.all;
     work.linear_flops += 2 * (matrices - feed_forward.active - router_of(network, layer));
@@ -83,7 +82,7 @@ void add_layer(TokenWork& work, const Architecture& network, std::int64_t layer,
     }
     if (parts.attention) {
         const Cache cache = cache_of(network);
-        const auto tokens = as_double(seen(network, layer, context));
+        const auto tokens = real(seen(network, layer, context));
         work.cache_bytes += cache.bytes * tokens;
         work.attention_flops += 4 * cache.columns * tokens;
     }
@@ -101,7 +100,7 @@ TokenWork token_work(const Architecture& network, std::int64_t context) {
 double peak_flops(const Device& device) { return device.fp8_flops > 0 ? device.fp8_flops : device.bf16_flops; }
 
 TokenTime token_time(const TokenWork& work, const Device& device) {
-    const double read = work.cache_bytes / as_double(device.memory_bandwidth.bytes_per_second);
+    const double read = work.cache_bytes / real(device.memory_bandwidth.bytes_per_second);
     const double peak = peak_flops(device);
     return {std::max(read, work.attention_flops / peak) + work.linear_flops / peak, work.ffn_flops / peak};
 }
@@ -113,17 +112,17 @@ namespace {
 // Tokens for which a weight is read once as fast as it is used: a weight is a byte where products are in fp8, else two.
 double tokens_that_fill(const Device& device) {
     const double bytes = device.fp8_flops > 0 ? 1 : 2;
-    return peak_flops(device) * bytes / (2 * as_double(device.memory_bandwidth.bytes_per_second));
+    return peak_flops(device) * bytes / (2 * real(device.memory_bandwidth.bytes_per_second));
 }
 
 // Two bytes a value, there or back, whichever is more.
-double sent_bytes(std::int64_t hidden, std::int64_t layers) { return 2 * as_double(hidden * layers); }
+double sent_bytes(std::int64_t hidden, std::int64_t layers) { return 2 * real(hidden * layers); }
 
 }  // namespace
 
 double least_sparsity(std::int64_t hidden, std::int64_t layers, double ffn_seconds, const Cluster& cluster) {
     const double of_a_token = sent_bytes(hidden, layers);
-    const double tokens = ffn_seconds * as_double(cluster.network.bytes_per_second) / of_a_token;
+    const double tokens = ffn_seconds * real(cluster.network.bytes_per_second) / of_a_token;
     return tokens_that_fill(workloads::device(cluster.device)) / tokens;
 }
 
@@ -140,17 +139,17 @@ struct FeedForwardNodes {
     const Cluster& cluster;
     const Device& device = workloads::device(cluster.device);
 
-    double gpus(std::int64_t nodes) const { return as_double(nodes * cluster.gpus_per_node); }
+    double gpus(std::int64_t nodes) const { return real(nodes * cluster.gpus_per_node); }
 
     double weights_bytes() const { return work.ffn_weights * (device.fp8_flops > 0 ? 1 : 2); }
 
     double reading(std::int64_t nodes) const {
-        return weights_bytes() / (gpus(nodes) * as_double(device.memory_bandwidth.bytes_per_second));
+        return weights_bytes() / (gpus(nodes) * real(device.memory_bandwidth.bytes_per_second));
     }
 
     bool holds(std::int64_t nodes) const {
-        constexpr double usable = 0.92;
-        return weights_bytes() <= usable * gpus(nodes) * as_double(device.memory.count);
+        constexpr double room = 0.92;
+        return weights_bytes() <= room * gpus(nodes) * real(device.memory.count);
     }
 
     double tokens(std::int64_t nodes, double share) const {
@@ -180,7 +179,7 @@ SplitInstances split_instances(const Architecture& network, const TokenWork& wor
     found.tokens = of.tokens(found.ffn_nodes, share);
     if (found.ffn_nodes > 1) found.limit = SplitInstances::Limit::weights;
     const double of_a_token = sent_bytes(network.hidden, network.layers);
-    const double through = share * as_double(found.ffn_nodes) * as_double(ffn.network.bytes_per_second) / of_a_token;
+    const double through = share * real(found.ffn_nodes) * real(ffn.network.bytes_per_second) / of_a_token;
     if (through < found.tokens) {
         found.tokens = through;
         found.limit = SplitInstances::Limit::network;
@@ -192,18 +191,18 @@ SplitInstances split_instances(const Architecture& network, const TokenWork& wor
              "a token's attention takes {:.1f} ms on a {}, a third of a token's time is {:.1f} ms: allowed are longer "
              "times, or shorter contexts",
              1e3 * of_attention, device.name, 1e3 * share);
-    constexpr double usable = 0.92;
+    constexpr double room = 0.92;
     const double in_time = share / of_attention;
     const double weights = work.linear_flops / 2 * (device.fp8_flops > 0 ? 1 : 2);  // of the projections, on every GPU
-    const double left = usable * as_double(device.memory.count) - weights;
+    const double left = room * real(device.memory.count) - weights;
     const double in_memory = std::max(0., std::floor(left / work.cache_bytes));
-    const double on_a_node = as_double(attention.gpus_per_node) * std::min(in_time, in_memory);
+    const double on_a_node = real(attention.gpus_per_node) * std::min(in_time, in_memory);
     if (on_a_node < 1)
         fail(ErrorKind::limit, "the keys and values of a token's context do not fit a {}: allowed are shorter contexts",
              device.name);
     if (in_memory < in_time) found.limit = SplitInstances::Limit::cache;
     found.attention_nodes = static_cast<std::int64_t>(std::ceil(found.tokens / on_a_node));
-    const double attention_gpus = as_double(found.attention_nodes * attention.gpus_per_node),
+    const double attention_gpus = real(found.attention_nodes * attention.gpus_per_node),
                  ffn_gpus = of.gpus(found.ffn_nodes);
     const double tokens_per_second = found.tokens / share;
     found.tokens_per_second_per_gpu = tokens_per_second / (attention_gpus + ffn_gpus);

@@ -54,7 +54,7 @@ Nodes parse_nodes(const std::string& text) {
 }
 
 // The language model of a model.
-const workloads::Architecture& backbone_of(const workloads::Model& model) {
+const workloads::Architecture& language_model_of(const workloads::Model& model) {
     const auto& network = model.modules[model.backbone()].architecture;
     if (network.kind == workloads::ModuleKind::language_model) return network;
     fail(ErrorKind::input, "the backbone of '{}' is no language model: allowed are models that have one", model.name);
@@ -95,7 +95,7 @@ struct Analyze {
     void run() {
         options.apply();
         const auto found = workloads::find_model(model);
-        const auto& language_model = backbone_of(found);
+        const auto& language_model = language_model_of(found);
         for (const std::string& one : parts_of(context)) contexts.push_back(parse_context(one));
         choose_devices();
         if (console.json) {
