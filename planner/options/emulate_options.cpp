@@ -156,7 +156,7 @@ void require_shapes_apply(const EmulationRequest& request) {
 
 constexpr int most_zero = 3;
 
-Bytes fullest(const Emulation& emulation) {
+Bytes fullest_peak(const Emulation& emulation) {
     Bytes most{};
     for (const emulator::ReplicaEmulation& replica : emulation.replicas)
         for (const emulator::RankMemory& rank : replica.memory) most = std::max(most, rank.peak);
@@ -194,7 +194,7 @@ private:
         if (!made.request) return false;
         made.request->loader.reset();
         const MadeEmulation run = try_emulate(*made.request, execute_);
-        if (run.emulation) found_.push_back({say, fullest(*run.emulation)});
+        if (run.emulation) found_.push_back({say, fullest_peak(*run.emulation)});
         return run.emulation.has_value();
     }
 
