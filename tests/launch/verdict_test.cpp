@@ -53,6 +53,19 @@ TEST_CASE("what hybrids hold is less sure than what experts do") {
     }
 }
 
+TEST_CASE("of hybrids with experts in ms-swift the larger error counts") {
+    const auto more = [](const workloads::Model& model, const char* entry) {
+        return launch::memory_error_of("megatron-core", entry, model, false).more;
+    };
+    const workloads::Model dense = workloads::find_model("falcon-h1-7b");
+    workloads::Model experts = workloads::find_model("qwen3-30b-a3b");
+    const double of_experts = more(experts, "ms-swift");
+    experts.modules[experts.backbone()].architecture.linear = dense.modules[dense.backbone()].architecture.linear;
+    CHECK(more(experts, "ms-swift") == of_experts);
+    CHECK(more(experts, "ms-swift") > more(dense, "ms-swift"));
+    CHECK(more(experts, "") == more(dense, ""));
+}
+
 TEST_CASE("what is on the device but not usable by a plan is close") {
     launch::Fit fit = taking(77);
     CHECK(launch::verdict_of(fit, twentieth, {}) == Verdict::does_not_fit);
