@@ -83,7 +83,7 @@ void expert_feed_forward(OperatorBuilder& layer, const workloads::Architecture& 
     layer.exchange_tokens(dispatch, message);
     layer.share_tokens(gather_tokens, costdb::CollectiveKind::all_gather, gathered);
     const bool eight_bit = layer.execution().products == costdb::Dtype::fp8;
-    layer.cast(copies * split * (width + moe.expert_ffn / split));
+    layer.cast(fullest(static_cast<double>(copies * split * (width + moe.expert_ffn / split))));
     if (!layer.is_of_adapters_alone())
         layer.add("experts", Experts{.layer = {.dtype = eight_bit ? costdb::Dtype::fp8 : costdb::Dtype::bf16,
                                                .tokens = fullest(static_cast<double>(own * layout.ep * split)),

@@ -188,20 +188,24 @@ TEST_CASE("NCCL's factor on traffic is not of what sends tokens once over a netw
 }
 
 TEST_CASE("experts of a step in 8 bits are in 8 bits, and what they multiply is cast") {
-    const auto eight_bit = [](std::int64_t top_k) {
+    const auto eight_bit = [](std::int64_t top_k, const Layout& layout = {}, double imbalance = 1) {
         auto network = with_experts();
         network.moe->top_k = top_k;
         Execution execution;
         execution.products = costdb::Dtype::fp8;
-        return layer_operators(network, shape, {}, PassKind::forward, 0, execution);
+        execution.experts.imbalance = imbalance;
+        return layer_operators(network, shape, layout, PassKind::forward, 0, execution);
     };
-    const auto casts = [&](std::int64_t top_k) {
-        return std::get<costdb::Elementwise>(named(eight_bit(top_k), "casts").query).traffic.count;
+    const auto casts = [&](std::int64_t top_k, const Layout& layout = {}, double imbalance = 1) {
+        return std::get<costdb::Elementwise>(named(eight_bit(top_k, layout, imbalance), "casts").query).traffic.count;
     };
     CHECK(std::get<Experts>(named(eight_bit(2), "experts").query).layer.dtype == costdb::Dtype::fp8);
     CHECK(std::get<Experts>(named(forward_of({}, ""), "experts").query).layer.dtype == costdb::Dtype::bf16);
     // A copy more of each position, 3 bytes for each of its 1024 values and of the 512 between the products.
     CHECK(casts(3) - casts(2) == 3 * 4096 * (1024 + 512));
+    // Half as many more of both copies on the fullest GPU.
+    const Layout spread{.dp = 8, .ep = 8};
+    CHECK(casts(2, spread, 1.5) - casts(2, spread) == 3 * 4096 * (1024 + 512));
 }
 
 // On GB200 this layer was measured up to 16,384 tokens, in 2483.6 us.
