@@ -250,6 +250,7 @@ public:
         if (asked == nullptr || asked->text.empty()) return nullptr;
         const auto [known, is_new] = known_.try_emplace(asked->text);
         if (is_new) known->second.anchor = planner::read_anchor(asked->text);
+        devices_.insert(cell.machine.device);
         if (known->second.anchor->device == cell.machine.device) {
             known->second.is_taken = true;
             return known->second.anchor;
@@ -261,8 +262,8 @@ public:
     void require_taken() const {
         for (const auto& [path, one] : known_)
             if (!one.is_taken)
-                fail(ErrorKind::input, "anchor: {} is of {}, which no cluster of the study has", path,
-                     one.anchor->device);
+                fail(ErrorKind::input, "anchor: {} is of {}, which no cluster of the study has; allowed are {}", path,
+                     one.anchor->device, fmt::join(devices_, ", "));
     }
 
 private:
@@ -271,6 +272,7 @@ private:
         bool is_taken = false;
     };
     std::map<std::string, Known> known_;
+    std::set<std::string> devices_;  // of the cells that ask for one
 };
 
 planner::PlanConfiguration job_of(const OptionValues& asked) {

@@ -85,7 +85,7 @@ def test_a_recommendation_is_anchored_on_the_device_of_the_anchor_alone(pipeweav
     assert anchored["mi300x"]["error_percent"] == pytest.approx(30)
     assert f"--anchor {path}" in anchored["mi300x"]["command"] and "--anchor" not in anchored["h100-sxm"]["command"]
     status, line = pipeweaver.fails(*ask, "--clusters", "h100-sxm", "--anchor", path)
-    assert status == 2 and line.endswith("is of mi300x, which no cluster of the study has")
+    assert status == 2 and line.endswith("is of mi300x, which no cluster of the study has; allowed are h100_sxm")
 
 
 def test_what_is_no_anchor_is_one_line_and_exits_with_2(pipeweaver, anchor, tmp_path):
