@@ -144,9 +144,10 @@ private:
         slot_of(run.kind, rank, run.microbatch) = slot;
     }
 
-    std::size_t free_from(std::size_t rank, std::size_t slot) const {
+    // At most `end`: all slots behind it may be full.
+    std::size_t free_from(std::size_t rank, std::size_t slot, std::size_t end) const {
         const auto& at = ranks_[rank].at;
-        while (slot < at.size() && at[slot]) ++slot;
+        while (slot < end && at[slot]) ++slot;
         return slot;
     }
 
@@ -206,7 +207,7 @@ private:
             std::size_t to = slot;
             for (const std::size_t first = earliest(rank, run); to > first; --to)
                 if (change > 0 && mine.held[to - 1] + change > room_) break;
-            to = free_from(rank, to);
+            to = free_from(rank, to, slot);
             if (to >= slot) return;
             for (std::size_t between = to; between < slot; ++between) mine.held[between] += change;
             move(rank, run, slot, to);
@@ -226,13 +227,13 @@ private:
         }
         for_each_run([&](std::size_t rank, const VRun run, std::size_t slot) {
             if (slot < behind[rank]) return;
-            const std::size_t to = free_from(rank, std::max(earliest(rank, run), behind[rank]));
+            const std::size_t to = free_from(rank, std::max(earliest(rank, run), behind[rank]), slot);
             if (to < slot) move(rank, run, slot, to);
         });
         for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
             for (const VRun& run : weights[rank]) {
                 const std::size_t input = slot_of(input_of(run.kind), rank, run.microbatch);
-                put(rank, run, free_from(rank, std::max(input + 1, behind[rank])));
+                put(rank, run, free_from(rank, std::max(input + 1, behind[rank]), ranks_[rank].at.size()));
             }
             count_held(rank);
         }
