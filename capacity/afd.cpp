@@ -33,13 +33,19 @@ Duration of_layer(const AfdQuestion& question, double seconds) {
 // Bytes of a value of attention, which also scale what it reads.
 double attention_bytes(const AfdQuestion& question) { return question.bf16_attention ? 2 : 1; }
 
-// Seconds of a GPU for a token.
-double attention_seconds(const AfdQuestion& question, const TokenWork& work) {
+// Of the projections, of which each GPU of a node has a part.
+double projection_bytes(const AfdQuestion& question, const TokenWork& work) {
+    return attention_bytes(question) * work.linear_flops / 2 / gpus_of(question, 1);
+}
+
+// Of a GPU with so many of a microbatch's tokens, a fraction in the mean.
+double attention_seconds(const AfdQuestion& question, const TokenWork& work, double tokens) {
     const Device& device = device_of(question);
     const double peak = question.bf16_attention ? device.bf16_flops : peak_flops(device);
-    const double read =
-        attention_bytes(question) * work.cache_bytes / as_double(device.memory_bandwidth.bytes_per_second);
-    return (std::max(read, work.attention_flops / peak) + work.linear_flops / peak) / question.attention_share;
+    const double speed = as_double(device.memory_bandwidth.bytes_per_second);
+    const double cache = std::max(attention_bytes(question) * work.cache_bytes / speed, work.attention_flops / peak);
+    const double projections = std::max(projection_bytes(question, work) / speed, tokens * work.linear_flops / peak);
+    return (tokens * cache + projections) / question.attention_share;
 }
 
 double ffn_seconds(const AfdQuestion& question, const TokenWork& work, double gpus, double tokens) {
@@ -51,8 +57,7 @@ double ffn_seconds(const AfdQuestion& question, const TokenWork& work, double gp
 
 // Tokens that attention's nodes hold keys and values of, all microbatches together.
 double most_in_memory(const AfdQuestion& question, const TokenWork& work, std::int64_t nodes) {
-    const double weights = attention_bytes(question) * work.linear_flops / 2;  // of the projections, on every GPU
-    const double left = usable * as_double(device_of(question).memory.count) - weights;
+    const double left = usable * as_double(device_of(question).memory.count) - projection_bytes(question, work);
     return gpus_of(question, nodes) * std::max(0., left) / (attention_bytes(question) * std::max(1., work.cache_bytes));
 }
 
@@ -68,8 +73,8 @@ AfdTimes times_of(const AfdQuestion& question, const TokenWork& work, const AfdS
     const double speed = nodes * as_double(question.cluster.network.bytes_per_second);
     const double byte_of_all =
         speed > 0 ? tokens * as_double(question.network.hidden * question.network.layers) / speed : 0;
-    return {.attention = of_layer(
-                question, tokens * attention_seconds(question, work) / gpus_of(question, shape.attention_nodes)),
+    return {.attention = of_layer(question,
+                                  attention_seconds(question, work, tokens / gpus_of(question, shape.attention_nodes))),
             .there = of_layer(question, byte_of_all),
             .ffn = of_layer(question, ffn_seconds(question, work, gpus_of(question, shape.ffn_nodes), tokens)),
             .back = of_layer(question, 2 * byte_of_all)};

@@ -94,6 +94,7 @@ struct Analyze {
 
     void run() {
         options.apply();
+        if (asked_nodes && !latency) fail(ErrorKind::input, "--nodes: goes with --latency TIME, of a token");
         const auto found = workloads::find_model(model);
         const auto& language_model = language_model_of(found);
         for (const std::string& one : parts_of(context)) contexts.push_back(parse_context(one));

@@ -35,10 +35,10 @@ TEST_CASE("the slowest part decides where microbatches are enough, else the way 
     }
 }
 
-// Tokens of a microbatch whose keys and values GPUs hold beside the projections, in fp8.
+// Tokens of a microbatch whose keys and values GPUs hold beside their eighth of the projections, in fp8.
 std::int64_t held_by(std::int64_t gpus, const AfdQuestion& question) {
     const auto work = token_work(question.network, question.context);
-    const double left = 0.92 * 80 * 1024 * 1024 * 1024 - work.linear_flops / 2;
+    const double left = 0.92 * 80 * 1024 * 1024 * 1024 - work.linear_flops / 2 / 8;
     const double all = static_cast<double>(gpus) * left / work.cache_bytes;
     return static_cast<std::int64_t>(all / static_cast<double>(question.microbatches));
 }
@@ -78,6 +78,19 @@ TEST_CASE("the best shape is the best of all nodes and tokens") {
         REQUIRE(best.has_value() == (most > 0));
         if (best) CHECK(best->tokens_per_second_per_gpu == doctest::Approx(most));
     }
+}
+
+TEST_CASE("few tokens of a microbatch take as long as attention's weights are read, a part by each GPU of a node") {
+    const auto& network = workloads::architecture("step3-316b-llm");
+    const auto cluster = workloads::find_cluster("h800-sxm:8");
+    const AfdQuestion question{.network = network, .cluster = cluster, .attention_share = 0.5};
+    const auto work = token_work(network, 1);
+    const double bandwidth = static_cast<double>(workloads::device("h800_sxm").memory_bandwidth.bytes_per_second);
+    const double ns = 1e9 * work.linear_flops / 2 / 8 / bandwidth / 0.5 / static_cast<double>(network.layers);
+    const auto one = static_cast<double>(afd_times(question, {1, 1, 1}).attention.count());
+    CHECK(one == doctest::Approx(ns).epsilon(0.001));
+    CHECK(static_cast<double>(afd_times(question, {1, 1, 80}).attention.count()) < 1.01 * one);
+    CHECK(static_cast<double>(afd_times(question, {1, 1, 80'000}).attention.count()) > 30 * one);
 }
 
 TEST_CASE("nodes that do not hold the weights, or keys and values, decode nothing") {

@@ -3,8 +3,9 @@
 // Pipeline     some microbatches go round: in each layer through attention, the network, the feed-forward, and the
 //              network back, each of which has one at a time, in the order in which they come (Step-3, arXiv
 //              2507.19427, section 5).
-// Times        attention of all tokens in front, with keys, values and products in fp8 or bf16, over the share of its
-//              roofline (roofline.hpp) that is reached; the feed-forward's products at the share of their peak, or
+// Times        attention of all tokens in front, with keys, values and products in fp8 or bf16, and its projections or
+//              reading their weights, which the GPUs of a node share, over the share of this roofline that is reached;
+//              the feed-forward's products at the share of their peak, or
 //              reading all its weights where that takes longer. A token goes to the feed-forward in a byte a value, and
 //              comes back in two, through the networks of whichever nodes are fewer.
 // Units        Duration is integer nanoseconds.

@@ -52,6 +52,7 @@ def test_the_pipeline_of_both_is_replayed(pipeweaver):
 
 
 @pytest.mark.parametrize("arguments, status, says", [
+    (["--nodes", "2:2"], 2, "--nodes: goes with --latency TIME"),
     (["--latency", "50ms", "--nodes", "2"], 2, "--nodes: is '2', must be two numbers of nodes, like 3:2"),
     (["--context", "8x"], 2, "--context: is '8x', must be a number of tokens, like 8192 or 8k"),
     (["--device", "h999"], 2, "unknown device 'h999'"),
