@@ -93,9 +93,12 @@ Lengths lengths_of(const std::string& text) {
 Lengths lengths_with(double mean, std::int64_t longest) {
     const double power = static_cast<double>(longest) / mean - 1;
     Lengths lengths;
-    for (int percent = 0; percent <= 100; ++percent) {
-        const auto tokens = std::llround(static_cast<double>(longest) * std::pow(percent / 100., power));
-        lengths.push_back({static_cast<double>(percent), std::max<std::int64_t>(1, tokens)});
+    constexpr int lines = 1000;
+    for (int i = 0; i <= lines; ++i) {
+        const double left = 1 - static_cast<double>(i) / lines;
+        const double below = 1 - left * left;  // the denser the nearer to the longest, where tokens rise most
+        const auto tokens = std::llround(static_cast<double>(longest) * std::pow(below, power));
+        lengths.push_back({100 * below, std::max<std::int64_t>(1, tokens)});
     }
     return lengths;
 }

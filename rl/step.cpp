@@ -69,8 +69,8 @@ Duration streamed_end(const Job& job, const Generation& generation, std::int64_t
     return now;
 }
 
-// Inference of the answers in the order of their ends, on GPUs that the tail leaves free until it is over: how many are
-// done then.
+// Inference of the answers in the order of their ends, on GPUs that the tail leaves free until it is over, a multiple of
+// job.trainer: how many are done then.
 struct OnFreeGpus {
     std::vector<std::size_t> order;
     std::size_t done = 0;
@@ -79,6 +79,7 @@ struct OnFreeGpus {
 OnFreeGpus judged_beside_tail(const Job& job, const Generation& generation, std::int64_t free_gpus) {
     const auto times = ready(job, generation);
     OnFreeGpus judged{.order = in_order_of(times)};
+    if (free_gpus == 0) return judged;
     Duration now = *generation.tail_moves;
     for (const std::size_t answer : judged.order) {
         const Duration takes = on(free_gpus, job.inference[answer]);
@@ -103,7 +104,7 @@ Step in_turn(const Job& job, std::int64_t gpus, const std::optional<Tail>& tail)
     GpuTime idle = tail_of(job, generation);
     idle.add(gpus - step.generating, generation.end);
     if (tail && generation.tail_moves) {
-        const std::int64_t free_gpus = (instances - tail->instances) * job.instance;
+        const std::int64_t free_gpus = (instances - tail->instances) * job.instance / job.trainer * job.trainer;
         const OnFreeGpus judged = judged_beside_tail(job, generation, free_gpus);
         idle.add(free_gpus, -judged.took);
         for (std::size_t i = judged.done; i < judged.order.size(); ++i)

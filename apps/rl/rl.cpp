@@ -222,15 +222,11 @@ void add_rl(CLI::App& program) {
                      "[--training TIME:GPUS] [--steps-off N] [OPTION...]",
          .description =
              "A step generates answers, judges them by inference of rewards and references, trains on them and hands "
-             "the "
-             "new weights on. Layouts: colocated, all in turn on all GPUs; moved tail, where the last answers go "
-             "together "
-             "and inference begins on the GPUs that are free (RLHFuse, arXiv 2409.13221); split, with GPUs for "
-             "generation "
-             "alone; streamed, where training takes answers as they come (StreamRL, arXiv 2504.15930). Generation is "
-             "replayed answer by answer, on the roofline of decoding or as slow as it was measured; the split is the "
-             "best "
-             "of all. What GPUs wait for is of all GPUs and of the whole step.",
+             "the new weights on. Layouts: colocated, all in turn on all GPUs; moved tail, where the last answers go "
+             "together and inference begins on the GPUs that are free (RLHFuse, arXiv 2409.13221); split, with GPUs "
+             "for generation alone; streamed, where training takes answers as they come (StreamRL, arXiv 2504.15930). "
+             "Generation is replayed answer by answer, on the roofline of decoding or as slow as it was measured; the "
+             "split is the best of all. What GPUs wait for is of all GPUs and of the whole step.",
          .examples = {{"From three measured times",
                        "pipeweaver rl --cluster h100-sxm:64 --lengths 0:256,50:2k,90:6k,100:16k --instance 8 "
                        "--generation 90s:64 --inference 12s:64 --training 60s:64 --weights 65GB --switching 8s"},

@@ -124,10 +124,10 @@ void RlOptions::add_speeds(Options& options) {
     options.choice("precision", precision, {"bf16", "fp8"}, "of weights that generate (default: bf16)");
     options.integer("slots", slots, 1, 4096,
                     "answers that an instance decodes at once (default: what memory holds; measured: as many)");
-    options.number("decode-share", decode_share, 0.05, 1, "of the roofline that decoding reaches (default: 0.25)");
-    options.parsed("host", "TIME", "of each token step, beside the GPUs' (default: 7ms)",
+    options.number("decode-share", decode_share, 0.05, 1, "of the roofline that decoding reaches (default: 0.55)");
+    options.parsed("host", "TIME", "of each token step, beside the GPUs' (default: 18ms)",
                    [this](const std::string& text) { host = parse_host(text); });
-    options.number("mfu", mfu, 0.05, 1, "share of the bf16 peak that training and inference reach (default: 0.15)");
+    options.number("mfu", mfu, 0.05, 1, "share of the bf16 peak that training and inference reach (default: 0.12)");
     options.number("passes", inference_passes, 0, 20, "forwards of inference over each answer (default: 2)");
     time("switching", switching, "from generating to training and back on the same GPUs (default: none)");
     time("move", move, "of the last answers to other instances (default: none)");
@@ -279,7 +279,10 @@ RlQuestion RlOptions::question() const {
     price_work(question);
     job.switching = switching.value_or(Duration{});
     if (!switching) question.notes.push_back("switching takes no time: --switching was not given");
-    job.move = move;
+    job.move = move.value_or(Duration{});
+    if (!move) question.notes.push_back("moved tails move in no time: --move was not given");
+    if (!trainer)
+        question.notes.push_back("whether training fits was not asked: give --trainer the fewest GPUs that do");
     job.steps_off = steps_off;
     add_others(question);
     require_countable(question.job);

@@ -57,8 +57,8 @@ private:
     std::optional<MeasuredPart> generation, inference, training;
     double decode_share = rl::usual_decode_share, mfu = rl::usual_mfu, inference_passes = 2, price = 0,
            generation_price = 0;
-    std::optional<Duration> switching;
-    Duration host = rl::usual_host, move{};
+    std::optional<Duration> switching, move;
+    Duration host = rl::usual_host;
     Bandwidth weights_speed = rl::usual_weights_speed;
     std::optional<Bytes> weights;
 };

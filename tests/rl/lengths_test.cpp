@@ -9,6 +9,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 
 using namespace pipeweaver;
 using namespace pipeweaver::rl;
@@ -45,6 +46,8 @@ TEST_CASE("a mean and the longest are met") {
     for (const std::int64_t one : tokens) sum += static_cast<double>(one);
     CHECK(std::abs(sum / 1'000 - 700) < 7);
     CHECK(*std::max_element(tokens.begin(), tokens.end()) > 1'490);
+    const auto skewed = drawn(lengths_of("mean:1000,longest:100000"), 10'000, 1);
+    CHECK(std::abs(std::accumulate(skewed.begin(), skewed.end(), std::int64_t{0}) / 10'000 - 1'000) < 20);
     CHECK(drawn(lengths_of("mean:9,longest:9"), 3, 1) == std::vector<std::int64_t>{9, 9, 9});
 }
 

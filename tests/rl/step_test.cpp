@@ -131,6 +131,9 @@ TEST_CASE("inference begins on the GPUs that the tail leaves") {
     REQUIRE(moved);
     CHECK(moved->time == 110ns);
     CHECK(moved->bubbles.tail == 0ns);
+    job.trainer = 2;  // one free GPU is too few to judge on
+    CHECK_FALSE(with_moved_tail(job, 2));
+    job.trainer = 1;
     job.inference = {0ns, 0ns};
     CHECK_FALSE(with_moved_tail(job, 2));
 }

@@ -25,8 +25,8 @@ namespace pipeweaver::rl {
 /// What suits published steps of NeMo RL, on which these were fitted (tests/rl/published_test.cpp says how far): shares
 /// of the roofline of decoding and of the bf16 peak, the host's time of a token step, the speed at which weights are
 /// handed over.
-constexpr double usual_decode_share = 0.25, usual_mfu = 0.15;
-constexpr Duration usual_host{7'000'000};
+constexpr double usual_decode_share = 0.55, usual_mfu = 0.12;
+constexpr Duration usual_host{18'000'000};
 constexpr Bandwidth usual_weights_speed{20'000'000'000};
 
 /// An instance that generates with a language model.

@@ -22,8 +22,8 @@ using Lengths = std::vector<Quantile>;
 
 constexpr std::int64_t longest_answer = 1'000'000, most_answers = 65'536;
 
-/// The longest and the mean alone: tokens rise by the power of the share of answers that gives the mean, in lines of a
-/// percent. Pre: 1 <= mean <= longest.
+/// The longest and the mean alone: tokens rise by the power of the share of answers that gives the mean, in lines
+/// that are the shorter the nearer they are to the longest. Pre: 1 <= mean <= longest.
 [[nodiscard]] Lengths lengths_with(double mean, std::int64_t longest);
 
 /// "0:256,50:2k,100:8k", "mean:3k,longest:8k", or a file with the tokens of an answer in each line, blank lines left

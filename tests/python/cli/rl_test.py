@@ -100,6 +100,8 @@ def test_the_text_names_the_best_layout_and_what_nobody_said(pipeweaver):
     assert f"\nbest: {best}, " in text and "GPUs generate" in text and "USD" not in text
     assert "switching was not given" not in text
     assert "note: switching takes no time: --switching was not given" in pipeweaver(*MEASURED[:-2])
+    assert "note: moved tails move in no time: --move was not given" in text
+    assert "moved tails" not in pipeweaver(*MEASURED, "--move", "1s")
     assert "off policy" in pipeweaver(*MEASURED, "--steps-off", "2") and "on policy" in text
 
 
