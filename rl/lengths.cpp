@@ -32,7 +32,8 @@ Lengths quantiles_of(const std::string& text) {
         const auto percent = number_in(std::string_view(part).substr(0, colon), 0, 100);
         const auto tokens =
             colon == std::string::npos ? std::nullopt : tokens_of(std::string_view(part).substr(colon + 1));
-        if (!percent || !tokens) fail(ErrorKind::input, "--lengths: {}", must_be(part, "PERCENT:TOKENS, like 50:2k"));
+        if (!percent || !tokens)
+            fail(ErrorKind::input, "--lengths: {}", must_be(part, "PERCENT:TOKENS, like 50:2k, up to 1000000 tokens"));
         if (!lengths.empty() && (*percent <= lengths.back().percent || *tokens < lengths.back().tokens))
             fail(ErrorKind::input, "--lengths: {}", must_be(part, "above the one before it, in percent and tokens"));
         lengths.push_back({*percent, *tokens});

@@ -69,8 +69,8 @@ Duration streamed_end(const Job& job, const Generation& generation, std::int64_t
     return now;
 }
 
-// Inference of the answers in the order of their ends, on GPUs that the tail leaves free until it is over, a multiple of
-// job.trainer: how many are done then.
+// Inference of the answers in the order of their ends, on GPUs that the tail leaves free until it is over: how many are
+// done then.
 struct OnFreeGpus {
     std::vector<std::size_t> order;
     std::size_t done = 0;

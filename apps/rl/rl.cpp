@@ -114,9 +114,9 @@ private:
         const std::string others = question.others ? fmt::format(", and {} of {} that generate alone",
                                                                  question.others->gpus, question.others->name)
                                                    : "";
-        return fmt::format("{} answers of {} to {} tokens, in the mean {}; {} GPUs of {}{}, {}\n", answers.size(),
-                           *least, *most, sum / static_cast<std::int64_t>(answers.size()), question.job.gpus,
-                           question.cluster.name, others, policy());
+        return fmt::format("{} of {} to {} tokens, in the mean {}; {} of {}{}, {}\n", plural(answers.size(), "answer"),
+                           *least, *most, sum / static_cast<std::int64_t>(answers.size()),
+                           plural(question.job.gpus, "GPU"), question.cluster.name, others, policy());
     }
 
     std::string policy() const {

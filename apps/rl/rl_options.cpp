@@ -1,6 +1,7 @@
 #include "apps/rl/rl_options.hpp"
 
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/rl/lengths.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
@@ -152,8 +153,8 @@ void RlOptions::price_generation(const workloads::Cluster& on, rl::Job& job, std
         const std::int64_t instances = generation->gpus / job.instance;
         const auto measured = (static_cast<std::int64_t>(job.answers.size()) + instances - 1) / instances;
         job.decoding.token.assign(static_cast<std::size_t>(slots.value_or(measured)), Duration{1'000'000});
-        notes.push_back(fmt::format("without --model a token step takes the same for up to {} answers of an instance",
-                                    job.decoding.token.size()));
+        notes.push_back(fmt::format("without --model a token step takes the same for up to {} of an instance",
+                                    plural(job.decoding.token.size(), "answer")));
     } else {
         const auto found = workloads::find_model(model);
         const auto& device = workloads::device(on.device);

@@ -56,8 +56,8 @@ TEST_CASE("quantiles that cannot be are refused") {
         CAPTURE(text);
         CHECK_THROWS_WITH_AS(lengths_of(text), message, Error);
     };
-    refused("0:10,50", "--lengths: is '50', must be PERCENT:TOKENS, like 50:2k");
-    refused("0:10,200:20", "--lengths: is '200:20', must be PERCENT:TOKENS, like 50:2k");
+    refused("0:10,50", "--lengths: is '50', must be PERCENT:TOKENS, like 50:2k, up to 1000000 tokens");
+    refused("0:10,200:20", "--lengths: is '200:20', must be PERCENT:TOKENS, like 50:2k, up to 1000000 tokens");
     refused("0:10,50:5,100:20", "--lengths: is '50:5', must be above the one before it, in percent and tokens");
     refused("mean:9,longest:8",
             "--lengths: is 'mean:9,longest:8', must be mean:TOKENS,longest:TOKENS, the mean no more");

@@ -1,6 +1,6 @@
 // Published steps of NeMo RL (docs/about/performance-summary.md) against what the defaults say, which were fitted on
-// these rows. How lengths spread is not published; of Qwen3-30B-A3B on H100 neither their mean, taken from the other row
-// of this model, nor the GPUs of an instance, taken as two. Left out: GRPO of Nemotron-3-Nano on SWE tasks, whose
+// these rows. How lengths spread is not published. Of Qwen3-30B-A3B on H100 their mean is taken from the other row of
+// this model, and an instance has two GPUs, which nobody said. Left out: GRPO of Nemotron-3-Nano on SWE tasks, whose
 // answers are capped at four times their mean; and eight steps off, where answers of several steps are decoded at once.
 #include "pipeweaver/rl/costs.hpp"
 #include "pipeweaver/rl/lengths.hpp"

@@ -90,8 +90,9 @@ struct Step {
                          std::int64_t training);
 
 /// The layout's best step: of all splits that there are for `time`, training having all GPUs that do not generate; of
-/// all with GPUs left out, too, for `usd`. A tail moves on the GPUs of the best colocated step. Of equal ones that which generates on fewer GPUs, then trains on fewer.
-/// None: the GPUs are too few, or no tail is worth moving. Pre: layouts on the same GPUs have no `generators`.
+/// all with GPUs left out, too, for `usd`. A tail moves on the GPUs of the best colocated step. Of equal ones that
+/// which generates on fewer GPUs, then trains on fewer. None: the GPUs are too few, or no tail is worth moving.
+/// Pre: layouts on the same GPUs have no `generators`.
 [[nodiscard]] std::optional<Step> best_step(const Job& job, Layout layout, Objective objective);
 
 }  // namespace pipeweaver::rl
