@@ -112,6 +112,8 @@ TEST_CASE("Step-3's published deployments are met within a tenth") {
     const auto& network = workloads::architecture("step3-316b-llm");
     auto cluster = workloads::find_cluster("h800-sxm:8");
     cluster.network = {400'000'000'000};
+    const AfdQuestion layer{.network = network, .cluster = cluster, .context = 8192, .bf16_attention = true};
+    CHECK(afd_times(layer, {1, 2, 8 * 64}).attention.count() == doctest::Approx(281'000).epsilon(0.01));
     struct Published {
         std::int64_t attention_nodes, context;
         bool bf16;
