@@ -164,7 +164,7 @@ void RlOptions::price_generation(const workloads::Cluster& on, rl::Job& job, std
                              .device = device,
                              .gpus = job.instance,
                              .fp8 = precision == "fp8",
-                             .share = generation ? 1 : decode_share,
+                             .share = decode_share,
                              .host = host,
                              .prompt_tokens = prompt,
                              .mean_answer = sum / static_cast<std::int64_t>(job.answers.size()),

@@ -62,6 +62,15 @@ def test_a_model_is_priced_by_the_roofline(pipeweaver):
     assert any("roofline" in note for note in slow["notes"])
 
 
+def test_measured_generation_keeps_the_proportions_of_the_model(pipeweaver):
+    """On as many GPUs it takes what was measured; fewer are enough the more of a token step is the host's."""
+    ask = (*MODEL[:-1], "4096", "--model", "qwen2.5-7b", "--generation", "90s:32", "--json", "--decode-share")
+    hosts, devices = (layouts(json.loads(pipeweaver(*ask, share))) for share in ("1", "0.1"))
+    assert hosts["colocated"]["generation_ns"] == pytest.approx(90e9, rel=0.001)
+    assert devices["colocated"]["generation_ns"] == pytest.approx(90e9, rel=0.001)
+    assert hosts["split"]["generating_gpus"] < devices["split"]["generating_gpus"]
+
+
 def test_another_kind_of_gpu_may_generate(pipeweaver):
     """Beside all layouts without it: the best is never worse."""
     ask = (*MODEL, "--model", "qwen2.5-7b", "--price", "3", "--objective", "usd", "--json")
