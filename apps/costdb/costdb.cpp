@@ -8,12 +8,13 @@ namespace pipeweaver::apps {
 void add_costdb(CLI::App& program) {
     CLI::App& app =
         add_group(program, "costdb", "operator costs: ask for them, import measurements, evaluate, calibrate",
-                  {.synopsis = "query|import|needs|stats|evaluate|calibrate|export [OPTION...]",
+                  {.synopsis = "query|explain|import|needs|stats|evaluate|calibrate|export [OPTION...]",
                    .description = "The measured times of operators that every plan rests on.",
-                   .see_also = {"pipeweaver costdb query --help", "pipeweaver costdb import --help",
-                                "pipeweaver costdb needs --help", "pipeweaver costdb evaluate --help",
-                                "pipeweaver costdb calibrate --help"}});
+                   .see_also = {"pipeweaver costdb query --help", "pipeweaver costdb explain --help",
+                                "pipeweaver costdb import --help", "pipeweaver costdb needs --help",
+                                "pipeweaver costdb evaluate --help", "pipeweaver costdb calibrate --help"}});
     add_costdb_query(app);
+    add_costdb_explain(app);
     add_costdb_import(app);
     add_costdb_needs(app);
     add_costdb_stats(app);

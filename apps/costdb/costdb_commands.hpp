@@ -8,6 +8,7 @@ class App;
 namespace pipeweaver::apps {
 
 void add_costdb_query(CLI::App& parent);
+void add_costdb_explain(CLI::App& parent);
 void add_costdb_import(CLI::App& parent);
 void add_costdb_needs(CLI::App& parent);
 void add_costdb_stats(CLI::App& parent);

@@ -4,6 +4,8 @@
 #include "costdb/tables/device_facts.hpp"
 #include "pipeweaver/costdb/operators.hpp"
 
+#include <optional>
+
 namespace pipeweaver::costdb {
 
 struct GemmShape {
@@ -20,6 +22,27 @@ double gemm_tiles_us(const DeviceFacts& device, Dtype dtype, const GemmShape& sh
 
 /// The base that interpolates best on the device: tiles on Ampere, the roofline on later, persistent kernels.
 double gemm_base_us(const DeviceFacts& device, Dtype dtype, const GemmShape& shape);
+
+/// How gemm_tiles_us() cuts a product.
+struct GemmTiling {
+    double rows = 0, columns = 0;  ///< of an output tile
+    double parts = 1;              ///< of k
+    double tiles = 0;              ///< with those of all parts
+    double waves = 0;              ///< over the multiprocessors
+    double wave_loss = 1;          ///< time over that without waiting for the last wave
+    double padding = 1;            ///< area of the tiles over that of the output
+    double sum_up_us = 0;          ///< in which the parts are added
+};
+
+/// What gemm_base_us() is made of: launch_us + max(compute_us, traffic_us), to rounding.
+struct GemmBase {
+    double launch_us = 0, compute_us = 0, traffic_us = 0;
+    double full_us = 0;                ///< the operations in whole waves of the fastest tile, all of them output
+    double peak_us = 0;                ///< the operations at the device's peak
+    double traffic_bytes = 0;          ///< each matrix once
+    std::optional<GemmTiling> tiling;  ///< none: the base knows no tiles
+};
+[[nodiscard]] GemmBase gemm_base(const DeviceFacts& device, Dtype dtype, const GemmShape& shape);
 
 struct AttentionShape {
     double batch = 0, seq_len = 0, q_heads = 0, kv_heads = 0, head_dim = 0;
