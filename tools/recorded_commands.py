@@ -286,6 +286,9 @@ query-collective   costdb query --device h100_sxm --op collective --input in/col
 query-elementwise  costdb query --device b200 --op elementwise --input in/elementwise.csv --output out/times.csv
 query-p2p          costdb query --device a100 --op p2p --input in/p2p.csv --output out/times.csv
 query-moe          costdb query --device h100_sxm --op moe --input in/moe.csv --output out/times.csv
+explain            costdb explain --device a100_sxm --m 3584 --n 2048 --k 1024
+explain-json       costdb explain --device h100_sxm --m 4096 --n 4096 --k 4096 --dtype fp8 --json
+explain-model      costdb explain --device a100_sxm --model llama3-8b --tp 4 --m 8192
 query-other        costdb query --device h200_sxm --op gemm --input in/gemm.csv --output out/times.csv
     && costdb query --device cpu --op attention --input in/attention.csv --output out/cpu-times.csv
 needs              costdb needs $vlm_s $vlm 4 --out out

@@ -105,15 +105,15 @@ void print_product(const Explanation& e, const std::string& device) {
     print_text("gemm {} m {} n {} k {} on {}: {:.1f} us, {}, error {:.1f} %\n", name_of(p.dtype), p.m, p.n, p.k, device,
                1e-3 * static_cast<double>(e.cost.duration.count()), name_of(e.cost.basis), e.cost.error_percent);
     print_text("speed      {:.1f} TFLOP/s, {} of the peak\n", e.tflops_per_s, percent(e.share_of_peak));
-    print_text("bound      {}: {:.1f} us at the peak, {:.1f} us of traffic at the whole bandwidth\n", name_of(e.bound),
-               e.peak_us, e.traffic_us);
+    print_text("bound      {}: {:.1f} us at the peak, {:.1f} us of traffic\n", name_of(e.bound), e.peak_us,
+               e.traffic_us);
     print_tiles(e);
     print_text("alignment  {}; {}\n",
                e.tiling ? fmt::format("tiles are {} larger than the output", percent(e.losses.alignment - 1))
                         : "nothing is known of tiles",
                e.aligned ? "rows begin at multiples of 16 bytes"
                          : "n or k breaks the 16 bytes that fast kernels load: pad it");
-    print_text("fused      no: the tables have the product alone, and what follows it is a kernel of its own\n");
+    print_text("fused      no: what follows it is priced as a kernel of its own\n");
 }
 
 void print_products(const ModelProducts& all) {

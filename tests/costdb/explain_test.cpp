@@ -185,7 +185,8 @@ TEST_CASE("neighbours are faster per FLOP, the fastest of each axis, and say by 
 TEST_CASE("another pass than forward is refused") {
     auto backward = product(512, 512, 512);
     backward.pass = Pass::backward;
-    CHECK_THROWS_WITH_AS(static_cast<void>(explain(a100(), backward)), "pass: is backward, only forward is explained", Error);
+    CHECK_THROWS_WITH_AS(static_cast<void>(explain(a100(), backward)), "pass: is backward, only forward is explained",
+                         Error);
 }
 
 TEST_CASE("of the jumps between neighbours of A100's table at least 80 % have a cause, of the others few") {

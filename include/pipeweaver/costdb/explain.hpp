@@ -10,9 +10,9 @@
 //              adding of a split k. One whose base is traffic has launch and memory.
 // Causes       From one product to another the logarithm of the base's time per FLOP changes by a sum: the launch and
 //              the rest, each weighed by its logarithmic mean (LMDI, Ang, Energy Policy 33, 2005), and of the rest a
-//              part for each loss. The cause is the part that changes most in the direction of the whole. A change below
-//              least_change has none. Measured times have no part in it: where the base does not see what a table has,
-//              no cause is known.
+//              part for each loss. The cause is the part that changes most in the direction of the whole. Changes
+//              below least_change have none. Measured times have no part in it: where the base does not see what a
+//              table has, no cause is known.
 // Source       Bolt (arXiv 2110.15238) searches CUTLASS's templates by what makes them fast; the decomposition is ours.
 // Determinism  a function of the arguments.
 #pragma once

@@ -13,8 +13,8 @@ from cli_shared import full
 
 COMMANDS = ["", "plan", "partition", "solve", "replay", "check", "emit", "emulate", "layers", "analyze", "recommend",
             "support", "capacity", "faults", "share", "rl", "validate",
-            "costdb", "costdb query", "costdb import", "costdb needs", "costdb stats", "costdb evaluate",
-            "costdb calibrate", "costdb export", "serve",
+            "costdb", "costdb query", "costdb explain", "costdb import", "costdb needs", "costdb stats",
+            "costdb evaluate", "costdb calibrate", "costdb export", "serve",
             "bench", "bench plan", "bench replay", "bench search", "bench dip", "bench draft", "bench costdb",
             "bench emulator", "bench service", "bench accuracy", "list", "show", "completion"]
 
@@ -207,7 +207,8 @@ def complete(pipeweaver, tmp_path_factory):
 
 def test_completion_knows_every_command_and_option_that_help_names(complete, own_pages):
     assert complete("") == {one for one in COMMANDS if one and " " not in one}
-    assert complete("costdb", "") == {"query", "import", "needs", "stats", "evaluate", "calibrate", "export"}
+    assert complete("costdb", "") == {"query", "explain", "import", "needs", "stats", "evaluate", "calibrate",
+                                      "export"}
     assert complete("so") == {"solve"}
     for command, page in own_pages.items():
         assert complete(*command.split(), "--") == set(options(page)), command

@@ -115,6 +115,8 @@ EXAMPLES = ROOT / "examples"
     ("comparison", f"replay {EXAMPLES}/measured/problem.json.gz {EXAMPLES}/measured/solution.json --measured "
                    f"{EXAMPLES}/measured/timings-0.json.gz {EXAMPLES}/measured/timings-1.json.gz"),
     ("support", "support --model dip-vlm-s --cluster b200-sxm"),
+    ("explanation", "costdb explain --device a100_sxm --m 3584 --n 2048 --k 1024"),
+    ("explanation", "costdb explain --device h100_sxm --model llama3-8b --tp 4 --m 4096"),
     ("own-run", "validate --measured 9.1s --memory 60GiB --model dip-vlm-s --cluster h100-sxm:16 " + LAUNCH),
     ("validation", f"validate {EXAMPLES}/runs.csv"),
     ("shares", f"share {EXAMPLES}/three-trainings.yaml"),
