@@ -53,9 +53,9 @@ std::optional<Tiling> tiling_of(const GemmBase& base, const DeviceFacts& device)
 // Values of 16 bytes; fp4 has two in a byte.
 std::int64_t aligned_values(Dtype dtype) { return dtype == Dtype::nvfp4 ? 32 : 16 / size_of(dtype); }
 
-double mean(double a, double b) { return a == b ? a : (b - a) / std::log(b / a); }
+double logarithmic_mean(double a, double b) { return a == b ? a : (b - a) / std::log(b / a); }
 
-struct Change {
+struct LossChange {
     Cause cause;
     double by;  // of the logarithm
 };
@@ -106,10 +106,10 @@ std::optional<Cause> cause_between(const CostDatabase& database, const Gemm& fro
     if (std::abs(whole) < std::log(least_change)) return std::nullopt;
     // A sum changes by the changes of its parts, each at its logarithmic mean over the sum's.
     const double body_here = here.all() / here.launch, body_there = there.all() / there.launch;
-    const double weight = mean(body_here, body_there) / mean(here.all(), there.all());
+    const double weight = logarithmic_mean(body_here, body_there) / logarithmic_mean(here.all(), there.all());
     const auto change = [weight](double a, double b) { return weight * std::log(b / a); };
     const double of_body = change(body_here, body_there);
-    std::vector<Change> changes{{Cause::launch, whole - of_body}};
+    std::vector<LossChange> changes{{Cause::launch, whole - of_body}};
     if (is_of_traffic(one) != is_of_traffic(other)) {
         changes.push_back({Cause::crossover, of_body});
     } else {
@@ -118,7 +118,7 @@ std::optional<Cause> cause_between(const CostDatabase& database, const Gemm& fro
         changes.push_back({Cause::alignment, change(here.alignment, there.alignment)});
         changes.push_back({Cause::kernel, change(here.kernel, there.kernel)});
     }
-    const auto most = std::max_element(changes.begin(), changes.end(), [&](const Change& a, const Change& b) {
+    const auto most = std::max_element(changes.begin(), changes.end(), [&](const LossChange& a, const LossChange& b) {
         return whole > 0 ? a.by < b.by : a.by > b.by;
     });
     return most->cause;
@@ -136,14 +136,15 @@ std::vector<std::int64_t> sizes_near(std::int64_t size) {
 
 namespace {
 
-struct Axis {
+struct ProductAxis {
     std::string_view name;
     std::int64_t Gemm::*size;
     bool is_split;  // over tensor parallel GPUs
 };
-constexpr std::array<Axis, 3> axes{{{"m", &Gemm::m, false}, {"n", &Gemm::n, true}, {"k", &Gemm::k, true}}};
+constexpr std::array<ProductAxis, 3> product_axes{
+    {{"m", &Gemm::m, false}, {"n", &Gemm::n, true}, {"k", &Gemm::k, true}}};
 
-std::vector<std::int64_t> candidates(const Axis& axis, std::int64_t size) {
+std::vector<std::int64_t> sizes_to_try(const ProductAxis& axis, std::int64_t size) {
     auto sizes = sizes_near(size);
     if (axis.is_split && size % 2 == 0) sizes.push_back(size / 2);
     if (axis.is_split) sizes.push_back(size * 2);
@@ -155,9 +156,9 @@ std::vector<std::int64_t> candidates(const Axis& axis, std::int64_t size) {
 
 std::vector<Neighbour> faster_neighbours(const CostDatabase& database, const Explanation& here) {
     std::vector<Neighbour> all;
-    for (const auto& axis : axes) {
+    for (const auto& axis : product_axes) {
         std::optional<Neighbour> best;
-        for (const auto size : candidates(axis, here.product.*axis.size)) {
+        for (const auto size : sizes_to_try(axis, here.product.*axis.size)) {
             auto product = here.product;
             product.*axis.size = size;
             const auto there = explain(database, product);

@@ -10,7 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace pipeweaver::apps {
@@ -18,27 +18,29 @@ namespace pipeweaver::apps {
 namespace {
 
 using costdb::Explanation;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::int64_t largest_size = std::int64_t{1} << 32;
 
 // Of a number that nobody needs further digits of.
 double shortened(double x) { return std::round(x * 1e4) / 1e4; }
 
-Json cause_json(const std::optional<costdb::Cause>& cause) { return cause ? Json(name_of(*cause)) : Json(); }
+OrderedJson cause_json(const std::optional<costdb::Cause>& cause) {
+    return cause ? OrderedJson(name_of(*cause)) : OrderedJson();
+}
 
 std::string why(const std::optional<costdb::Cause>& cause) {
     return cause ? std::string(name_of(*cause)) : "no cause known";
 }
 
-Json tiling_json(const std::optional<costdb::Tiling>& tiling) {
+OrderedJson tiling_json(const std::optional<costdb::Tiling>& tiling) {
     if (!tiling) return {};
     return {
         {"rows", tiling->rows},   {"columns", tiling->columns},        {"parts", tiling->parts},
         {"tiles", tiling->tiles}, {"waves", shortened(tiling->waves)}, {"multiprocessors", tiling->multiprocessors}};
 }
 
-Json product_json(const Explanation& e, const std::string& name, std::int64_t times) {
+OrderedJson product_json(const Explanation& e, const std::string& name, std::int64_t times) {
     return {{"name", name},
             {"times", times},
             {"dtype", name_of(e.product.dtype)},
@@ -65,7 +67,7 @@ Json product_json(const Explanation& e, const std::string& name, std::int64_t ti
               {"kernel", shortened(e.losses.kernel)}}}};
 }
 
-Json faster_json(const FasterSize& f) {
+OrderedJson faster_json(const FasterSize& f) {
     return {{"axis", f.axis},
             {"from", f.from},
             {"to", f.to},
@@ -74,6 +76,11 @@ Json faster_json(const FasterSize& f) {
             {"beyond_error", f.beyond_error},
             {"product", f.product},
             {"cause", cause_json(f.cause)}};
+}
+
+std::string_view name_of(Experts experts) {
+    constexpr std::array<std::string_view, 3> names{"none", "fused", "apart"};
+    return names.at(static_cast<std::size_t>(experts));
 }
 
 std::int64_t size_of(const costdb::Gemm& product, const std::string& axis) {
@@ -160,7 +167,7 @@ struct Explain {
                        "number format (default bf16)");
         options.group("A model's products, in place of --n and --k");
         options.text("model", model, "MODEL", "a model of `pipeweaver list models`, a model file, or hf:CONFIG.json");
-        options.text("module", module, "NAME", "a module of it (default: the backbone)");
+        options.text("module", module, "MODULE", "a module of it (default: the backbone)");
         options.integer("tp", tp, 1, 1024, "tensor parallel GPUs (default 1)");
         options.group("The database");
         options.text("database", database, "FILE", "a file of `costdb import` (default: the embedded tables)");
@@ -203,7 +210,7 @@ struct Explain {
         const auto here = costdb::explain(costs, product);
         const auto faster = faster_than(here, costs);
         if (console.json) {
-            answer(costs, nullptr, Json::array({product_json(here, "gemm", 1)}), faster, here.tflops_per_s);
+            answer(costs, nullptr, OrderedJson::array({product_json(here, "gemm", 1)}), faster, here.tflops_per_s);
             return;
         }
         print_product(here, costs.device());
@@ -217,10 +224,11 @@ struct Explain {
         const auto here = products_of(part.architecture, gpus, *m, costs);
         const auto faster = faster_sizes(part.architecture, gpus, *m, here, costs);
         if (console.json) {
-            Json rows = Json::array();
+            OrderedJson rows = OrderedJson::array();
             for (const auto& one : here.products) rows.push_back(product_json(one.explained, one.name, one.times));
-            answer(costs, {{"name", found.name}, {"module", part.name}, {"tp", gpus}}, std::move(rows), faster,
-                   here.tflops_per_s);
+            answer(costs,
+                   {{"name", found.name}, {"module", part.name}, {"tp", gpus}, {"experts", name_of(here.experts)}},
+                   std::move(rows), faster, here.tflops_per_s);
             return;
         }
         print_text("{} of {} on {}, tp {}, {} tokens, forward\n", part.name, found.name, costs.device(), gpus, *m);
@@ -235,9 +243,9 @@ struct Explain {
         return found.modules.at(costdb::index_of("module", module, names));
     }
 
-    static void answer(const costdb::CostDatabase& costs, Json of_model, Json products,
+    static void answer(const costdb::CostDatabase& costs, OrderedJson of_model, OrderedJson products,
                        const std::vector<FasterSize>& faster, double here) {
-        Json rows = Json::array();
+        OrderedJson rows = OrderedJson::array();
         for (const auto& one : faster) rows.push_back(faster_json(one));
         print_json({{"format", "pipeweaver-explanation/1"},
                     {"device", costs.device()},

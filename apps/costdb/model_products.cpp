@@ -52,26 +52,25 @@ bool divides(const Architecture& network, std::int64_t tp) {
     return tp >= 1 && network.heads % tp == 0 && network.ffn % tp == 0;
 }
 
-struct Axis {
+struct NetworkAxis {
     const char* name;
     std::int64_t Architecture::*size;
 };
-constexpr Axis axes[] = {
+constexpr NetworkAxis network_axes[] = {
     {"hidden", &Architecture::hidden}, {"ffn", &Architecture::ffn}, {"vocab", &Architecture::vocab}};
 
-// The product, of those of one name here and there, whose time changes most beside its FLOPs.
+// The product whose time changes most beside its FLOPs: both lists are of the same layers, in the same order.
 void say_why(const ModelProducts& here, const ModelProducts& there, const costdb::CostDatabase& costs,
              FasterSize& size) {
     double most = 0;
-    for (const auto& one : here.products) {
-        const auto other = std::find_if(there.products.begin(), there.products.end(),
-                                        [&](const ModelProduct& p) { return p.name == one.name; });
-        if (other == there.products.end()) continue;
-        const double gain = std::log(other->explained.tflops_per_s / one.explained.tflops_per_s) * ns_of(one);
+    for (std::size_t i = 0; i < std::min(here.products.size(), there.products.size()); ++i) {
+        const auto &one = here.products[i], &other = there.products[i];
+        if (one.name != other.name) continue;
+        const double gain = std::log(other.explained.tflops_per_s / one.explained.tflops_per_s) * ns_of(one);
         if (gain <= most) continue;
         most = gain;
         size.product = one.name;
-        size.cause = costdb::cause_between(costs, one.explained.product, other->explained.product);
+        size.cause = costdb::cause_between(costs, one.explained.product, other.explained.product);
     }
 }
 
@@ -107,7 +106,7 @@ ModelProducts products_of(const Architecture& network, std::int64_t tp, std::int
 std::vector<FasterSize> faster_sizes(const Architecture& network, std::int64_t tp, std::int64_t m,
                                      const ModelProducts& here, const costdb::CostDatabase& costs) {
     std::vector<FasterSize> all;
-    for (const auto& axis : axes) {
+    for (const auto& axis : network_axes) {
         std::optional<FasterSize> best;
         const std::int64_t from = network.*axis.size;
         for (const std::int64_t to : costdb::sizes_near(from)) {

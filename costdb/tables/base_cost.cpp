@@ -107,12 +107,12 @@ GemmBase gemm_base(const DeviceFacts& device, Dtype dtype, const GemmShape& s) {
     GemmTiling tiling;
     base.compute_us = best_tiles_us(device, dtype, s, [&](const Tile& tile, double parts, double sum_up_us) {
         const double rows = whole(s.m * tile.per_row), columns = whole(s.n * tile.per_column);
-        const double tiles = s.batch * rows * columns;
-        const double waves = tiles * parts * (1 - 1e-12) / static_cast<double>(device.multiprocessors);
+        const double count = s.batch * rows * columns;
+        const double waves = count * parts * (1 - 1e-12) / static_cast<double>(device.multiprocessors);
         tiling = {tile.height,
                   tile.width,
                   parts,
-                  tiles * parts,
+                  count * parts,
                   waves,
                   waited(waves) / waves,
                   rows * tile.height * columns * tile.width / (s.m * s.n),

@@ -81,6 +81,17 @@ def test_tables_of_pages_come_from_the_program():
     assert draw_costs.find([], {"device": "a", "op": "b", "kind": "c", "left_out": "d"}, size="all") is None
 
 
+def test_explained_products_have_the_color_of_their_largest_loss():
+    import draw_explain
+    losses = {"launch": 1.1, "memory": 1, "wave": 1.4, "alignment": 1, "kernel": 1.2}
+    drawn = "".join(draw_explain.parts([{"n": n, "tflops_per_s": 150, "losses": losses} for n in (512, 4096)]))
+    assert drawn.count("<circle") == 2 and drawn.count(f'fill="{draw_explain.COLORS["wave"]}"') == 2 + 1  # the legend
+    # Half of the highest speed, at both ends of the axis.
+    middle = draw_explain.TOP + draw_explain.HIGH / 2
+    ends = (draw_explain.LEFT, draw_explain.LEFT + draw_explain.WIDE)
+    assert all(f'cx="{x}" cy="{middle:.0f}"' in drawn for x in ends)
+
+
 def test_quantiles_of_steps_are_those_of_the_seeds(script, tmp_path):
     command = ("pipeweaver emulate --model qwen2.5-vl-7b --cluster h100-sxm:8 --tp 1 --pp 2 --dp 4 --microbatches 1 "
                "--dataset uniform-100..900+1x448..900px --any-memory")

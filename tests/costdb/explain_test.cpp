@@ -22,16 +22,16 @@ namespace {
 
 Gemm product(std::int64_t m, std::int64_t n, std::int64_t k) { return {.m = m, .n = n, .k = k}; }
 
-using Place = std::array<std::int64_t, 3>;
+using Sizes = std::array<std::int64_t, 3>;
 
-Gemm product(const Place& at) { return product(at[0], at[1], at[2]); }
+Gemm product(const Sizes& at) { return product(at[0], at[1], at[2]); }
 
-double flops(const Place& at) {
+double flops(const Sizes& at) {
     return 2. * static_cast<double>(at[0]) * static_cast<double>(at[1]) * static_cast<double>(at[2]);
 }
 
 struct Pair {
-    Place from, to;
+    Sizes from, to;
     double times;  // per FLOP, `to` over `from`
 
     bool jumps() const { return std::abs(std::log(times)) > std::log(1.15); }
@@ -41,11 +41,11 @@ struct Pair {
 
 // Points of the table that follow each other along one axis, the other two sizes equal.
 std::vector<Pair> neighbours(const CostDatabase& database) {
-    std::map<std::tuple<std::size_t, std::int64_t, std::int64_t>, std::map<std::int64_t, std::pair<Place, double>>>
+    std::map<std::tuple<std::size_t, std::int64_t, std::int64_t>, std::map<std::int64_t, std::pair<Sizes, double>>>
         lines;
     for (const auto& p : database.measurements().gemm) {
         if (p.dtype != Dtype::bf16 || p.pass != Pass::forward) continue;
-        const Place at{p.m, p.n, p.k};
+        const Sizes at{p.m, p.n, p.k};
         for (std::size_t axis = 0; axis < 3; ++axis)
             lines[{axis, at[(axis + 1) % 3], at[(axis + 2) % 3]}][at[axis]] = {
                 at, static_cast<double>(p.latency_ns) / flops(at)};
@@ -64,7 +64,7 @@ struct Rates {
     double alarms() const { return named / pairs; }
 };
 
-double all_losses(const CostDatabase& database, const Place& at) { return explain(database, product(at)).losses.all(); }
+double all_losses(const CostDatabase& database, const Sizes& at) { return explain(database, product(at)).losses.all(); }
 
 template <class Which>
 Rates rates(const CostDatabase& database, const std::vector<Pair>& pairs, Which which) {

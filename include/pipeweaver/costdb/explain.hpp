@@ -1,8 +1,8 @@
 // Why a matrix product takes as long as it does, and which products near it are faster per FLOP.
 //
 // Times        What the database answers, beside what it divides by before it interpolates (database.hpp): launch +
-//              max(operations, traffic). On Ampere the operations are waves of output tiles. Of later devices' tables
-//              tiles explain less than the roofline alone, so nothing is said of tiles there.
+//              max(operations, traffic). On Ampere the operations are waves of output tiles. In later devices' tables
+//              tiles tell jumps from other pairs worse than the roofline alone: nothing is said of tiles there.
 // Bound        By the device's peak and bandwidth alone, or by the launch where that is longer than both.
 // Losses       Factors of that base over the operations in whole waves of the fastest tile (of later devices: at the
 //              peak); their product is the whole. A product whose base is operations has those of its launch, its last

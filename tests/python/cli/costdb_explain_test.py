@@ -60,6 +60,16 @@ def test_a_model_has_the_products_of_its_layers_and_head(pipeweaver):
     assert all(one["to"] in (2, 8) for one in answer["faster"] if one["axis"] == "tp")
 
 
+@pytest.mark.parametrize("device, model, experts", [("h100_sxm", "mixtral-8x7b", "fused"),
+                                                    ("a100_sxm", "mixtral-8x7b", "apart"),
+                                                    ("a100_sxm", "llama3-8b", "none")])
+def test_experts_are_fused_where_their_layer_was_measured(pipeweaver, device, model, experts):
+    options = f"--device {device} --model {model} --m 4096"
+    assert explained(pipeweaver, options)["model"]["experts"] == experts
+    said = pipeweaver("costdb", "explain", *options.split())
+    assert ("experts    fused" in said, "experts    not fused" in said) == (experts == "fused", experts == "apart")
+
+
 def test_of_later_devices_nothing_is_said_of_tiles(pipeweaver):
     said = pipeweaver("costdb", "explain", "--device", "h100_sxm", "--m", "4096", "--n", "4097", "--k", "4096")
     assert "tiles      nothing is known of them on this device" in said and "pad it" in said
