@@ -12,7 +12,7 @@
 namespace pipeweaver::apps {
 
 struct ModelProduct {
-    std::string name;        ///< "qkv", "output head", ...
+    std::string name;        ///< as the emulator calls it: "qkv", "head", ...
     std::int64_t times = 0;  ///< in one forward of the network
     costdb::Explanation explained;
 };
