@@ -277,7 +277,6 @@ void add_costdb_explain(CLI::App& parent) {
          .examples = {{"A product", "pipeweaver costdb explain --device a100_sxm --m 3584 --n 2048 --k 1024"},
                       {"The products of a model on four GPUs",
                        "pipeweaver costdb explain --device a100_sxm --model llama3-8b --tp 4 --m 8192"}},
-         .files = {},
          .see_also = {"pipeweaver costdb query", "docs/explain-costs.md"}});
 }
 
