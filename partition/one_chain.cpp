@@ -35,13 +35,14 @@ std::vector<std::size_t> modules_between(std::size_t begin, std::size_t end) {
 
 namespace {
 
-// Layers that take equally long: of one module and kind, with the same before and after them.
-using LikeLayers = std::tuple<std::size_t, BlockKind, bool, bool, bool>;
+// Layers that take equally long: of one module and kind, with the same before and after them. How many of a teacher's
+// layers lie beside one depends on where it stands.
+using LikeLayers = std::tuple<std::size_t, BlockKind, bool, bool, bool, std::int64_t>;
 
 LikeLayers like(const Model& model, const LayerRange& layer) {
     const Architecture& network = model.modules[layer.module].architecture;
-    return {layer.module, block_kind(network, layer.first), is_moe_layer(network, layer.first), layer.first == 0,
-            layer.first + 1 == network.layers};
+    return {layer.module,     block_kind(network, layer.first),  is_moe_layer(network, layer.first),
+            layer.first == 0, layer.first + 1 == network.layers, model.teacher.empty() ? 0 : layer.first};
 }
 
 }  // namespace

@@ -137,7 +137,6 @@ public:
         runs_.inexpressible = nullptr;
         needs_split_ = search::policy(request.policy, "--policy: ").needs_split || is_given();
         if (chooses_by_rank()) require_fixed_order();
-        if (by_rank()) require_setting_of_each_rank();
         PIPEWEAVER_ASSERT(setup_.recipe.zero < 2 || setup_.recipe.bucket == Bytes{});
         shared_ = assign(request.job, request.batch, execute, most_tasks_of(request.policy));
         if (is_given()) {
@@ -261,13 +260,6 @@ private:
     bool is_given() const { return !asked_.schedules.empty(); }
     bool by_rank() const { return asked_.recompute && asked_.recompute->by_rank && !is_given(); }
     bool chooses_by_rank() const { return asked_.recompute == recompute_by_rank && !is_given(); }
-
-    void require_setting_of_each_rank() const {
-        const auto said = static_cast<std::int64_t>(asked_.recompute->of_ranks.size());
-        if (said > 0 && said != setup_.layout.pp)
-            fail(ErrorKind::input, "--recompute: {} says {} settings, allowed are those of {} ranks",
-                 name_of(*asked_.recompute), said, setup_.layout.pp);
-    }
 
     // A rank's memory follows from its own order alone only where times do not decide the order.
     void require_fixed_order() const {
@@ -412,10 +404,24 @@ Duration waits_of(const emulator::RankTime& time) {
 
 }  // namespace
 
+namespace {
+
+// What is recomputed is said of other ranks than there are.
+std::optional<std::string> why_not_of_each_rank(const EmulationRequest& request) {
+    const auto said = request.recompute ? static_cast<std::int64_t>(request.recompute->of_ranks.size()) : 0;
+    const std::int64_t ranks = request.job.setup->layout.pp;
+    if (said == 0 || said == ranks || !request.schedules.empty()) return std::nullopt;
+    return fmt::format("--recompute: {} says {} settings, allowed are those of {} ranks", name_of(*request.recompute),
+                       said, ranks);
+}
+
+}  // namespace
+
 MadeEmulation try_emulate(const EmulationRequest& request, const Executor& execute) {
     static_cast<void>(search::policy(request.policy, "--policy: "));
     if (const auto why = why_not_sensible(request.job, request.batch, most_tasks_of(request.policy)))
         return {{}, Error(ErrorKind::input, *why)};
+    if (const auto why = why_not_of_each_rank(request)) return {{}, Error(ErrorKind::input, *why)};
     return Emulator(request, execute).run();
 }
 

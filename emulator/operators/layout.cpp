@@ -199,8 +199,11 @@ std::optional<LayoutConflict> conflict(const Layout& layout, const Model& model,
                                               network.layers, module.name)};
     }
     if (auto found = unshared(layout, model, gpus_of_expert); found || model.teacher.empty()) return found;
-    auto of_teacher = conflict(layout, model.teacher.front(), gpus_of_expert);
-    if (of_teacher) of_teacher->message += fmt::format(" of the teacher '{}'", model.teacher.front().name);
+    auto of_teacher = conflict(layout, *workloads::model_beside(model), gpus_of_expert);
+    // Behind "--tp: ".
+    if (of_teacher)
+        of_teacher->message.insert(of_teacher->message.find(": ") + 2,
+                                   fmt::format("of the teacher '{}': ", model.teacher.front().name));
     return of_teacher;
 }
 

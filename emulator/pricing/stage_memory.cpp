@@ -324,7 +324,7 @@ namespace {
 // What is known of the blocks of a module on a rank.
 struct Seen {
     bool dense = false, experts = false;
-    std::int64_t largest = 0;  // parameters of one, on a GPU
+    std::int64_t largest = 0, of_teacher = 0;  // parameters of one, on a GPU; of one of the teacher's beside them
 };
 
 // One of each shape of weight that the part adds to those of its module that were seen before.
@@ -378,7 +378,6 @@ struct PartParameters {
 PartParameters parameters_of(const Model& model, const LayerRange& part, std::int64_t tp, const Setup& setup) {
     const Architecture& network = model.modules[part.module].architecture;
     PartParameters sum;
-    if (part.count == 0) return sum;
     for (std::int64_t i = part.first; i < part.first + part.count; ++i) {
         const auto parts = layer_parameter_parts(network, i);
         const std::int64_t common = parts.common(tp);
@@ -393,15 +392,19 @@ PartParameters parameters_of(const Model& model, const LayerRange& part, std::in
     return sum;
 }
 
-void add_teacher(const Setup& setup, const LayerRange& part, std::int64_t tp, WeightGroup& group,
-                 WeightGroup& experts) {
-    if (setup.model.teacher.empty()) return;
+void add_teacher(const Setup& setup, const LayerRange& part, std::int64_t tp, WeightGroup& group, Seen& blocks,
+                 RankParameters& rank) {
     const Model& teacher = setup.model.teacher.front();
     const LayerRange own = range_beside(setup.model, teacher, part);
+    if (own.count == 0) return;
     const PartParameters all = parameters_of(teacher, own, tp, setup);
     group.frozen += all.own;
-    experts.frozen += all.experts;
-    if (own.count == 0 || own.first + own.count < teacher.modules[own.module].architecture.layers) return;
+    rank.groups[1].frozen += all.experts;
+    rank.teacher_layers += std::max<std::int64_t>(0, all.largest - blocks.of_teacher);
+    blocks.of_teacher = std::max(blocks.of_teacher, all.largest);
+    const Architecture& network = teacher.modules[own.module].architecture;
+    if (own.first + own.count < network.layers) return;
+    if (has_head(teacher, own.module)) rank.teacher_layers += head_parameters(network) / tp;
     for (const auto& edge : teacher.edges)
         if (edge.from == own.module) group.frozen += projector_parameters(edge) / tp;
 }
@@ -438,7 +441,9 @@ void add_part(const StepInput& input, const LayerRange& part, const PlacedModule
         rank.tied = token_embedding_parameters(network) / tp;
     }
     if (last) add_projectors(model, part.module, tp, group);
-    add_teacher(*input.setup, part, tp, group, rank.groups[1]);
+    const auto [place, first_part] = seen.try_emplace(part.module);
+    Seen& blocks = place->second;
+    if (!model.teacher.empty()) add_teacher(*input.setup, part, tp, group, blocks, rank);
     if (!module.trainable || model.reference) {
         group.frozen += own;
         rank.groups[1].frozen += experts;
@@ -449,8 +454,6 @@ void add_part(const StepInput& input, const LayerRange& part, const PlacedModule
     }
     add_trained(model, placed, own, group.trained, rank);
     rank.groups[1].trained += experts;
-    const auto [place, first_part] = seen.try_emplace(part.module);
-    Seen& blocks = place->second;
     rank.largest_layers += new_weight_shapes(network, part, *input.setup, tp, blocks, first_part);
     if (first_part || network.moe) {
         rank.whole_layers += std::max<std::int64_t>(0, largest - blocks.largest);
@@ -515,7 +518,7 @@ StaticMemory memory_of(const RankParameters& rank, const Recipe& recipe, bool is
     memory.gradients = summed_whole ? whole : memory.gradients + whole;
     memory.workspace = recipe.beside + Bytes{2 * rank.largest_layers};
     // The weights of the layer that runs and of the one that is gathered ahead, and gradients before they are reduced.
-    if (recipe.zero >= 3) memory.workspace += Bytes{2 * each.weight * rank.whole_layers};
+    if (recipe.zero >= 3) memory.workspace += Bytes{2 * each.weight * std::max(rank.whole_layers, rank.teacher_layers)};
     if (recipe.zero >= 2 && !summed_whole) memory.workspace += Bytes{each.gradient * rank.whole_layers};
     const Bytes gathered = recipe.zero >= 3 ? std::min(recipe.gathered, all_weights) : Bytes{};
     memory.workspace += gathered;

@@ -58,7 +58,10 @@ StagePrices::StagePrices(const StepInput& input)
       store_(input.setup->store && input.setup->what_if.empty() ? &input.setup->store->stages() : nullptr) {
     if (store_ == nullptr) return;
     modules_ = store_->number_of(words_of(input.layouts));
-    for (const workloads::Module& module : input.setup->model.modules) alike_.push_back(are_alike(module.architecture));
+    // How many of a teacher's layers lie beside them depends on where they stand.
+    const workloads::Model& model = input.setup->model;
+    for (const workloads::Module& module : model.modules)
+        alike_.push_back(model.teacher.empty() && are_alike(module.architecture));
 }
 
 // Of like blocks only the first and the last are anywhere else than the others.

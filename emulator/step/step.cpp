@@ -316,7 +316,7 @@ private:
     }
 
     // What a forward sends: in front of the model's own the tensor of the model beside it.
-    Crossing with_beside(Crossing crossing, const Crossing& other) const {
+    static Crossing with_beside(Crossing crossing, const Crossing& other) {
         crossing.rows += (other.rows * other.columns + crossing.columns - 1) / crossing.columns;
         crossing.message += other.message;
         return crossing;
@@ -326,7 +326,9 @@ private:
         const workloads::Model& model = in_.setup->model;
         const Crossing own = inside_chain(model, part, unit);
         if (!beside_) return own;
-        return with_beside(own, inside_chain(*beside_, range_beside(model, *beside_, part), unit));
+        const LayerRange others = range_beside(model, *beside_, part);
+        // Of a teacher with fewer layers none may have run yet.
+        return others.first + others.count == 0 ? own : with_beside(own, inside_chain(*beside_, others, unit));
     }
 
     // The tensor that leaves a module's layers `part` for what comes next in the chain.

@@ -250,10 +250,14 @@ void put_other_doubts(const ShardedLaunch& l, Run& run) {
         run.doubts.push_back({Effect::either, "Megatron's FSDP is counted as FSDP2", written(l, &Said::strategy)});
 }
 
-// Images are scaled down to so many pixels.
+// Images are scaled down to so many pixels, and then resized by the model's rule: filled up again, or within the square
+// of its longest side.
 void put_pixels(const ShardedLaunch& l, workloads::Model& model) {
     workloads::ImageRule& image = model.image;
     if (!l.image_pixels || *l.image_pixels == 0 || image.fixed_pixels > 0) return;
+    if (image.resize == workloads::ImageResize::fill) return;
+    if (image.resize == workloads::ImageResize::side) image.resize = workloads::ImageResize::round;
+    image.longest_side = 0;
     const std::int64_t side = image.patch * image.merge;
     const std::int64_t tokens = std::max<std::int64_t>(image.min_tokens, *l.image_pixels / (side * side));
     image.max_tokens = image.max_tokens == 0 ? tokens : std::min(image.max_tokens, tokens);

@@ -155,6 +155,22 @@ TEST_CASE("degrees that divide the language model alone are no conflict with an 
               "' for 1 context parallel group at most (b); allowed with --encoders split is any");
 }
 
+TEST_CASE("a teacher's encoder lies as the model's, and what its own degrees conflict with is said to be its") {
+    auto model = testing::small_model(), teacher = model;
+    teacher.name = "large";
+    teacher.modules[0].architecture.heads = 6;
+    model.modules[0].lies = whole;
+    model.teacher = {teacher};
+    const Layout layout{.tp = 4, .pp = 2, .dp = 1};
+    CHECK_FALSE(conflict(layout, model));
+    model.teacher.front().modules[1].architecture.heads = 6;
+    REQUIRE(conflict(layout, model));
+    CHECK(
+        conflict(layout, model)->message ==
+        "--tp: of the teacher 'large': 4 does not divide the 6 attention heads of module 'llm'; the next smaller that "
+        "divides those of every module is 2");
+}
+
 TEST_CASE("an encoder that its framework never or always recomputes does so whatever is said") {
     const auto held = [](workloads::EncoderRecompute how, Recompute recompute) {
         Lying one{Lies{}};

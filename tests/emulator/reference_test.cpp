@@ -4,12 +4,14 @@
 #include "emulator/pricing/stage_walk.hpp"
 #include "emulator/step/step_parts.hpp"
 #include "pipeweaver/emulator/layer_costs.hpp"
+#include "pipeweaver/emulator/layer_store.hpp"
 #include "pipeweaver/emulator/layer_times.hpp"
 #include "pipeweaver/emulator/step.hpp"
 #include "tests/support/small_workload.hpp"
 
 #include <doctest/doctest.h>
 
+#include <memory>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -254,4 +256,60 @@ TEST_CASE("a teacher's logits are kept until the loss on the stage that has its 
     };
     CHECK(more({1, 0, 4}) == Bytes{});
     CHECK(more({1, 4, 4}) == Bytes{with.recipe.kept.logit * 1088 * 32000 / 2});
+}
+
+TEST_CASE("a store tells stages apart beside which other numbers of a teacher's layers lie") {
+    // Of six layers in eight, beside the third and fourth lie two, beside the fifth and sixth one.
+    const auto model = testing::small_model(), other = teacher(6);
+    CHECK(range_beside(model, other, {1, 2, 2}).count == 2);
+    CHECK(range_beside(model, other, {1, 4, 2}).count == 1);
+    const auto forwards = [&](bool stores) {
+        auto workload = taught({.tp = 1, .pp = 7, .dp = 1}, other);
+        if (stores) workload.store = std::make_shared<LayerStore>();
+        const auto cut = workload.cut("uniform");
+        auto input = workload.input(cut);
+        input.capacity = Bytes{std::int64_t{1} << 50};
+        const StepProblem step = require_step(build_step(input));
+        std::vector<Duration> all;
+        for (const auto& task : step.problem.tasks)
+            if (task.kind == schedule::TaskKind::forward && task.microbatch == 0) all.push_back(task.duration);
+        return all;
+    };
+    const auto alone = forwards(false);
+    REQUIRE(alone.size() == 7);
+    CHECK(alone[5] < alone[4]);
+    CHECK(forwards(true) == alone);
+}
+
+TEST_CASE("what gathers weights gathers a teacher's blocks and head, too, where they are larger than the model's") {
+    auto equal = taught({.tp = 2, .pp = 1, .dp = 2}, teacher(8)),
+         large = taught({.tp = 2, .pp = 1, .dp = 2}, teacher(8, 4096));
+    const auto cut = equal.cut("uniform");
+    const auto ranks = rank_parameters(large.input(cut));
+    // A block of the encoder, one of the language model, and the head, each on two GPUs.
+    const auto& networks = large.model.teacher.front().modules;
+    const std::int64_t by_parts = workloads::layer_parameter_parts(networks[0].architecture, 0).common(2) +
+                                  workloads::layer_parameter_parts(networks[1].architecture, 0).common(2) +
+                                  workloads::head_parameters(networks[1].architecture) / 2;
+    REQUIRE(ranks.size() == 1);
+    CHECK(ranks[0].teacher_layers == by_parts);
+    CHECK(rank_parameters(equal.input(cut))[0].teacher_layers == ranks[0].whole_layers);
+    const auto workspace = [&](testing::SmallWorkload workload, int zero) {
+        workload.recipe.zero = zero;
+        return static_memory(workload.input(cut)).front().workspace;
+    };
+    CHECK(workspace(large, 2) == workspace(equal, 2));
+    CHECK(workspace(large, 3) - workspace(equal, 3) ==
+          Bytes{2 * large.recipe.state.weight * (by_parts - ranks[0].whole_layers)});
+}
+
+TEST_CASE("a teacher with fewer layers sends nothing before its first") {
+    const auto of_teacher = [](std::int64_t layers) {
+        const Layout layout{.tp = 1, .pp = 7, .dp = 1};
+        return sent(taught(layout, teacher(layers))).first - sent(pairs(layout, false)).first;
+    };
+    // Behind two of eight layers none of three has run: of six sends one less.
+    const Bytes of_one{std::int64_t{4} * 2 * (1024 + 64) * 2048};
+    CHECK(range_beside(testing::small_model(), teacher(3), {1, 0, 2}).count == 0);
+    CHECK(of_teacher(8) - of_teacher(3) == of_one);
 }

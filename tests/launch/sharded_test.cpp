@@ -144,6 +144,25 @@ TEST_CASE("variables of the environment say settings, or make another trainer of
     CHECK_THROWS_AS(read("USE_MCA=1 " + factory), Error);
 }
 
+TEST_CASE("fewer pixels are fewer tokens of a longest side, and none fewer of images that are filled up again") {
+    auto model = workloads::model("qwen2.5-vl-7b");
+    const auto image_of = [&](workloads::ImageRule rule) {
+        rule.patch = 14;
+        rule.merge = 2;
+        model.image = rule;
+        const auto run =
+            launch::run_of(launch::with_model(read("MAX_PIXELS=501760 " + swift + "--max_length 2048"), model),
+                           {.cluster = "a100-sxm:8", .gpus = 8, .model = model});
+        return workloads::find_model(run.options.workload.model).image;
+    };
+    using workloads::ImageResize;
+    const auto side = image_of({.max_tokens = 55 * 55, .resize = ImageResize::side, .longest_side = 1540});
+    CHECK((side.resize == ImageResize::round && side.max_tokens == 640));
+    const auto fill = image_of({.max_tokens = 700, .resize = ImageResize::fill});
+    CHECK((fill.resize == ImageResize::fill && fill.max_tokens == 700));
+    CHECK(image_of({.max_tokens = 700, .resize = ImageResize::pad}).max_tokens == 640);
+}
+
 TEST_CASE("DeepSpeed keeps 32-bit masters beside 16-bit weights, and PyTorch what the trainer casts") {
     using Bytes3 = std::vector<std::int64_t>;
     const auto state = [](const std::string& text) {

@@ -224,6 +224,19 @@ std::vector<std::int64_t> stage_times(const testing::SmallWorkload& setup, const
 
 }  // namespace
 
+TEST_CASE("beside like layers lie as many of a teacher's as there is room for, and each takes its own time") {
+    testing::SmallWorkload setup({.tp = 1, .pp = 4, .dp = 1}, {2, 1});
+    setup.model.teacher = {setup.model};
+    setup.model.teacher.front().modules[1].architecture.layers = 12;
+    const auto layers = layers_of(setup.model, {1});
+    std::vector<std::int64_t> alone;
+    for (const auto& layer : layers) alone.push_back(times_of(setup, setup.microbatches, {layer}).front());
+    // One and two of twelve in turn.
+    REQUIRE(alone.size() == 8);
+    CHECK(alone[2] < alone[3]);
+    CHECK(times_of(setup, setup.microbatches, layers) == alone);
+}
+
 TEST_CASE("first-stage has the encoder whole on the first stage, and no cut has a shorter longest stage") {
     for (const int images : {1, 12, 60})
         for (const std::int64_t chunks : {1, 2}) {

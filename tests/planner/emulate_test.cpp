@@ -66,6 +66,8 @@ TEST_CASE("a rank holds what it does where all ranks recompute as is said of it"
     request.recompute = step_recompute_named("by-rank:full/none");
     CHECK_THROWS_WITH_AS(static_cast<void>(emulate(request, in_order)),
                          "--recompute: by-rank:full/none says 2 settings, allowed are those of 4 ranks", Error);
+    // What is tried of other layouts goes on.
+    CHECK(try_emulate(request, in_order).why_not);
 }
 
 TEST_CASE("a recomputation of each rank has a name that is read again") {

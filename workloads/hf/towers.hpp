@@ -8,10 +8,10 @@ namespace pipeweaver::workloads::hf {
 
 /// What the width of an encoder's feed-forward is.
 enum class Width {
-    intermediate,  ///< intermediate_size
-    ratio,         ///< mlp_ratio x width
-    ratio_or_intermediate,
-    output  ///< out_hidden_size: the intermediate size is its merger's
+    intermediate,           ///< intermediate_size
+    ratio,                  ///< mlp_ratio x width
+    ratio_or_intermediate,  ///< the first of the two that the file says, or its class
+    output                  ///< out_hidden_size: the intermediate size is its merger's
 };
 
 struct VisionRow {
