@@ -252,7 +252,11 @@ struct Show {
                              "a model, a file or folder of one (hf:CONFIG.json), a cluster, a network, or a recipe");
     }
 
-    void run() const { fmt::print("{}", shown(name)); }
+    // What is refused begins a file all the same.
+    void run() const {
+        fmt::print("{}", workloads::begun_model(name));
+        fmt::print("{}", shown(name));
+    }
 
     std::string name;
 };
@@ -275,8 +279,10 @@ void add_show(CLI::App& program) {
     add_command<Show>(
         program, "show", "print a model, cluster or network as a file to edit",
         {.synopsis = "NAME",
-         .description = "Prints what the program knows under a name as a file that --model, --cluster or --network "
-                        "takes, to be edited. It may be rewritten as YAML.",
+         .description =
+             "Prints what the program knows under a name as a file that --model, --cluster or --network "
+             "takes, to be edited. It may be rewritten as YAML. Of a Hugging Face configuration whose kind is not "
+             "read, what could be read is printed beside the error: finish it, and take out not_read.",
          .examples = {{"A model to edit", "pipeweaver show dip-vlm-m > my-model.json"},
                       {"A cluster to edit", "pipeweaver show h100-sxm > my-cluster.json"},
                       {"A Hugging Face configuration as a model file",

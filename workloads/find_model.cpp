@@ -54,6 +54,13 @@ Model find_model(const std::string& name) {
     return model(called.empty() ? name : called);
 }
 
+std::string begun_model(const std::string& name) {
+    const bool configuration = name.starts_with("hf:");
+    const std::string file = configuration ? name.substr(3) : name;
+    if (is_a_document(name) || names_a_repository(file)) return {};
+    return configuration || is_a_saved_model(name) ? begun_hf_model(file) : std::string();
+}
+
 std::int64_t usual_latents(const Model& model) {
     constexpr std::int64_t usual = 16'384;
     const ItemRules rules(model);

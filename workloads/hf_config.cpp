@@ -4,6 +4,7 @@
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/workloads/counts.hpp"
 #include "workloads/fields.hpp"
+#include "workloads/hf/begun.hpp"
 #include "workloads/hf/decoders.hpp"
 #include "workloads/hf/diffusers.hpp"
 #include "workloads/hf/joined.hpp"
@@ -70,10 +71,16 @@ std::string_view start_of(const std::string& known) {
     return hf::find_diffusers(known)->start_from;
 }
 
+// A kind that is not read: the file begins a model file all the same (begun_hf_model).
+[[noreturn]] void refuse_kind(const Json& kind, const hf::Part& root, std::string_view message) {
+    kind.fail(fmt::format("{}; start from \"pipeweaver show {}\", or from what \"pipeweaver show\" prints of this file",
+                          message, root.reading->start_from));
+}
+
 [[noreturn]] void refuse_unread(const Json& type, const hf::Part& root, const Unread& one) {
     root.reading->start_from = start_of(std::string(one.near));
-    refuse(type, *root.reading,
-           fmt::format("'{}' is not read: {}; the nearest that is read is '{}'", one.type, one.why, one.near));
+    refuse_kind(type, root,
+                fmt::format("'{}' is not read: {}; the nearest that is read is '{}'", one.type, one.why, one.near));
 }
 
 // What the sister of a known kind is started from.
@@ -90,7 +97,7 @@ Model model_of_type(const hf::Part& root, const Json& type, const hf::Processors
     if (decoder) return text_model(language_model(root, root, *decoder));
     if (const Unread* known = find_unread(name)) refuse_unread(type, root, *known);
     root.reading->start_from = sister_of(name);
-    refuse(type, *root.reading, unknown("model type", name, known_types()));
+    refuse_kind(type, root, unknown("model type", name, known_types()));
 }
 
 // A release of its own calls its task a model_type.
@@ -105,7 +112,7 @@ Model convert(const hf::Part& root, const hf::Processors& processors) {
     const auto name = given(root, class_name);
     if (!name) refuse(root, "the key 'model_type' is missing, and '_class_name' of diffusers as well");
     if (const Unread* known = find_unread(name->text())) refuse_unread(*name, root, *known);
-    refuse(*name, *root.reading, unknown("class", name->text(), hf::diffusers_names()));
+    refuse_kind(*name, root, unknown("class", name->text(), hf::diffusers_names()));
 }
 
 std::string billions(std::int64_t parameters) {
@@ -175,8 +182,10 @@ Model parse_hf_model(const JsonDocument& document, const std::string& name,
     return parse_model(JsonDocument(document.name() + " (as a model file)", to_json(model)));
 }
 
-Model read_hf_model(const std::filesystem::path& path) {
-    const auto file = file_of(path);
+namespace {
+
+// After the file, or its folder where it is a config.json.
+std::string name_of_model(const std::filesystem::path& file) {
     auto name = file.filename();
     while (name.has_extension() && (name.extension() == ".gz" || name.extension() == ".json")) name = name.stem();
     if (name == "config") {
@@ -184,7 +193,26 @@ Model read_hf_model(const std::filesystem::path& path) {
         if (folder.filename() == "transformer" && folder.has_parent_path()) folder = folder.parent_path();
         if (!folder.filename().empty()) name = folder.filename();
     }
-    return parse_hf_model(JsonDocument::read(file), name.string(), hf::read_processors(file));
+    return name.string();
+}
+
+}  // namespace
+
+Model read_hf_model(const std::filesystem::path& path) {
+    const auto file = file_of(path);
+    return parse_hf_model(JsonDocument::read(file), name_of_model(file), hf::read_processors(file));
+}
+
+std::string begun_hf_model(const std::filesystem::path& path) {
+    const auto file = file_of(path);
+    const JsonDocument document = JsonDocument::read(file);
+    hf::Reading reading;
+    const hf::Part root{document.root(), &reading, "the file"};
+    const auto type = given(root, model_type);
+    if (diffusers_row(root)) return {};
+    if (type && (hf::find_joined(type->text()) || hf::find_decoder(type->text()))) return {};
+    if (!type && !given(root, class_name)) return {};
+    return hf::begun_model(document.root(), name_of_model(file));
 }
 
 }  // namespace pipeweaver::workloads

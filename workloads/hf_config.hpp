@@ -26,7 +26,11 @@ namespace pipeweaver::workloads {
 /// is named with what to start from instead), Error{io}.
 [[nodiscard]] Model read_hf_model(const std::filesystem::path& path);
 
-/// The same from a document already read, and those of the processors beside it.
+/// Of a configuration whose kind is not read what a model file can begin with (hf/begun.hpp); of others nothing. Throws
+/// Error{input}, Error{io}.
+[[nodiscard]] std::string begun_hf_model(const std::filesystem::path& path);
+
+/// The model from a document already read, and those of the processors beside it.
 [[nodiscard]] Model parse_hf_model(const JsonDocument& document, const std::string& name,
                                    const std::vector<JsonDocument>& processors = {});
 

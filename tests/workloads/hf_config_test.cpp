@@ -134,7 +134,7 @@ TEST_CASE("defaults of transformers' classes hold where a key is missing or null
 TEST_CASE("what is not read is named with what is missing for it") {
     CHECK(refusal("\"llama\"", "\"qwen22\"") ==
           "c.json: model_type: unknown model type 'qwen22'; did you mean 'qwen2'?; start from \"pipeweaver show "
-          "qwen2.5-7b\"");
+          "qwen2.5-7b\", or from what \"pipeweaver show\" prints of this file");
     CHECK(refusal("\"llama\"", "\"internvl_chat\"") ==
           "c.json: the key 'llm_config' is missing; start from \"pipeweaver show internvl3-38b\"");
     CHECK(refusal("\"hidden_size\":256,", "") ==

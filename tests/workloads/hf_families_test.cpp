@@ -6,6 +6,7 @@
 #include "pipeweaver/workloads/catalogue.hpp"
 #include "pipeweaver/workloads/counts.hpp"
 #include "tests/support/shared.hpp"
+#include "tests/support/temporary.hpp"
 #include "workloads/hf_config.hpp"
 
 #include <doctest/doctest.h>
@@ -608,7 +609,7 @@ TEST_CASE("kinds that no layer of ours expresses are refused with why, and the n
     CHECK(refusal(small("deepseek_v4")) ==
           "c.json: model_type: 'deepseek_v4' is not read: its attention reads compressed keys (compress_ratios), and "
           "hyper-connections (hc_mult) carry several streams; the nearest that is read is 'deepseek_v32'; start from "
-          "\"pipeweaver show deepseek-v3\"");
+          "\"pipeweaver show deepseek-v3\", or from what \"pipeweaver show\" prints of this file");
     for (const auto& [type, near] : std::map<std::string, std::string>{{"gemma3n", "gemma4"},
                                                                        {"gemma3n_text", "gemma4_text"},
                                                                        {"phi4mm", "phi3"},
@@ -621,6 +622,37 @@ TEST_CASE("kinds that no layer of ours expresses are refused with why, and the n
     CHECK(
         refusal(R"({"_class_name":"HiDreamImageTransformer2DModel","num_layers":16})")
             .starts_with("c.json: _class_name: 'HiDreamImageTransformer2DModel' is not read: its blocks have experts"));
+}
+
+TEST_CASE("a configuration of a kind that is not read begins a model file, which is refused until it is finished") {
+    const auto begun = [](const std::string& text) {
+        return begun_model("hf:" + testing::written("mine.json", text).string());
+    };
+    const std::string text = begun(
+        R"({"model_type":"gemma3n","altup_num_inputs":4,"text_config":{"model_type":"gemma3n_text","hidden_size":256,)"
+        R"("num_hidden_layers":6,"num_attention_heads":8,"head_dim":32,"vocab_size":1000,"intermediate_size":[512,512],)"
+        R"("laurel_rank":64},"vision_config":{"hidden_size":128,"architecture":"mobilenetv5","depth":null}})");
+    CHECK(
+        JsonDocument("m.json", text).canonical() ==
+        R"({"format":"pipeweaver-model/1","modules":[{"architecture":{"hidden":128,"kind":"vit","name":"mine-vit"},)"
+        R"("modalities":["image"],"name":"vit","unit":"items"},{"architecture":{"head_dim":32,"heads":8,"hidden":256,)"
+        R"("kind":"llm","layers":6,"name":"mine-llm","vocab":1000},"modalities":["text"],"name":"llm","unit":)"
+        R"("microbatch"}],"name":"mine","not_read":["vision_config.architecture","text_config.intermediate_size",)"
+        R"("text_config.laurel_rank","altup_num_inputs"]})");
+    CHECK_THROWS_WITH_AS(static_cast<void>(parse_model(JsonDocument("m.json", text))),
+                         doctest::Contains("unknown key 'not_read'"), Error);
+    // Without it one that says enough is read.
+    const std::string whole = begun(small("deepseek_v4"));
+    CHECK(contains(whole, "\"not_read\": []"));
+    CHECK_THROWS_AS(static_cast<void>(parse_model(JsonDocument("m.json", whole))), Error);
+    std::string finished = whole;
+    finished.erase(finished.find("\"not_read\": [],"), 15);
+    CHECK(parse_model(JsonDocument("m.json", finished)).modules.front().architecture.kv_heads == 2);
+    // A transformer of diffusers; what is read begins nothing, nor what is no configuration.
+    CHECK(contains(begun(R"({"_class_name":"HiDreamImageTransformer2DModel","num_layers":16})"), "\"layers\": 16"));
+    CHECK(begun(small("llama")).empty());
+    CHECK(begun("{}").empty());
+    CHECK(begun_model("qwen2.5-7b").empty());
 }
 
 TEST_CASE("the parameters stand in the source of the model") {

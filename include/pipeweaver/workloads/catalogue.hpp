@@ -37,6 +37,10 @@ namespace pipeweaver::workloads {
 /// hf:CONFIG.json. Throws Error{input}, Error{io}.
 [[nodiscard]] Model find_model(const std::string& name);
 
+/// Where `name` is a Hugging Face configuration of a kind that find_model() refuses, a model file that begins with what
+/// could be read of it, and is refused until it is finished; else nothing. Throws Error{input}, Error{io}.
+[[nodiscard]] std::string begun_model(const std::string& name);
+
 /// Positions of a microbatch for a generator alone, where nobody says it (Model::microbatch_tokens_of_file is 0) and
 /// the samples of a step are given: 16384, or the longest clip that its rule makes. Steps of 256 clips of 5 s or images
 /// of 1024 x 1024 pixels on 64 H100s took 1.1 to 1.4 times as long with 131072: more microbatches fill pipelines, and

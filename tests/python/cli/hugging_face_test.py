@@ -92,7 +92,7 @@ def test_a_folder_of_a_diffusers_pipeline_is_read_by_its_transformer(pipeweaver,
 
 @pytest.mark.parametrize("text, message", [
     ('{"model_type":"qwen22"}', "model_type: unknown model type 'qwen22'; did you mean 'qwen2'?; start from "
-                                '"pipeweaver show qwen2.5-7b"'),
+                                '"pipeweaver show qwen2.5-7b", or from what "pipeweaver show" prints of this file'),
     ('{"model_type":"qwen2_5_vl"}', "the key 'num_hidden_layers' is missing; start from "
                                     '"pipeweaver show qwen2.5-vl-7b"'),
     ('{"model_type":"llama","num_hiden_layers":4}',
@@ -106,7 +106,7 @@ def test_a_folder_of_a_diffusers_pipeline_is_read_by_its_transformer(pipeweaver,
      'LTX2VideoTransformer3DModel, MochiTransformer3DModel, CosmosTransformer3DModel, Kandinsky5Transformer3DModel, '
      'PixArtTransformer2DModel, SanaTransformer2DModel, Lumina2Transformer2DModel, ZImageTransformer2DModel, '
      'ChromaTransformer2DModel, CogView4Transformer2DModel; start from '
-     '"pipeweaver show qwen2.5-vl-7b"'),
+     '"pipeweaver show qwen2.5-vl-7b", or from what "pipeweaver show" prints of this file'),
     ('{"architectures":["LlamaForCausalLM"]}',
      "the key 'model_type' is missing, and '_class_name' of diffusers as well; start from "
      '"pipeweaver show qwen2.5-vl-7b"'),
@@ -118,6 +118,19 @@ def test_a_hugging_face_configuration_that_is_not_read_says_what_is_missing(pipe
     whole = f"pipeweaver: {tmp_path / 'config.json'}: {message}"
     begin, _, end = line.partition("…")  # of a line above 400 characters the middle is left out
     assert status == 2 and (line == whole or (whole.startswith(begin) and whole.endswith(end) and len(line) <= 400))
+
+
+def test_a_configuration_of_a_kind_that_is_not_read_begins_a_model_file(pipeweaver, tmp_path):
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({"model_type": "phi4mm", "hidden_size": 3072, "num_hidden_layers": 32, "lora": 320}))
+    done = pipeweaver.run("show", f"hf:{config}")
+    begun = json.loads(done.stdout)
+    assert done.returncode == 2 and "the nearest that is read is 'phi3'" in done.stderr
+    assert begun["not_read"] == ["lora"]
+    assert begun["modules"][0]["architecture"]["layers"] == 32
+    (tmp_path / "mine.json").write_text(done.stdout)
+    status, line = pipeweaver.fails("show", tmp_path / "mine.json")
+    assert status == 2 and "unknown key 'not_read'" in line
 
 
 def test_a_hugging_face_file_without_its_prefix_says_how_to_write_it(pipeweaver, tmp_path):
