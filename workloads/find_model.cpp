@@ -32,22 +32,22 @@ bool is_a_saved_model(const std::string& name) {
            std::filesystem::exists(folder / "transformer" / "config.json", none);
 }
 
-Model model_of_repository(const std::string& repository) {
+Model model_of_repository(const std::string& repository, std::string_view option) {
     if (const std::string called = model_called(repository); !called.empty()) return model(called);
     const std::string near = model_like(repository);
     fail(ErrorKind::input,
-         "--model: there is no file '{}', and nothing is downloaded: save the model's config.json and give hf:FILE, or "
+         "{}: there is no file '{}', and nothing is downloaded: save the model's config.json and give hf:FILE, or "
          "take a name of `pipeweaver list models`{}",
-         repository, near.empty() ? "" : fmt::format("; the nearest is '{}'", near));
+         option, repository, near.empty() ? "" : fmt::format("; the nearest is '{}'", near));
 }
 
 }  // namespace
 
-Model find_model(const std::string& name) {
-    if (is_a_document(name)) return parse_model(JsonDocument::given("--model", name));
+Model find_model(const std::string& name, std::string_view option) {
+    if (is_a_document(name)) return parse_model(JsonDocument::given(std::string(option), name));
     const bool configuration = name.starts_with("hf:");
     const std::string file = configuration ? name.substr(3) : name;
-    if (names_a_repository(file)) return model_of_repository(file);
+    if (names_a_repository(file)) return model_of_repository(file, option);
     if (configuration || is_a_saved_model(name)) return read_hf_model(file);
     if (names_a_document(name)) return read_model(name);
     const std::string called = model_called(name);

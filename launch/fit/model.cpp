@@ -127,7 +127,8 @@ workloads::Built as_said(const SaidLaunch& said, const workloads::Built& row) {
     if (again && !is_default) own = recomputing_otherwise(own);
     // LoongForge's list is of all that lies on a rank: 45 layers of InternViT beside one of the language model
     // (0.1.1, examples/internvl2.5/finetuning/sft_internvl2.5_78b.sh).
-    if (switched(said, "custom-pipeline-recompute-layers")) own.recompute = workloads::EncoderRecompute::as_backbone;
+    if (switched(said, "custom-pipeline-recompute-layers").has_value())
+        own.recompute = workloads::EncoderRecompute::as_backbone;
     return own;
 }
 

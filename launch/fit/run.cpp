@@ -315,10 +315,14 @@ Recompute selective_of(const MegatronLaunch& l, Run& run) {
 
 // LoongForge's list: a rank's number stands for --recompute-num-layers in every configuration on it (0.1.1,
 // patches/Megatron-LM/megatron/core/transformer/transformer_config.py.patch), and so is of each chunk.
+std::vector<std::int64_t> layers_of_ranks(const MegatronLaunch& l) {
+    return parse_integers(written(l.dialect, "custom-pipeline-recompute-layers"), l.custom_recompute_layers, 0, 100'000,
+                          100'000);
+}
+
 StepRecompute recompute_of_ranks_in(const MegatronLaunch& l) {
-    const std::string list = written(l.dialect, "custom-pipeline-recompute-layers");
     StepRecompute setting{.by_rank = true};
-    for (const std::int64_t layers : parse_integers(list, l.custom_recompute_layers, 0, 100'000, 100'000))
+    for (const std::int64_t layers : layers_of_ranks(l))
         setting.of_ranks.push_back(layers > 0 ? Recompute::blocks(layers) : Recompute::none);
     const auto said = said_in(setting);
     return said.size() == 1 ? StepRecompute{.everywhere = said.front()} : setting;
@@ -328,10 +332,14 @@ StepRecompute recompute_of_ranks_in(const MegatronLaunch& l) {
 Recompute recompute_of(const MegatronLaunch& l, Run& run) {
     if (l.recompute == "full") {
         if (l.recompute_method == "block") return Recompute::blocks(*l.recompute_layers);
-        if (*l.recompute_layers > 1)
+        // All layers run again, in groups of so many.
+        std::int64_t group = l.recompute_layers.value_or(1);
+        if (!l.custom_recompute_layers.empty())
+            for (const std::int64_t of_rank : layers_of_ranks(l)) group = std::max(group, of_rank);
+        if (group > 1)
             assume(run, {Effect::less, "inputs of all layers are kept"},
                    fmt::format("inputs of all layers are counted, of which uniform recomputation by {} keeps each {}th",
-                               *l.recompute_layers, *l.recompute_layers));
+                               group, group));
         return Recompute::full;
     }
     return selective_of(l, run);
@@ -425,7 +433,8 @@ Run run_without_batch(const MegatronLaunch& l, const FitAsked& asked) {
     if (l.cp > 1 && (l.cp_comm.empty() || l.cp_comm.front() != "a2a")) options.workload.context = "ring";
     say_encoders(l, model, run);
     options.workload.recipe = emulator::to_json(recipe_of(l, asked.recipe, run));
-    const bool says_ranks = l.recompute == "full" && !l.custom_recompute_layers.empty();
+    const bool says_ranks =
+        l.recompute == "full" && l.recompute_method == "block" && !l.custom_recompute_layers.empty();
     options.recompute = says_ranks ? recompute_of_ranks_in(l) : StepRecompute{.everywhere = recompute_of(l, run)};
     put_scores(l, model, run);
     options.policy = l.vpp ? "interleaved" : "1f1b";

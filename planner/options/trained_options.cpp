@@ -47,7 +47,7 @@ void teach(workloads::Model& model, const std::string& teacher) {
     if (!model.teacher.empty())
         fail(ErrorKind::input, "--teacher: '{}' has the teacher '{}' already; allowed is one", model.name,
              model.teacher.front().name);
-    workloads::Model found = workloads::find_model(teacher);
+    workloads::Model found = workloads::find_model(teacher, "--teacher");
     if (const auto why = workloads::why_no_teacher(model, found)) fail(ErrorKind::input, "--teacher: {}", *why);
     model.teacher.push_back(std::move(found));
 }

@@ -342,4 +342,7 @@ TEST_CASE("a teacher is named, and said to be assumed where it lies") {
     options.reference = false;
     options.teacher = "llama3-8b";
     CHECK_THROWS_WITH_AS(static_cast<void>(options.found_model()), doctest::Contains("has other modules"), Error);
+    options.teacher = "Own/Teacher-of-Mine";
+    CHECK_THROWS_WITH_AS(static_cast<void>(options.found_model()),
+                         doctest::Contains("--teacher: there is no file 'Own/Teacher-of-Mine'"), Error);
 }

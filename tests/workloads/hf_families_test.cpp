@@ -630,7 +630,7 @@ TEST_CASE("a configuration of a kind that is not read begins a model file, which
     };
     const std::string text = begun(
         R"({"model_type":"gemma3n","altup_num_inputs":4,"text_config":{"model_type":"gemma3n_text","hidden_size":256,)"
-        R"("num_hidden_layers":6,"num_attention_heads":8,"head_dim":32,"vocab_size":1000,"intermediate_size":[512,512],)"
+        R"("num_hidden_layers":6,"num_attention_heads":8,"head_dim":32,"vocab_size":1000,"intermediate_size":[512],)"
         R"("laurel_rank":64},"vision_config":{"hidden_size":128,"architecture":"mobilenetv5","depth":null}})");
     CHECK(
         JsonDocument("m.json", text).canonical() ==

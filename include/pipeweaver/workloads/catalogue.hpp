@@ -34,8 +34,8 @@ namespace pipeweaver::workloads {
 [[nodiscard]] std::string model_like(std::string_view name);
 
 /// A model as --model names it: of the catalogue, by its name or as model_called() knows it, a model file, or
-/// hf:CONFIG.json. Throws Error{input}, Error{io}.
-[[nodiscard]] Model find_model(const std::string& name);
+/// hf:CONFIG.json. Errors name the option that it is of. Throws Error{input}, Error{io}.
+[[nodiscard]] Model find_model(const std::string& name, std::string_view option = "--model");
 
 /// Where `name` is a Hugging Face configuration of a kind that find_model() refuses, a model file that begins with what
 /// could be read of it, and is refused until it is finished; else nothing. Throws Error{input}, Error{io}.

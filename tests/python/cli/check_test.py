@@ -46,6 +46,9 @@ def test_loongforges_ranks_hold_what_is_said_of_each(check):
     full, three, none = (ranks(block + f"--recompute-num-layers {n}") if n else ranks("") for n in (8, 3, 0))
     assert said == [full[0], three[1], none[2], none[3]]
     assert full[0]["peak_bytes"] < none[0]["peak_bytes"]
+    # Of groups that all layers are in it says the sizes.
+    uniform = "--recompute-granularity full --recompute-method uniform "
+    assert ranks(uniform + "--custom-pipeline-recompute-layers 1,1,1,1") == ranks(uniform + "--recompute-num-layers 1")
 
 
 def test_loongforges_list_is_of_encoders_too_and_no_verdict_rests_on_it(check):
