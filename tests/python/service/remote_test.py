@@ -413,6 +413,9 @@ def test_a_configuration_in_files_is_read_here(server, tmp_path, pipeweaver):
                                        "pp: 4\nmax-rounds: 3\nbudget: 30s\n")
     planner = remote.Planner(tmp_path / "job.yaml", samples(), url=server.url)
     assert planner.submit(samples(1)).result().gap >= 0
+    taught = {"model": f"{tmp_path}/model.json", "teacher": f"{tmp_path}/model.json", "cluster": "h100-sxm:16",
+              "tp": 4, "pp": 4, "max-rounds": 3}
+    assert remote.Planner(taught, samples(), url=server.url).submit(samples(1)).result().gap >= 0
     for wrong in ("soon", "5 parsecs", ""):
         with pytest.raises(remote.InputError, match="budget"):
             remote.Planner({**CONFIG, "budget": wrong}, samples(), url=server.url)
