@@ -108,6 +108,10 @@ std::int64_t own_tokens(const ImageRule& rule, std::int64_t width, std::int64_t 
     const Grid grid = native_grid({.patch = rule.patch, .merge = rule.merge}, width, height);
     const std::int64_t count = grid.width * grid.height;
     if (rule.resize == ImageResize::side) return std::max(width, height) <= rule.longest_side ? 0 : count;
+    if (rule.resize == ImageResize::fill) {
+        const Grid filled = filled_grid(rule, width, height);
+        return filled.width * filled.height == count ? 0 : count;
+    }
     const bool kept = count >= rule.min_tokens && (rule.max_tokens == 0 || count <= rule.max_tokens);
     return rule.fixed_pixels == 0 && kept ? 0 : count;
 }

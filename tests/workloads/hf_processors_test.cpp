@@ -229,6 +229,13 @@ const std::array released{
 
 }  // namespace
 
+TEST_CASE("an image that is filled up to more tokens than its own is one that was resized") {
+    const ItemRules rules(with("gemma-4-31b", R"({"max_soft_tokens":280,"patch_size":16,"pooling_kernel_size":3})"));
+    const Item small = rules.image(336, 336, false), equal = rules.image(768, 768, false);
+    CHECK((small.tokens == 256 && small.own == 9 * 7 * 7));
+    CHECK((equal.tokens == 256 && equal.own == 0));
+}
+
 TEST_CASE("twenty images have the tokens of ten released processors") {
     for (const Released& one : released) {
         CAPTURE(one.model);
