@@ -19,15 +19,15 @@ constexpr std::array<std::string_view, 20> release_endings{
     "-fp8",  "-bf16",      "-2506",     "-2507", "-0324", "-0528",     "-0905",       "-mpo", "-diffusers", "-mcore"};
 
 // Of releases whose weights have fewer bits.
-constexpr std::array<std::string_view, 6> endings_of_fewer_bits{"-awq",       "-gptq",     "-gptq-int4",
-                                                                "-gptq-int8", "-bnb-4bit", "-aqlm-2bit-1x16"};
+constexpr std::array<std::string_view, 7> endings_of_fewer_bits{
+    "-awq", "-gptq", "-gptq-int4", "-gptq-int8", "-unsloth-bnb-4bit", "-bnb-4bit", "-aqlm-2bit-1x16"};
 
-// Folders below the one that has a model's name: of runs (checkpoint-100, v0-20250701-101010 of ms-swift), of diffusers
-// (transformer).
+// What lies below the folder that has a model's name: of runs (checkpoint-100, v0-20250701-101010 of ms-swift), of
+// diffusers (transformer), files of weights.
 bool is_below_a_model(std::string_view folder) {
     const bool of_a_run = folder.size() > 1 && folder[0] == 'v' && folder[1] >= '0' && folder[1] <= '9';
     return folder.empty() || folder.starts_with("checkpoint") || folder == "transformer" ||
-           (of_a_run && contains(folder, "-"));
+           folder.ends_with(".safetensors") || (of_a_run && contains(folder, "-"));
 }
 
 // "models--Qwen--Qwen3-8B/snapshots/..." is a folder in the cache of huggingface_hub.
