@@ -224,6 +224,22 @@ TEST_CASE("hybrids: letters, layers' names, experts in a latent space, blocks si
           std::string::npos);
 }
 
+TEST_CASE("Ling 2 under both names of its class, and feed-forwards of two matrices") {
+    const std::map<std::string, std::string> ling{
+        {"head_dim", "32"}, {"num_shared_experts", "1"}, {"first_k_dense_replace", "1"}, {"use_qk_norm", "true"}};
+    const auto named = llm(parsed(with_experts("bailing_moe", ling)));
+    CHECK(llm(parsed(with_experts("bailing_moe_v2", ling))) == named);
+    CHECK((named.moe->moe_layers == 5 && named.moe->shared_ffn == 64 && named.attention.qk_norm));
+    // Attention, the router, eight experts and the shared one.
+    CHECK(layer_parameters(named, 1) == 256 * (2 * 256 + 2 * 64) + 256 * 8 + 9 * 3 * 256 * 64);
+    CHECK(!llm(parsed(with_experts("bailing_moe", {{"num_shared_experts", "1"}, {"first_k_dense_replace", "0"}})))
+               .attention.qk_norm);
+    for (const std::string type : {"phi", "nemotron", "starcoder2"}) {
+        CAPTURE(type);
+        CHECK(layer_parameters(llm(parsed(small(type))), 0) == 256 * (2 * 256 + 2 * 64) + 2 * 256 * 512);
+    }
+}
+
 TEST_CASE("latent attention with an indexer, beside delta attention, and where a file has none") {
     std::map<std::string, std::string> latent{{"kv_lora_rank", "32"},          {"qk_nope_head_dim", "16"},
                                               {"qk_rope_head_dim", "8"},       {"v_head_dim", "16"},

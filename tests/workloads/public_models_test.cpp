@@ -22,7 +22,8 @@ struct PublicWeights {
 // Where embedding and output head are one weight, it counts once, though files of Qwen3-0.6B and -1.7B hold it twice.
 // Without the layer that predicts a second token: Qwen3.5, whose weights hold 0.873, 2.274, 4.660 and 9.653 with it.
 // Without what the reader leaves out and says so: 0.55 of gemma-4-31b. Figures of model cards: InternVL 3.5
-// (OpenGVLab/InternVL README.md), GLM-4.5, Qwen3.5-397B-A17B, Qwen2.5-Omni (its thinker), FLUX.2.
+// (OpenGVLab/InternVL README.md), GLM-4.5, Qwen3.5-122B-A10B and -397B-A17B, Qwen2.5-Omni (its thinker), FLUX.2,
+// Nemotron 3 Ultra, Nemotron-H 56B, Ling 2.
 constexpr std::array published_weights{PublicWeights{"qwen2.5-0.5b", 0.494},
                                        PublicWeights{"qwen2.5-1.5b", 1.544},
                                        PublicWeights{"qwen2.5-3b", 3.086},
@@ -200,7 +201,14 @@ constexpr std::array published_weights{PublicWeights{"qwen2.5-0.5b", 0.494},
                                        PublicWeights{"olmo-2-7b", 7.299},
                                        PublicWeights{"olmo-2-13b", 13.716},
                                        PublicWeights{"olmo-2-32b", 32.234},
-                                       PublicWeights{"ling-mini-2.0", 16.26}};
+                                       PublicWeights{"ling-mini-2.0", 16.26},
+                                       PublicWeights{"ling-flash-2.0", 103},
+                                       PublicWeights{"ling-1t", 999.7},
+                                       PublicWeights{"nemotron-3-nano-4b", 3.974},
+                                       PublicWeights{"nemotron-mini-4b", 4.19},
+                                       PublicWeights{"ernie-4.5-0.3b", 0.361},
+                                       PublicWeights{"smollm3-3b", 3.075},
+                                       PublicWeights{"command-r7b", 8.028}};
 
 double parameters_in(const Model& model) {
     std::int64_t sum = 0;

@@ -224,6 +224,16 @@ def test_a_model_that_no_catalogue_has_is_asked_for(pipeweaver, tmp_path):
     assert near["open"][0]["give"] == "name the model with --model (the nearest in the catalogue is qwen3-vl-2b)"
 
 
+def test_names_of_public_launches_say_which_model_was_taken(pipeweaver, tmp_path):
+    for named, taken in (("tiiuae/Falcon3-7B-Instruct", "falcon3-7b"),  # a model of its own
+                         ("HuggingFaceTB/SmolLM-1.7B-Instruct", "smollm2-1.7b"),  # equal sizes
+                         ("own/SmolLM2-1.7B/model.safetensors", "smollm2-1.7b")):  # a file in a model's folder
+        launch = SWIFT.replace("Qwen/Qwen2.5-7B-Instruct", named) + "--max_length 2048"
+        answer = script(pipeweaver, tmp_path, launch, *ON)
+        assert answer["verdict"] == "fits"
+        assert f"model '{named}' is taken as {taken} of the catalogue" in answer["assumed"]
+
+
 def test_another_trainer_behind_the_same_command_is_refused(pipeweaver, tmp_path):
     (tmp_path / "train.yaml").write_text(FACTORY)
     (tmp_path / "launch.sh").write_text("USE_MCA=1 llamafactory-cli train train.yaml\n")
