@@ -188,7 +188,6 @@ constexpr std::array published_weights{PublicWeights{"qwen2.5-0.5b", 0.494},
                                        PublicWeights{"qwen3.5-122b-a10b", 122},
                                        PublicWeights{"nemotron-3-ultra-550b-a55b", 550},
                                        PublicWeights{"nemotron-h-56b", 56},
-                                       PublicWeights{"mistral-medium-3.5-128b", 127.7},
                                        PublicWeights{"gemma-2b", 2.506},
                                        PublicWeights{"gemma-7b", 8.538},
                                        PublicWeights{"gemma-3-270m", 0.268},
@@ -202,13 +201,9 @@ constexpr std::array published_weights{PublicWeights{"qwen2.5-0.5b", 0.494},
                                        PublicWeights{"olmo-2-13b", 13.716},
                                        PublicWeights{"olmo-2-32b", 32.234},
                                        PublicWeights{"ling-mini-2.0", 16.26},
-                                       PublicWeights{"ling-flash-2.0", 103},
-                                       PublicWeights{"ling-1t", 999.7},
                                        PublicWeights{"nemotron-3-nano-4b", 3.974},
-                                       PublicWeights{"nemotron-mini-4b", 4.19},
                                        PublicWeights{"ernie-4.5-0.3b", 0.361},
-                                       PublicWeights{"smollm3-3b", 3.075},
-                                       PublicWeights{"command-r7b", 8.028}};
+                                       PublicWeights{"smollm3-3b", 3.075}};
 
 double parameters_in(const Model& model) {
     std::int64_t sum = 0;

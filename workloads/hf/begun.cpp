@@ -34,22 +34,22 @@ constexpr std::array<std::string_view, 2> vision_parts{"vision_config", "vit_con
 constexpr std::array<std::string_view, 3> no_sizes{"model_type", "_class_name", "architectures"};
 
 // The file, or an object of it that says a module.
-struct Said {
+struct BegunPart {
     Json json;
     std::string_view name{};  // empty: the file
     std::set<std::string_view> taken{no_sizes.begin(), no_sizes.end()};
 };
 
-std::optional<Said> part_of(Said& whole, std::span<const std::string_view> names) {
+std::optional<BegunPart> part_of(BegunPart& whole, std::span<const std::string_view> names) {
     for (const std::string_view name : names)
         if (const auto part = whole.json.find(name); part && part->is_object()) {
             whole.taken.insert(name);
-            return Said{*part, name};
+            return BegunPart{*part, name};
         }
     return std::nullopt;
 }
 
-Object sizes_in(Said& part, std::span<const Size> sizes, Object architecture) {
+Object sizes_in(BegunPart& part, std::span<const Size> sizes, Object architecture) {
     for (const Size& size : sizes)
         for (const std::string_view spelling : size.theirs.spellings()) {
             if (spelling.empty() || architecture.contains(size.ours)) continue;
@@ -61,7 +61,7 @@ Object sizes_in(Said& part, std::span<const Size> sizes, Object architecture) {
     return architecture;
 }
 
-void add_left(const Said& part, Object& left) {
+void add_left(const BegunPart& part, Object& left) {
     for (const auto& [name, value] : part.json.members())
         if (!value.is_null() && !part.taken.contains(name))
             left.push_back(part.name.empty() ? name : fmt::format("{}.{}", part.name, name));
@@ -70,9 +70,9 @@ void add_left(const Said& part, Object& left) {
 }  // namespace
 
 std::string begun_model(const Json& root, const std::string& name) {
-    Said whole{root};
+    BegunPart whole{root};
     Object modules = Object::array(), left = Object::array();
-    const auto add = [&](const char* called, const char* unit, const char* modality, Said& part, auto& sizes) {
+    const auto add = [&](const char* called, const char* unit, const char* modality, BegunPart& part, auto& sizes) {
         Object architecture{{"name", fmt::format("{}-{}", name, called)}, {"kind", called}};
         modules.push_back({{"name", called},
                            {"architecture", sizes_in(part, sizes, std::move(architecture))},
