@@ -12,15 +12,31 @@ namespace pipeweaver::launch {
 
 namespace {
 
-bool is_yaml(const Word& word) {
-    return !word.text.starts_with("--") && (word.text.ends_with(".yaml") || word.text.ends_with(".yml"));
+bool is_file(const Word& word) {
+    const std::string& text = word.text;
+    return text.ends_with(".yaml") || text.ends_with(".yml") || text.ends_with(".json");
+}
+
+std::size_t behind_program(const std::vector<Word>& words, const frameworks::Entry& entry) {
+    std::vector<std::string> texts;
+    texts.reserve(words.size());
+    for (const Word& word : words) texts.push_back(word.text);
+    return frameworks::words_before(entry, texts);
+}
+
+// The first word behind the program, or what --config names; the number of words: neither is a file.
+std::size_t place_of_file(const std::vector<Word>& words, std::size_t begin) {
+    if (begin < words.size() && is_file(words[begin])) return begin;
+    for (std::size_t i = begin; i + 1 < words.size(); ++i)
+        if (words[i].text == "--config" && is_file(words[i + 1])) return i + 1;
+    return words.size();
 }
 
 std::string text_of(const Json& value) { return value.is_string() ? value.text() : value.raw().dump(); }
 
-// "--name value value"; nothing of null.
+// "--name value value"; nothing of null, of an object its JSON.
 void add_flag(const std::string& name, const Json& value, std::size_t line, std::vector<Word>& words) {
-    if (value.raw().is_null() || value.is_object()) return;
+    if (value.raw().is_null()) return;
     words.push_back({"--" + name, line});
     if (!value.is_array()) {
         words.push_back({text_of(value), line});
@@ -33,26 +49,24 @@ void add_flag(const std::string& name, const Json& value, std::size_t line, std:
 
 bool names_file(const std::vector<Word>& words) {
     const frameworks::Entry* const entry = entry_started(words);
-    return entry != nullptr && entry->takes_file && std::any_of(words.begin(), words.end(), is_yaml);
+    return entry != nullptr && entry->takes_file && place_of_file(words, behind_program(words, *entry)) < words.size();
 }
 
 std::vector<Word> with_file(const std::vector<Word>& words, SaidLaunch& said) {
     if (!names_file(words)) return words;
-    const auto file = std::find_if(words.begin(), words.end(), is_yaml);
-    const auto document = document_named(file->text, said);
-    if (!document) fail(ErrorKind::io, "{}:{}: '{}' is not at hand", said.from, file->line, file->text);
-    std::vector<std::string> texts;
-    for (const Word& word : words) texts.push_back(word.text);
-    const std::size_t begin = frameworks::words_before(*entry_started(words), texts);
+    const std::size_t begin = behind_program(words, *entry_started(words)), at = place_of_file(words, begin);
+    const Word& file = words[at];
+    const auto document = document_named(file.text, said);
+    if (!document) fail(ErrorKind::io, "{}:{}: '{}' is not at hand", said.from, file.line, file.text);
     std::vector<Word> all(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(begin));
     for (const auto& [name, value] : document->root().members()) {
         if (name != "ENV")
-            add_flag(name, value, file->line, all);
+            add_flag(name, value, file.line, all);
         else
             for (const auto& [variable, text] : value.members()) said.variables.emplace(variable, text_of(text));
     }
-    for (auto word = words.begin() + static_cast<std::ptrdiff_t>(begin); word != words.end(); ++word)
-        if (word != file && (word + 1 != file || word->text != "--config")) all.push_back(*word);
+    for (std::size_t i = begin; i < words.size(); ++i)
+        if (i != at && (i + 1 != at || words[i].text != "--config")) all.push_back(words[i]);
     return all;
 }
 

@@ -388,6 +388,7 @@ TEST_CASE("a YAML file of ms-swift says flags, which those of the command overri
         CHECK(l.lora_targets == std::vector<std::string>{"linear_qkv", "linear_proj"});
     }
     CHECK_THROWS_AS(launch::read_script("megatron sft --config b.yaml\n", "train.sh"), Error);
+    CHECK(script("megatron sft --model M --max_length 2048 --custom_register_path b.json\n").seq_length == 2048);
 }
 
 TEST_CASE("what cat prints of a here-document is a variable's text, and arrays have items by number and by key") {
