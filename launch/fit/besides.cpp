@@ -8,14 +8,32 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 namespace pipeweaver::launch {
 
 using frameworks::Effect;
 
-Bytes scores_of(std::int64_t heads, std::int64_t tokens, std::int64_t length, std::int64_t layers) {
-    constexpr std::int64_t kept = 6, at_work = 10;
-    return Bytes{heads * tokens * length * (kept * layers + at_work)};
+namespace {
+
+// Of a pattern's letters those with full attention.
+std::int64_t layers_with_attention(const workloads::Architecture& a) {
+    if (a.layer_pattern.empty()) return a.layers;
+    std::int64_t count = 0;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(a.layers); ++i)
+        if (std::string_view("FP*").find(a.layer_pattern[i % a.layer_pattern.size()]) != std::string_view::npos)
+            ++count;
+    return count;
+}
+
+}  // namespace
+
+Bytes scores_of(const workloads::Architecture& a, const Scored& of) {
+    constexpr std::int64_t kept = 6, at_work = 10, key_and_value = 4;
+    const std::int64_t layers = std::min(of.layers, layers_with_attention(a));
+    const std::int64_t repeated = a.kv_heads > 0 ? a.heads - a.kv_heads : 0;
+    return Bytes{a.heads / of.ranks * of.tokens * of.length * (kept * layers + at_work) +
+                 repeated / of.ranks * a.head_dim * of.tokens * key_and_value * layers};
 }
 
 void say_copies(std::int64_t ep, Run& run) {
@@ -99,6 +117,9 @@ void add_besides(const Besides& besides, RankUse& rank) {
     const Bytes beside = besides.buckets + std::min(besides.gathered, Bytes{rank.weights.count * besides.shards});
     rank.buffers += beside;
     rank.peak += beside;
+    const Bytes again{rank.transient.count * (besides.together - 1)};
+    rank.transient += again;
+    rank.peak += again;
     rank.activations += besides.scores;
     rank.peak += besides.scores;
     const Bytes reference = besides.refers ? rank.weights : besides.reference;

@@ -248,13 +248,16 @@ bool keeps_scores(const MegatronLaunch& l) {
     return l.attention.ends_with("unfused") || l.attention.ends_with("local");
 }
 
-// Those of a layer where they are worked out again; else it is not followed how many a rank keeps.
+// Those of layers that are worked out again together; else it is not followed how many a rank keeps.
 void put_scores(const MegatronLaunch& l, const workloads::Model& model, Run& run) {
     if (!keeps_scores(l)) return;
     const Recompute again = run.options.recompute->everywhere;
     const auto& network = model.modules[model.backbone()].architecture;
     if (again == Recompute::full || again == Recompute::core_attention)
-        run.besides.scores = scores_of(network.heads / l.tp, model.microbatch_tokens, *l.seq_length, 1);
+        run.besides.scores = scores_of(network, {.ranks = l.tp,
+                                                 .tokens = model.microbatch_tokens,
+                                                 .length = *l.seq_length,
+                                                 .layers = run.besides.together});
     if (run.besides.scores == Bytes{} || model.modules.size() > 1)
         run.doubts.push_back(
             {Effect::more, "attention that keeps its scores", written(l.dialect, "attention-backend")});
@@ -328,18 +331,25 @@ StepRecompute recompute_of_ranks_in(const MegatronLaunch& l) {
     return said.size() == 1 ? StepRecompute{.everywhere = said.front()} : setting;
 }
 
+// All layers run again, in groups of so many, of which each keeps what it keeps until the first runs backward.
+void put_groups(const MegatronLaunch& l, Run& run) {
+    std::int64_t group = l.recompute_layers.value_or(1);
+    if (!l.custom_recompute_layers.empty())
+        for (const std::int64_t of_rank : layers_of_ranks(l)) group = std::max(group, of_rank);
+    if (group <= 1) return;
+    const auto layers = built_layers(l).layers;
+    run.besides.together = std::min(group, *std::max_element(layers.begin(), layers.end()));
+    assume(run, {Effect::less, "inputs of all layers are kept"},
+           fmt::format("inputs of all layers are counted, of which uniform recomputation by {} keeps each {}th, and "
+                       "what so many layers keep while they run backward",
+                       group, group));
+}
+
 // What the emulator has that is nearest, never less memory than the launch takes.
 Recompute recompute_of(const MegatronLaunch& l, Run& run) {
     if (l.recompute == "full") {
         if (l.recompute_method == "block") return Recompute::blocks(*l.recompute_layers);
-        // All layers run again, in groups of so many.
-        std::int64_t group = l.recompute_layers.value_or(1);
-        if (!l.custom_recompute_layers.empty())
-            for (const std::int64_t of_rank : layers_of_ranks(l)) group = std::max(group, of_rank);
-        if (group > 1)
-            assume(run, {Effect::less, "inputs of all layers are kept"},
-                   fmt::format("inputs of all layers are counted, of which uniform recomputation by {} keeps each {}th",
-                               group, group));
+        put_groups(l, run);
         return Recompute::full;
     }
     return selective_of(l, run);

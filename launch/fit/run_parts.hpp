@@ -27,11 +27,18 @@ void put_degrees(planner::WorkloadOptions& workload, const FitAsked& asked, cons
 /// "--seq-length times --micro-batch-size".
 [[nodiscard]] std::string product_of(const std::string& sequence, std::int64_t samples, std::string_view count);
 
-/// What attention that is not fused holds at most: of each score a softmax in 32 bits and its copy in 16, of as many
-/// layers as keep theirs, and in the layer at work products and gradients, too (transformers
+/// Attention that is not fused, on one GPU.
+struct Scored {
+    std::int64_t ranks = 1;   ///< GPUs that share out heads
+    std::int64_t tokens = 0;  ///< of a microbatch
+    std::int64_t length = 0;  ///< of its sequences
+    std::int64_t layers = 0;  ///< that keep theirs, of those with attention
+};
+
+/// What it holds at most: of each score a softmax in 32 bits and its copy in 16, and in the layer at work products and
+/// gradients, too; keys and values in 16 bits for every head in place of groups (transformers
 /// models/llama/modeling_llama.py eager_attention_forward; no more in Transformer Engine's and Megatron Core's own).
-/// `heads` of a GPU; `tokens` of a microbatch in sequences of `length`.
-[[nodiscard]] Bytes scores_of(std::int64_t heads, std::int64_t tokens, std::int64_t length, std::int64_t layers);
+[[nodiscard]] Bytes scores_of(const workloads::Architecture& network, const Scored& of);
 
 /// vLLM on the GPUs that train.
 struct Engine {

@@ -272,16 +272,19 @@ void put_pipeline(const ShardedLaunch& l, planner::EmulateOptions& options) {
     if (l.pp > 1) options.target = "torch-csv";
 }
 
-// Ulysses shares heads out.
+// Ulysses shares heads out, a ring positions. The first stage keeps the scores of about as many layers as there are,
+// others fewer.
 void put_scores(const ShardedLaunch& l, const workloads::Model& model, Run& run) {
     if (l.attention != "eager") return;
     const auto& network = model.modules[model.backbone()].architecture;
     const bool again = l.recompute.value_or(false) && !l.recompute_selective;
-    run.besides.scores = scores_of(network.heads / (l.tp * l.sequence), model.microbatch_tokens,
-                                   model.microbatch_tokens / l.sequences(), again ? 1 : network.layers);
-    if (l.pp > 1 || model.modules.size() > 1)
-        run.doubts.push_back({Effect::more, l.pp > 1 ? "scores of several microbatches" : "scores of encoders",
-                              written(l, &Said::attention)});
+    const std::string says = written(l, &Said::attention);
+    run.besides.scores = scores_of(network, {.ranks = l.tp * l.sequence,
+                                             .tokens = model.microbatch_tokens / l.ring,
+                                             .length = model.microbatch_tokens / l.sequences(),
+                                             .layers = again ? 1 : network.layers});
+    if (l.pp > 1 && !again) run.doubts.push_back({Effect::either, "scores of several microbatches", says});
+    if (model.modules.size() > 1) run.doubts.push_back({Effect::more, "scores of encoders", says});
 }
 
 // Without packing a microbatch is so many samples, padded to the longest.

@@ -223,12 +223,23 @@ TEST_CASE("scores of attention that is not fused are counted where they are work
         const auto usual = of(again), flash = of(again + "--attention-backend flash"), with = of(again + unfused);
         REQUIRE(with.fit);
         CHECK(last_of(flash).peak == last_of(usual).peak);
-        // 32 heads, 4096 x 4096 scores.
-        CHECK(last_of(with).peak - last_of(usual).peak == Bytes{16LL * 32 * 4096 * 4096});
+        // 32 heads, 4096 x 4096 scores; keys and values of 24 heads more, of 128 numbers in 16 bits.
+        CHECK(last_of(with).peak - last_of(usual).peak == Bytes{16LL * 32 * 4096 * 4096 + 4LL * 24 * 128 * 4096});
         CHECK(with.fit->doubts.size() == usual.fit->doubts.size());
     }
     const auto kept = of("--attention-backend local");
     CHECK(kept.verdict == launch::Verdict::undecided);
     REQUIRE(kept.open.size() == 1);
     CHECK(kept.open[0].setting == "--attention-backend");
+}
+
+TEST_CASE("layers that uniform recomputation runs again together keep at once what they keep") {
+    const auto of = [](const std::string& more) { return of_model("llama3-8b", on_four_ranks + rotary + more); };
+    const std::string by = "--recompute-granularity full --recompute-method uniform --recompute-num-layers ";
+    const auto one = of(by + "1"), two = of(by + "2"), all = of(by + "8"), beyond = of(by + "32"), none = of("");
+    CHECK(last_of(two).peak - last_of(one).peak == last_of(one).transient);
+    CHECK(last_of(all).peak - last_of(one).peak == Bytes{7 * last_of(one).transient.count});
+    // One microbatch at a time, of which all layers of the rank are kept, as without recomputation.
+    CHECK(last_of(all).peak >= last_of(none).peak);
+    CHECK(last_of(beyond).peak == last_of(all).peak);
 }

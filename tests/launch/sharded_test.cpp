@@ -495,12 +495,13 @@ TEST_CASE("experts that are shared out in several groups of shards are said to b
 TEST_CASE("eager attention keeps scores of every layer, or of one where they are worked out again") {
     const std::string words = swift + "--max_length 1024 --per_device_train_batch_size 2 ";
     const auto scores = [&](const std::string& more) { return run(words + more).besides.scores; };
-    // 28 heads of Qwen2.5-7B, two sequences of 1024 positions, 28 layers.
-    const std::int64_t all = 28LL * 2 * 1024 * 1024;
+    // 28 heads of Qwen2.5-7B, two sequences of 1024 positions, 28 layers; 24 heads more than there are of keys and of
+    // values, of 128 numbers in 16 bits.
+    const std::int64_t all = 28LL * 2 * 1024 * 1024, keys = 24LL * 128 * 4 * 2 * 1024;
     CHECK(scores("--attn_impl flash_attn") == Bytes{});
     CHECK(scores("") == Bytes{});
-    CHECK(scores("--attn_impl eager") == Bytes{all * 16});  // checkpointing is ms-swift's default
-    CHECK(scores("--attn_impl eager --gradient_checkpointing false") == Bytes{all * (6 * 28 + 10)});
-    CHECK(scores("--attn_impl eager --sequence_parallel_size 4") == Bytes{all * 16 / 4});
+    CHECK(scores("--attn_impl eager") == Bytes{all * 16 + keys});  // checkpointing is ms-swift's default
+    CHECK(scores("--attn_impl eager --gradient_checkpointing false") == Bytes{all * (6 * 28 + 10) + keys * 28});
+    CHECK(scores("--attn_impl eager --sequence_parallel_size 4") == Bytes{(all * 16 + keys) / 4});
     CHECK(run(words + "--attn_impl eager").doubts.empty());
 }

@@ -48,6 +48,7 @@ struct Besides {
     Bytes most_update{};                               ///< of the update, at most; 0: any
     Bytes reference{};                                 ///< a copy of the model as it was
     bool refers = false;                               ///< such a copy lies as the weights do
+    std::int64_t together = 1;                         ///< layers that are worked out again before one runs backward
     Bytes scores{};                                    ///< of attention that is not fused, with what its softmax keeps
     Bytes engine{};                                    ///< what generates answers on the same GPU
     bool engine_sleeps = false;                        ///< while the model trains
