@@ -400,6 +400,12 @@ TEST_CASE("what cat prints of a here-document is a variable's text, and arrays h
     CHECK(script("declare -A OF=([8b]=2 [70b]=8)\nM=70b\n" + launch + "${OF[$M]}\n").tp == 8);
     CHECK(script("declare -A OF\nOF[8b]=2\nOF[70b]=8\n" + launch + "${OF[70b]}\n").tp == 8);
     CHECK(script("declare -A OF=([a]=--bf16 [b]=--swiglu)\n" + launch + "4 ${OF[@]}\n").swiglu);
+    CHECK(script("declare -A OF=([\"8b\"]=2)\nM=70b\nOF[\"70b\"]=8\n" + launch + "${OF[\"$M\"]}\n").tp == 8);
+    CHECK(script("N=(2 --num-layers)\nN[0]=4\n" + launch + "${N[@]} 16\n").tp == 4);
+    CHECK(script("N[0]=2\nN[1]=--bf16\nN[0]=4\n" + launch + "${N[@]}\n").tp == 4);
+    const auto unset = launch::read_script("CMD=$(cat <<EOF\n" + launch + "$2 --bf16\nEOF\n)\n$CMD\n", "a.sh").unset;
+    REQUIRE(unset.size() == 1);
+    CHECK(unset[0].setting == "--tensor-model-parallel-size");
     CHECK_FALSE(launch::read_script("M=$1\nOF[a]=2\nOF[$M]=4\n" + launch + "${OF[a]} --bf16\n", "a.sh").unset.empty());
     CHECK_FALSE(launch::read_script("SIZES=(1 2)\n" + launch + "${SIZES[5]} --bf16\n", "a.sh").unset.empty());
 }

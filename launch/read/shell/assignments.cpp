@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 #include <utility>
 
@@ -22,7 +23,31 @@ Word joined(const std::vector<Word>& items) {
     return all;
 }
 
+// Items of an array with another one. Keys are numbers from 0 on where none are said.
+std::vector<Word> with_item(std::vector<Word> items, const std::string& key, Word value) {
+    const std::string begin = "[" + key + "]=";
+    const auto said =
+        std::find_if(items.begin(), items.end(), [&](const Word& one) { return one.text.starts_with(begin); });
+    for (std::size_t i = 0; i < items.size() && said == items.end(); ++i)
+        if (key == std::to_string(i) && !items[i].text.starts_with('[')) {
+            items[i] = std::move(value);
+            return items;
+        }
+    value.text = begin + value.text;
+    if (said != items.end())
+        *said = std::move(value);
+    else
+        items.push_back(std::move(value));
+    return items;
+}
+
 }  // namespace
+
+std::string without_quotes(const std::string& text) {
+    const bool are_quotes =
+        text.size() > 1 && (text.front() == '"' || text.front() == '\'') && text.back() == text.front();
+    return are_quotes ? text.substr(1, text.size() - 2) : text;
+}
 
 // NAME=VALUE, NAME+=VALUE, NAME=( ... ); nothing read where there is none.
 bool Reader::assignment() {
@@ -52,12 +77,12 @@ bool Reader::assignment() {
     return true;
 }
 
-// NAME[KEY]=VALUE, one more item of an array.
+// NAME[KEY]=VALUE, an item of an array in place of the one that has the key, or one more.
 bool Reader::item_assignment(const std::string& name, std::size_t end) {
     const std::size_t close = text_.find_first_of("]\n", end);
     const bool is_one = close != std::string_view::npos && text_.substr(close).starts_with("]=");
     if (!is_one || std::isdigit(static_cast<unsigned char>(peek())) != 0) return false;
-    const std::string key(text_.substr(end + 1, close - end - 1));
+    const std::string key = without_quotes(std::string(text_.substr(end + 1, close - end - 1)));
     const std::size_t line = line_;
     at_ = close + 2;
     whole_ = true;
@@ -65,8 +90,14 @@ bool Reader::item_assignment(const std::string& name, std::size_t end) {
         is_blank_of_shell(peek()) || ends_command(peek()) || at_ >= text_.size() ? std::vector<Word>{} : word();
     whole_ = false;
     Word value = words.empty() ? Word{{}, line, {}, true} : joined(words);
+    const bool is_known = key.find('$') == std::string::npos;
+    if (!is_known && value.unknown.empty()) value.unknown = fmt::format("{}[{}]", name, key);
+    const auto found = variables_.find(name);
+    if (is_known && found != variables_.end() && !script_.in_branches.contains(name)) {
+        assign(name, {with_item(found->second.items, key, std::move(value)), true}, false, line);
+        return true;
+    }
     value.text = fmt::format("[{}]={}", key, value.text);
-    if (key.find('$') != std::string::npos && value.unknown.empty()) value.unknown = fmt::format("{}[{}]", name, key);
     assign(name, {{std::move(value)}, true}, true, line);
     return true;
 }

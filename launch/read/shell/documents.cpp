@@ -100,9 +100,12 @@ void Reader::take_document(const std::vector<Word>& words, const std::string& te
     if (file.empty() && !is_script && !is_value && !is_printed) return;
     Reader inner(text, name_, {});
     inner.variables_ = variables_;
-    std::string put_in = is_plain ? text : inner.expanded().text;
+    inner.script_.in_branches = script_.in_branches;
+    Word printed = is_plain ? Word{text, line_} : inner.expanded();
+    script_.used_branches.insert(inner.script_.used_branches.begin(), inner.script_.used_branches.end());
+    std::string put_in = printed.text;
     if (is_printed)
-        printed_ = std::move(put_in);
+        printed_ = std::move(printed);
     else if (is_value)
         set_plain(words.back().text, put_in);
     else if (is_script)

@@ -36,7 +36,7 @@ void Reader::braces(bool quoted) {
 // Of an array by its number, or by the key of "[key]=value"; both may be a variable. None: there is none, or it is not
 // known.
 std::optional<std::string> Reader::item(const std::vector<Word>& items, const std::string& rest) const {
-    std::string key = rest;
+    std::string key = without_quotes(rest);
     if (key.starts_with('$')) {
         key.erase(0, key.starts_with("${") ? 2 : 1);
         if (key.ends_with('}')) key.pop_back();
@@ -126,9 +126,9 @@ bool Reader::put_printed(const std::string& text, bool quoted) {
     std::vector<std::vector<Word>> commands;
     for (ScriptCommand& one : inner.script_.commands) commands.push_back(std::move(one.words));
     if (inner.printed_ && commands.size() == 1) {
-        std::string text_of = std::move(*inner.printed_);
-        while (text_of.ends_with('\n')) text_of.pop_back();
-        put_text(text_of, quoted, false);
+        std::string& printed = inner.printed_->text;
+        while (printed.ends_with('\n')) printed.pop_back();
+        put_text(printed, quoted, !inner.printed_->unknown.empty());
         return true;
     }
     const bool is_pipe = inner.separators_.find_first_not_of('|') == std::string::npos;

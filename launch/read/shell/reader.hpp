@@ -23,6 +23,9 @@ namespace pipeweaver::launch {
 [[nodiscard]] bool is_in_name(char c);  ///< of a variable
 [[nodiscard]] bool ends_command(char c);
 
+/// Without those at both ends.
+[[nodiscard]] std::string without_quotes(const std::string& text);
+
 /// "a b" apart at blanks.
 [[nodiscard]] std::vector<std::string> parted_at_blanks(const std::string& text);
 
@@ -161,7 +164,7 @@ private:
     std::set<std::string> fixed_, has_;  // given by the caller, and those of them that the script has
     std::vector<Word> fields_;
     std::vector<HereDocument> documents_;  // begun on this line
-    std::optional<std::string> printed_;   // by `cat` of one of these
+    std::optional<Word> printed_;          // by `cat` of one of these
     std::map<std::string, Function> functions_;
     Script script_;
 };
