@@ -48,6 +48,8 @@ Rows tuning_rows() {
         {megatron_arguments, "freeze-*", less, frozen},
         {megatron_arguments, "trainable-parameters*", either, frozen},
         {megatron_arguments, "trainable-modules", less, frozen},
+        {megatron_arguments, "model.*.freeze", less, frozen},
+        {megatron_arguments, "model.*", either, network},
         {megatron_arguments, "enable-full-hetero-dp", either, "encoders with degrees of their own"},
         {megatron_arguments, "peft*", less, adapters},
         {megatron_arguments, "adapters", less, adapters},

@@ -66,6 +66,12 @@ std::optional<Setting> override_of(const Word& word, const std::string& where) {
     return Setting{name, {unquoted(word.text.substr(equals + 1))}, where};
 }
 
+// LoongForge's "+model.image_encoder.freeze=True" among arguments, likewise.
+std::optional<Setting> override_among(Dialect dialect, const Word& word, const std::string& where) {
+    const bool is_marked = word.text.starts_with('+') || word.text.starts_with("model.");
+    return dialect == Dialect::megatron_arguments && is_marked ? override_of(word, where) : std::nullopt;
+}
+
 std::string where_of(const Word& word, const std::string& from) {
     return word.line == 0 ? from : fmt::format("{}:{}", from, word.line);
 }
@@ -174,8 +180,10 @@ void put_settings(Dialect dialect, const std::vector<Word>& words, SaidLaunch& s
     bool open = false;  // values of the last flag may follow
     for (const Word& word : without_redirections(words)) {
         const std::string where = where_of(word, said.from);
-        if (auto kind = kind_of(dialect, word, where)) {
-            settings.push_back(std::move(*kind));
+        auto apart = kind_of(dialect, word, where);
+        if (!apart) apart = override_among(dialect, word, where);
+        if (apart) {
+            settings.push_back(std::move(*apart));
             open = false;
             continue;
         }

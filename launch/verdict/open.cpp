@@ -16,7 +16,8 @@ using frameworks::Effect;
 
 std::string as_written(Dialect dialect, const std::string& name) {
     const bool is_key = dialect == Dialect::bridge_overrides || name.starts_with("deepspeed.") ||
-                        name.starts_with("fsdp_config.") || name.starts_with("accelerate.");
+                        name.starts_with("fsdp_config.") || name.starts_with("accelerate.") ||
+                        (dialect == Dialect::megatron_arguments && name.starts_with("model."));
     return is_key ? name : "--" + name;
 }
 

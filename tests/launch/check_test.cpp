@@ -315,6 +315,12 @@ TEST_CASE("LoongForge's launches name their model or its file, and only what pre
     CHECK(short_samples.verdict == launch::Verdict::undecided);
     REQUIRE(!short_samples.open.empty());
     CHECK(short_samples.open[0].setting == "--dataset");
+    const auto frozen = check(of(named + "pretrain --micro-batch-size 16 +model.foundation.freeze=True"));
+    CHECK(frozen.verdict == launch::Verdict::undecided);
+    REQUIRE(frozen.open.size() == 1);
+    CHECK(frozen.open[0].setting == "model.foundation.freeze");
+    const auto other = check(of("+model.foundation.num_layers=2 " + named + "sft --micro-batch-size 1"));
+    CHECK(other.verdict == launch::Verdict::undecided);
     CHECK_THROWS_AS(launch::read_script("torchrun /w/loongforge/embodied/train.py --bf16 --seq-length 8", "a.sh"),
                     Error);
 }
