@@ -15,7 +15,7 @@ struct Staged {
     std::int64_t layers = 0, ranks = 1;
     std::optional<std::int64_t> each{};  ///< layers of a stage at most; none: 1 or 2 stages a rank
     std::string_view called{};           ///< "layers"
-    std::string_view rounds{};           ///< "up", "down": to a multiple of the ranks; empty: others are refused
+    std::string_view rounds{};           ///< "up", "down": to a multiple of the ranks; else others are refused
 };
 
 /// Stages, or the rule.

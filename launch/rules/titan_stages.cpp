@@ -57,7 +57,7 @@ std::optional<std::int64_t> layer_of(const std::string& name) {
 StageCount count_stages(const Staged& of, const TitanSchedule& schedule) {
     if (!of.each) return {of.ranks * (schedule.single ? 1 : 2), {}};
     const std::int64_t made = (of.layers + *of.each - 1) / *of.each, beyond = made % of.ranks;
-    if (beyond != 0 && of.rounds.empty())
+    if (beyond != 0 && of.rounds != "up" && of.rounds != "down")
         return {0, fmt::format("{} {} in stages of {} make {} stages, no multiple of pp {}", of.layers, of.called,
                                *of.each, made, of.ranks)};
     const std::int64_t stages = made - beyond + (beyond != 0 && of.rounds == "up" ? of.ranks : 0);

@@ -406,6 +406,7 @@ TEST_CASE("a pipeline of NeMo AutoModel has the stages and microbatches that it 
     CHECK(layers("").first == Layers{14, 14});
     CHECK(layers(chunks).first == Layers{7, 7, 7, 7});
     CHECK(layers(fours).second == "28 layers in stages of 4 make 7 stages, no multiple of pp 2");
+    CHECK(layers(fours + to + "null").second == layers(fours).second);
     CHECK(layers(fours + to + "up").first == Layers{4, 4, 4, 4, 3, 3, 3, 3});
     CHECK(layers(fours + to + "down").first == Layers{5, 5, 5, 5, 4, 4});
     CHECK(layers("--distributed.pipeline.layers_per_stage 7").second == "1F1B has 1 stage a rank, 2 are made");

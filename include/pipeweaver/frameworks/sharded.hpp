@@ -47,7 +47,7 @@ struct ShardedLaunch {
     std::string schedule{};     ///< of a pipeline, as torch.distributed.pipelining calls it
     Number pipeline_batch{};    ///< samples of a pipeline's microbatch, of the `micro_batch` that it splits; none: all
     Number layers_per_stage{};  ///< none: a stage a rank, or two where the schedule takes several
-    std::string rounds_stages{};  ///< stages to a multiple of the ranks: "up", "down"; empty: others are refused
+    std::string rounds_stages{};  ///< stages to a multiple of the ranks: "up", "down"; else others are refused
     Number replicate{};           ///< groups that each hold all shards; none: one
     Number shard{};               ///< GPUs of such a group; none: those that are left
 
