@@ -248,8 +248,10 @@ Assignment assign(const Job& job, const Batch& batch, const Executor& execute, s
     const auto replicas = static_cast<std::size_t>(job.setup->layout.dp);
     auto costs = partition::microbatch_costs(*job.setup, batch.microbatches, execute);
     if (batch.shares) return assigned(batch, *batch.shares, std::move(costs));
-    const bool in_turn = job.sharing == partition::Sharing::in_turn;
-    if (in_turn) return assigned(batch, partition::in_turn(costs.size(), replicas), std::move(costs));
+    if (job.sharing == partition::Sharing::in_turn) {
+        auto in_turn = partition::in_turn(costs.size(), replicas);  // before `costs` moves
+        return assigned(batch, std::move(in_turn), std::move(costs));
+    }
     auto shares = partition::balance(costs, replicas);
     auto others = by_loading(job, batch, costs, shares);
     const bool is_by_loading = others.has_value();
