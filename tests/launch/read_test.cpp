@@ -395,6 +395,7 @@ TEST_CASE("what cat prints of a here-document is a variable's text, and arrays h
     const std::string launch = "python t.py --num-layers 8 --tensor-model-parallel-size ";
     CHECK(script("CMD=$(cat <<'EOF'\n" + launch + "4 \\\n --bf16\nEOF\n)\neval \"$CMD\"\n").tp == 4);
     CHECK(script("TP=4\nCMD=$(cat <<EOF\n" + launch + "$TP\nEOF\n)\nsrun bash -c \"${CMD}\"\n").tp == 4);
+    CHECK(script("CMD=$(cat <<EOF\npython t.py --num-layers 8 \\\n  --bf16\nEOF\n)\neval $CMD\n").layers == 8);
     CHECK(script("SIZES=(1 2 4)\n" + launch + "${SIZES[2]}\n").tp == 4);
     CHECK(script("I=1\nSIZES=(1 2 4)\n" + launch + "${SIZES[$I]}\n").tp == 2);
     CHECK(script("declare -A OF=([8b]=2 [70b]=8)\nM=70b\n" + launch + "${OF[$M]}\n").tp == 8);

@@ -162,6 +162,9 @@ Word Reader::expanded() {
             expansion(true);
         } else if (peek() == '`') {
             command_output('`', true);
+        } else if (peek() == '\\' && peek(1) == '\n') {
+            next();
+            next();
         } else {
             if (peek() == '\\' && (peek(1) == '$' || peek(1) == '`' || peek(1) == '\\')) next();
             fields_.back().text += next();
