@@ -61,10 +61,12 @@ StageCount count_stages(const Staged& of, const TitanSchedule& schedule) {
         return {0, fmt::format("{} {} in stages of {} make {} stages, no multiple of pp {}", of.layers, of.called,
                                *of.each, made, of.ranks)};
     const std::int64_t stages = made - beyond + (beyond != 0 && of.rounds == "up" ? of.ranks : 0);
+    const std::int64_t of_rank = stages / of.ranks;
+    const std::string_view are_made = of_rank == 1 ? "is made" : "are made";
     if (schedule.single && stages != of.ranks)
-        return {0, fmt::format("{} has 1 stage a rank, {} are made", schedule.name, stages / of.ranks)};
-    if (!schedule.single && stages / of.ranks < 2)
-        return {0, fmt::format("{} has 2 stages a rank and more, {} are made", schedule.name, stages / of.ranks)};
+        return {0, fmt::format("{} has 1 stage a rank, {} {}", schedule.name, of_rank, are_made)};
+    if (!schedule.single && of_rank < 2)
+        return {0, fmt::format("{} has 2 stages a rank and more, {} {}", schedule.name, of_rank, are_made)};
     return {stages, {}};
 }
 

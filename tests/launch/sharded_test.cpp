@@ -152,7 +152,7 @@ TEST_CASE("fewer pixels are fewer tokens of a longest side, and none fewer of im
         model.image = rule;
         const auto run =
             launch::run_of(launch::with_model(read("MAX_PIXELS=501760 " + swift + "--max_length 2048"), model),
-                           {.cluster = "a100-sxm:8", .gpus = 8, .model = model});
+                           {.cluster = "a100-sxm:8", .gpus = 8, .model = model, .dataset = "vlm-mix"});
         return workloads::find_model(run.options.workload.model).image;
     };
     using workloads::ImageResize;
@@ -412,7 +412,7 @@ TEST_CASE("a pipeline of NeMo AutoModel has the stages and microbatches that it 
     CHECK(layers("--distributed.pipeline.layers_per_stage 7").second == "1F1B has 1 stage a rank, 2 are made");
 
     const auto made = run(words + fours + to + "up");
-    CHECK(made.options.layers == "4,4,4,4,3,3,3,3");
+    CHECK(made.options.layers == "4x4,3x4");
     CHECK(made.options.policy == "interleaved");
     CHECK(made.options.workload.microbatches == 4);
     CHECK(read(words).tokens() == 2048);
