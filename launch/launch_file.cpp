@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <set>
 #include <sstream>
 
 namespace pipeweaver::launch {
@@ -158,12 +159,12 @@ private:
                 *workloads::encoder_recompute_called(how->one_of({"as-backbone", "never", "always"}));
         const auto said = json_.find("encoder_switch");
         if (!said) return;
-        std::vector<std::string> known;
+        std::set<std::string> known;  // several rows have the same
         for (const workloads::Built& row : frameworks::built_encoders())
-            if (!row.recompute_by.empty()) known.push_back(recompute_switch(recomputing_otherwise(row)));
+            if (!row.recompute_by.empty()) known.insert(recompute_switch(recomputing_otherwise(row)));
         launch_.encoder_switch = said->text();
-        if (std::find(known.begin(), known.end(), launch_.encoder_switch) == known.end())
-            said->fail(must_be(said->text(), one_of(known)));
+        if (!known.contains(launch_.encoder_switch))
+            said->fail(must_be(said->text(), one_of(std::vector<std::string>(known.begin(), known.end()))));
     }
 
     void read_module(const Json& json) {

@@ -222,6 +222,7 @@ private:
         rung.way = fmt::format("{}, searched", own.cut.partition.name);
         rung.step = own.found.replay.makespan + own.cut.step.optimizer;
         take_memory(rung, own.cut.step, own.found.replay);
+        rung.peak = std::max(rung.peak, own.peak_of_fullest);  // of one rank, where it is known
         rung.padding = padding_of(own.padding);
         const bool first_alone = plan_.replicas.size() > 1 && !by.fixed_shapes;
         rung.needs = fmt::format("{} loads it{}", by.title, first_alone ? "; of replica 0 alone" : "");

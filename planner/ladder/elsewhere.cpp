@@ -4,6 +4,7 @@
 #include "pipeweaver/planner/tuning.hpp"
 #include "pipeweaver/workloads/built_model.hpp"
 #include "pipeweaver/workloads/module_roles.hpp"
+#include "planner/ladder/rungs.hpp"
 #include "planner/layout/layout_trial.hpp"
 
 #include <fmt/format.h>
@@ -25,9 +26,13 @@ std::optional<OpponentWay> fastest_in(std::shared_ptr<const Setup> setup, const 
     other.setup = std::move(setup);
     other.sample = {};  // what a command draws for each replica would be another one
     const Batch packed = job.in_layout(batch, other.setup->layout);
-    const Opponents here = launched_here(choose_opponents(other, packed, execute, time), other);
-    if (here.ways.empty()) return std::nullopt;
-    const Baselines rows = run_opponents(here, other, packed, execute, time);
+    Opponents here = launched_here(choose_opponents(other, packed, execute, time), other);
+    Baselines rows = run_opponents(here, other, packed, execute, time);
+    if (rows.fastest_opponent() == nullptr) {
+        here = refused_on_sample(std::move(rows.not_applicable));
+        if (here.ways.empty()) return std::nullopt;
+        rows = run_opponents(here, other, packed, execute, time);
+    }
     const Baseline* row = rows.fastest_opponent();
     if (row == nullptr) return std::nullopt;
     OpponentWay way = way_of(*row, here);
@@ -59,13 +64,16 @@ bool any_encoder_trains(const workloads::Model& model) {
     return false;
 }
 
-// The job as its other layouts are judged: with images dealt, where that can be switched on.
+// The job as its other layouts are judged: with images dealt, and with encoders recomputed with the language model,
+// where that can be switched on. So fits what fits without.
 Job judged_elsewhere(const Job& job) {
     Job judged = job;
     Layout layout = job.setup->layout;
     layout.cp = std::max<std::int64_t>(layout.cp, 2);  // the switch has a meaning
     if (const auto dealt = with_images_dealt(with_layout(*job.setup, layout)))
         judged.setup = std::make_shared<const Setup>(with_layout(*dealt, job.setup->layout));
+    for (const Switched& one : switched(*judged.setup))
+        if (one.name == encoders_again) judged.setup = one.setup;
     return judged;
 }
 

@@ -108,18 +108,6 @@ WhyNone why_none_of(const Job& job, const Opponents& ways) {
     return {fmt::format("{} launches nothing in {}", runs.option, name_of(job.setup->layout))};
 }
 
-// What is launched and only a batch of the sample was too large for: the batch at hand says whether it fits, and what
-// it lacks. Beside these the others.
-Opponents refused_on_sample(std::vector<NotApplicable> refused) {
-    Opponents again;
-    for (NotApplicable& one : refused)
-        if (one.on_sample && one.launched && one.in_own_layout && one.short_by > Bytes{})
-            again.ways.push_back(*one.on_sample);
-        else
-            again.not_applicable.push_back(std::move(one));
-    return again;
-}
-
 search::Standing standing_of(const Rung& rung) {
     const double usable = rung.usable > Bytes{} ? static_cast<double>(rung.usable.count) : 1;
     return {rung.step, static_cast<double>(rung.peak.count) / usable};
@@ -187,6 +175,16 @@ std::optional<Fitting> fastest_of(const std::string& name, const Opponents& ways
         why_none = any_runs ? WhyNone{"no recomputation fits all replicas"} : why_none_of(request.job, tried);
         return std::nullopt;
     }
+}
+
+Opponents refused_on_sample(std::vector<NotApplicable> refused) {
+    Opponents again;
+    for (NotApplicable& one : refused)
+        if (one.on_sample && one.launched && one.in_own_layout && one.short_by > Bytes{})
+            again.ways.push_back(*one.on_sample);
+        else
+            again.not_applicable.push_back(std::move(one));
+    return again;
 }
 
 bool lacks_time(const std::vector<NotApplicable>& refused) {

@@ -41,6 +41,10 @@ struct WhyNone {
 std::optional<Fitting> fastest_of(const std::string& name, const Opponents& ways, const Request& request,
                                   const Executor& execute, const Time& time, WhyNone& why_none);
 
+// What is launched and only a batch of the sample was too large for: the batch at hand says whether it fits, and what
+// it lacks. Beside these the others.
+Opponents refused_on_sample(std::vector<NotApplicable> refused);
+
 // A rung that is no faster than the one before it: the same step.
 Rung nothing(std::string name, const Rung& before, std::string why);
 

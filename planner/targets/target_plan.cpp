@@ -199,6 +199,12 @@ Microbatches take_replica(const Job& job, const Target& target, const std::vecto
     return full;
 }
 
+// Of a step that fits under one of the policies, whose backwards are not split.
+Bytes peak_of(const Tried& tried) {
+    const auto peaks = peaks_of(tried.known.cut.step, tried.known.fastest()->result.replay.peak);
+    return *std::max_element(peaks.begin(), peaks.end());
+}
+
 // On one rank all orders take as long; this one holds least, whatever the shapes.
 Target on_one_rank(Target target) {
     target.searches = false;
@@ -225,14 +231,16 @@ std::optional<Tried> fastest_of(const ForTarget& to, const std::vector<Partition
                 plan.why_not = *tried.known.inexpressible;
                 continue;
             }
-            if (to.fullest != nullptr &&
-                try_setting(to.on_fullest(), chain, setting, execute).best() == Duration::max()) {
+            std::optional<Tried> on_fullest;
+            if (to.fullest != nullptr) on_fullest = try_setting(to.on_fullest(), chain, setting, execute);
+            if (on_fullest && on_fullest->best() == Duration::max()) {
                 plan.why_not = "not all replicas fit";
                 continue;
             }
             keep_policies(to.target, tried, plan.baselines, plan.why_not);
             if (tried.best() == Duration::max() || (best && tried.best() >= best->best())) continue;
             best = std::move(tried);
+            if (on_fullest) plan.peak_of_fullest = peak_of(*on_fullest);
         }
     }
     return best;

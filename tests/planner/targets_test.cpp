@@ -199,6 +199,16 @@ TEST_CASE("without a pipeline a target with fixed shapes pads nothing") {
     CHECK(both.replica == 1);
     CHECK(both.repeated == 1);  // one schedule has one number for all
     CHECK(both.found.replay.makespan == alone.found.replay.makespan);
+    CHECK(both.peak_of_fullest == alone.peak_of_fullest);
+
+    // The most loaded replica does not hold most.
+    const Microbatches one_large{all[0], all[4], all[6], all[7]}, many{all[1], all[3], all[1], all[3]};
+    const auto most_to_do = made({one_large, many}), fullest = made({one_large});
+    CHECK(most_to_do.replica == 1);
+    const auto peaks = [](const TargetPlan& plan) { return peaks_of(plan.cut.step, plan.found.replay.peak); };
+    REQUIRE(peaks(fullest).size() == 1);
+    CHECK(most_to_do.peak_of_fullest == peaks(fullest).front());
+    CHECK(most_to_do.peak_of_fullest > peaks(most_to_do).front());
 }
 
 TEST_CASE("measured stages run in the order of a target that has one of its own, or it is said why not") {

@@ -135,6 +135,7 @@ struct TargetPlan {
     std::size_t repeated = 0;  ///< of fixed shapes: microbatches of all replicas that are run once more, for no loss
     Cut cut;                   ///< as ReplicaPlan's
     search::Found found;
+    Bytes peak_of_fullest{};  ///< of a GPU, of the replica that holds most, where replicas keep their shapes; else 0
     emulator::PortWaits waits{};
     RobustChoice choice;
     partition::Padded padding;  ///< of a target with fixed shapes; else its `microbatches` alone
