@@ -190,9 +190,7 @@ public:
 private:
     // The microbatches of all replicas together.
     void pad_to(std::size_t most) {
-        Microbatches all;
-        for (const Microbatches& one : run_) all.insert(all.end(), one.begin(), one.end());
-        auto shaped = partition::in_shapes(all, most);
+        auto shaped = partition::in_shapes(together(run_), most);
         auto next = shaped.microbatches.begin();
         for (Microbatches& one : run_)
             for (auto& microbatch : one) microbatch = std::move(*next++);

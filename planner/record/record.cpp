@@ -2,6 +2,7 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/json.hpp"
+#include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/search/search.hpp"
 
 #include <nlohmann/json.hpp>
@@ -70,8 +71,9 @@ json pinned(json configuration, const Job& job, const Plan& plan, Split split) {
         configuration.erase("layout");
     }
     configuration["packing"] = std::string(name_of(job.packing));
-    // What is left to the batch may depend on the layout, which is open no more.
-    if (job.setup->headroom != emulator::usual_headroom)
+    // What is left to the batch depends on its shapes: the next one keeps as much.
+    const bool is_left = target(job.target).launch.segments_expand_as.empty();
+    if (is_left || job.setup->headroom != emulator::usual_headroom)
         configuration["headroom"] = text_of_headroom(job.setup->headroom);
     configuration["split"] = std::string(text_of_split(split));
     configuration["partition"] = partition::to_json({plan.partition(), plan.partition_choice.chosen_on}, *job.setup);
