@@ -3,6 +3,8 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
+#include "pipeweaver/planner/record.hpp"
+#include "pipeweaver/planner/record.hpp"
 #include "pipeweaver/planner/tuning.hpp"
 #include "pipeweaver/search/policies.hpp"
 #include "tests/support/effort.hpp"
@@ -357,4 +359,16 @@ TEST_CASE("a session that was kept as files plans as the one that it was") {
     const Batch batch = next_batch(session, {5, 0, 2, 9, 1, 4, 0, 7});
     CHECK(again.plan(batch, in_order, until_rounds).replicas.front().found.schedule ==
           session.plan(batch, in_order, until_rounds).replicas.front().found.schedule);
+}
+
+TEST_CASE("a kept session says the headroom where its target leaves that to the shapes of a batch") {
+    auto request = small_request();
+    testing::change_setup(request, [](emulator::Setup& setup) { setup.headroom = emulator::usual_headroom; });
+    const Plan plan = first_plan(request);
+    const auto kept_for = [&](const char* target) {
+        request.job.target = target;
+        return keep("{}", std::nullopt, request.job, plan);
+    };
+    CHECK(kept_for("any").find(R"("headroom":"3%")") != std::string::npos);
+    CHECK(kept_for("free").find(R"("headroom")") == std::string::npos);  // its segments expand
 }
