@@ -29,7 +29,7 @@ struct Headroom {
     friend bool operator==(const Headroom&, const Headroom&) = default;
 };
 
-/// What plans keep free unless told otherwise: with activations 2 % larger than said they still fit.
+/// What is kept free at least, unless told otherwise: with activations 2 % larger than said a step still fits.
 constexpr Headroom usual_headroom{30'000};
 
 /// " with 3 % kept free", to follow an amount that is usable; without headroom nothing.
