@@ -4,7 +4,6 @@
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/record.hpp"
-#include "pipeweaver/planner/record.hpp"
 #include "pipeweaver/planner/tuning.hpp"
 #include "pipeweaver/search/policies.hpp"
 #include "tests/support/effort.hpp"
