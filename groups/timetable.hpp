@@ -1,0 +1,44 @@
+// When each pass of a step on groups runs.
+#pragma once
+
+#include "pipeweaver/groups/allocation.hpp"
+
+namespace pipeweaver::groups {
+
+class Timetable {
+public:
+    /// Pre: as replay(). `split` must outlive it.
+    Timetable(const Split& split, std::span<const std::size_t> taken);
+
+    [[nodiscard]] Duration step() const;
+    [[nodiscard]] Replayed replayed() const;
+
+private:
+    struct Link {
+        std::size_t stage = 0;
+        Duration lag{};
+    };
+    struct Row {
+        const Stage* times = nullptr;
+        std::size_t group = 0;
+        Duration tail{};
+        std::vector<Link> before, after;
+        std::size_t ahead = 1;  // forwards before the first backward
+        std::size_t forwards = 0, backwards = 0;
+        std::vector<Duration> forward_end, backward_end;
+        Duration now{}, begins{};
+    };
+
+    void add_group(const Split& split, std::size_t group, const Choice& choice);
+    void link(std::size_t from, std::size_t to, Duration lag);
+    void limit(std::size_t rounds);
+    void run(std::size_t rounds);
+    bool advance(Row& row, std::size_t rounds);
+    bool go_forward(Row& row);
+    bool go_back(Row& row);
+
+    std::vector<Row> rows_;
+    std::vector<std::size_t> first_, last_;  // per group: its rows
+};
+
+}  // namespace pipeweaver::groups
