@@ -108,9 +108,11 @@ Duration Timetable::step() const {
 }
 
 Replayed Timetable::replayed() const {
-    Replayed replayed{step(), std::vector<Spent>(first_.size())};
+    Replayed replayed{step(), std::vector<Spent>(first_.size()), {}};
+    replayed.ahead.resize(first_.size());
     for (const Row& row : rows_) {
         Spent& spent = replayed.spent[row.group];
+        replayed.ahead[row.group].push_back(static_cast<std::int64_t>(row.ahead));
         Duration busy{};
         for (std::size_t r = 0; r < row.forwards; ++r) busy += row.times->forward[r] + row.times->backward[r];
         spent.busy += busy;

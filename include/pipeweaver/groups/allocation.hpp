@@ -69,7 +69,8 @@ struct Spent {
 
 struct Replayed {
     Duration step{};
-    std::vector<Spent> spent;  ///< per group, of all its stages
+    std::vector<Spent> spent;                      ///< per group, of all its stages
+    std::vector<std::vector<std::int64_t>> ahead;  ///< per group and stage: forwards in front of the first backward
 };
 
 /// Replays a step in which each group has the choice of that index. Pre: `taken` has one for each group, with `rounds`

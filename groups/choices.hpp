@@ -1,0 +1,62 @@
+// Everything that a group may have, as the allocation takes it.
+#pragma once
+
+#include "groups/prices.hpp"
+#include "groups/sorted_microbatches.hpp"
+
+#include <optional>
+#include <vector>
+
+namespace pipeweaver::groups {
+
+/// What a choice stands for.
+struct Candidate {
+    Degrees degrees;
+    std::size_t mode = 0;           // index into Prices::modes()
+    std::vector<Bytes> held, base;  // per stage: of a round ahead, and beside these
+
+    Bytes peak(const std::vector<std::int64_t>& ahead) const;
+};
+
+/// Of one group: `choices[i]` is `candidates[i]`.
+struct Candidates {
+    std::vector<Choice> choices;
+    std::vector<Candidate> candidates;
+};
+
+/// The allocation as it runs; `of`: per group of the split.
+[[nodiscard]] Placing placing(const Split& split, const std::vector<std::vector<Candidate>>& of,
+                              const Allocation& found);
+
+/// The divisors of a number up to `most`, the smallest first. Pre: number >= 1.
+[[nodiscard]] std::vector<std::int64_t> divisors(std::int64_t number, std::int64_t most);
+
+/// How the replicas of a group take a round.
+struct Pace {
+    std::int64_t replicas = 1;  ///< of the group that sets it: microbatches of a round
+    std::int64_t rounds = 1;
+    std::int64_t deepest = 1;  ///< stages of all groups, at most
+};
+
+class Choices {
+public:
+    /// All must outlive it. `crossing`: of the largest microbatch, to or from other groups.
+    Choices(const SortedMicrobatches& microbatches, Prices& prices, Bytes crossing)
+        : microbatches_(microbatches), prices_(prices), crossing_(crossing) {}
+
+    /// Adds the group's layout with each recomputation that fits, up to the first with which nothing waits for memory.
+    void add(const emulator::Chain& chain, const Degrees& degrees, const Pace& pace, Candidates& to);
+
+private:
+    const Fixed& fixed(const emulator::Chain& chain, const Degrees& degrees);
+    std::vector<Duration> rounds_of(const std::vector<Duration>& passes, const Degrees& degrees,
+                                    const Pace& pace) const;
+    Bytes message(const Degrees& degrees, const Pace& pace) const;
+
+    const SortedMicrobatches& microbatches_;
+    Prices& prices_;
+    Bytes crossing_;
+    std::map<std::pair<std::string, Degrees>, Fixed> fixed_;
+};
+
+}  // namespace pipeweaver::groups

@@ -1,0 +1,207 @@
+#include "pipeweaver/groups/plan.hpp"
+
+#include "groups/choices.hpp"
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/text.hpp"
+#include "pipeweaver/partition/partition.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace pipeweaver::groups {
+
+using namespace emulator;
+
+namespace {
+
+std::int64_t layers_of(const Asked& group, const workloads::Model& model) {
+    std::int64_t layers = 0;
+    for (const std::size_t m : group.modules) layers += model.modules[m].architecture.layers;
+    return layers;
+}
+
+// The group's layers in a row, as many in every stage.
+Chain chain_of(const Asked& group, const workloads::Model& model, std::int64_t stages) {
+    Chain chain{group.name, {}};
+    const std::int64_t layers = layers_of(group, model);
+    for (std::int64_t s = 0; s < stages; ++s) {
+        StageLayers stage{RankId{static_cast<std::uint32_t>(s)}, {}};
+        const std::int64_t begin = s * layers / stages, end = (s + 1) * layers / stages;
+        std::int64_t at = 0;
+        for (const std::size_t m : group.modules) {
+            const std::int64_t count = model.modules[m].architecture.layers;
+            const std::int64_t first = std::max(begin, at), last = std::min(end, at + count);
+            if (first < last) stage.parts.push_back({m, first - at, last - first});
+            at += count;
+        }
+        chain.stages.push_back(std::move(stage));
+    }
+    return chain;
+}
+
+// Of its modules alone, whatever the others need.
+workloads::Model alone(const Asked& group, const workloads::Model& model) {
+    workloads::Model part = model;
+    part.edges.clear();
+    part.modules.clear();
+    for (const std::size_t m : group.modules) part.modules.push_back(model.modules[m]);
+    return part;
+}
+
+// Modules lie as their group says, not as a framework lays encoders beside a language model.
+Setup on_their_own(const Setup& setup) {
+    Setup own = with_layout(setup, setup.layout);
+    own.model.built.reset();
+    for (workloads::Module& module : own.model.modules) module.lies = {};
+    return own;
+}
+
+class OwnGpus {
+public:
+    explicit OwnGpus(const Request& request)
+        : request_(request),
+          setup_(on_their_own(*request.setup)),
+          microbatches_(sorted_microbatches(request.microbatches, most_priced)),
+          prices_(setup_, microbatches_.priced) {
+        for (std::size_t g = 0; g < request.groups.size(); ++g) {
+            const auto& modules = request.groups[g].modules;
+            if (std::find(modules.begin(), modules.end(), setup_.model.backbone()) != modules.end()) main_ = g;
+            choices_.emplace_back(microbatches_, prices_, crossing(g));
+        }
+        for (std::size_t g = 0; g < request.groups.size(); ++g) deepest_ += stages_of(g).back();
+    }
+
+    std::optional<Placing> best() {
+        std::optional<Placing> best;
+        for (const std::int64_t replicas : divisors(microbatches_.count(), gpus())) {
+            const Pace pace{replicas, microbatches_.count() / replicas, deepest_};
+            auto found = best_at(pace, best ? std::optional(best->step) : std::nullopt);
+            if (!found) continue;
+            const bool better =
+                !best || found->step < best->step || (found->step == best->step && found->gpus() < best->gpus());
+            if (better) best = std::move(found);
+        }
+        return best;
+    }
+
+private:
+    std::int64_t gpus() const { return setup_.cluster.gpus; }
+
+    bool has(std::size_t group, std::size_t module) const {
+        const auto& modules = request_.groups[group].modules;
+        return std::find(modules.begin(), modules.end(), module) != modules.end();
+    }
+
+    // Of the largest microbatch, over the edge that has most.
+    Bytes crossing(std::size_t group) const {
+        Bytes most;
+        for (const workloads::ModelEdge& edge : setup_.model.edges) {
+            if (has(group, edge.from) == has(group, edge.to)) continue;
+            const workloads::Module& from = setup_.model.modules[edge.from];
+            const auto& largest = microbatches_.priced.back();
+            const auto shape = partition::shape_in(from, largest, 0, largest.items.size());
+            const std::int64_t width = edge.projector_out > 0 ? edge.projector_out : from.architecture.hidden;
+            const std::int64_t rows = shape.positions() / std::max(std::int64_t{1}, edge.token_reduction);
+            most = std::max(most, Bytes{setup_.recipe.execution_of(from).value_bytes() * rows * width});
+        }
+        return most;
+    }
+
+    std::vector<std::int64_t> stages_of(std::size_t group) const {
+        const Asked& asked = request_.groups[group];
+        if (asked.pp) return {*asked.pp};
+        const std::int64_t layers = layers_of(asked, setup_.model);
+        return divisors(layers, group == main_ ? layers : most_stages_beside);
+    }
+
+    std::vector<std::int64_t> replicas_of(std::size_t group, const Pace& pace) const {
+        if (group == main_) return {pace.replicas};
+        auto all = divisors(pace.replicas, pace.replicas);
+        const auto takes_items = [&](std::size_t m) {
+            return setup_.model.modules[m].unit == workloads::PassUnit::items;
+        };
+        const auto& modules = request_.groups[group].modules;
+        if (!std::all_of(modules.begin(), modules.end(), takes_items)) return all;
+        for (std::int64_t copies = 2; copies * pace.replicas <= gpus() && copies <= 8; ++copies)
+            all.push_back(copies * pace.replicas);
+        return all;
+    }
+
+    bool allows(std::size_t group, const Degrees& degrees) const {
+        const Asked& asked = request_.groups[group];
+        return degrees.gpus() <= gpus() && asked.gpus.value_or(degrees.gpus()) == degrees.gpus();
+    }
+
+    Candidates candidates(std::size_t group, const Pace& pace) {
+        Candidates all;
+        const Asked& asked = request_.groups[group];
+        const workloads::Model part = alone(asked, setup_.model);
+        for (std::int64_t tp = 1; tp <= setup_.cluster.gpus_per_node; tp *= 2) {
+            if (asked.tp.value_or(tp) != tp) continue;
+            for (const std::int64_t pp : stages_of(group)) {
+                Layout layout;
+                layout.tp = tp;
+                layout.pp = pp;
+                if (conflict(layout, part)) continue;
+                const Chain chain = chain_of(asked, setup_.model, pp);
+                for (const std::int64_t dp : replicas_of(group, pace))
+                    if (allows(group, {tp, pp, dp})) choices_[group].add(chain, {tp, pp, dp}, pace, all);
+            }
+        }
+        return all;
+    }
+
+    std::optional<Placing> best_at(const Pace& pace, std::optional<Duration> below) {
+        Split split{gpus(), pace.rounds, {}, {}};
+        std::vector<std::vector<Candidate>> candidates_of;
+        for (std::size_t g = 0; g < request_.groups.size(); ++g) {
+            Candidates all = candidates(g, pace);
+            if (all.choices.empty()) return {};
+            split.groups.push_back({request_.groups[g].name, std::move(all.choices)});
+            candidates_of.push_back(std::move(all.candidates));
+        }
+        for (const workloads::ModelEdge& edge : setup_.model.edges) add_bridge(edge, split);
+        const auto found = allocate(split, below);
+        if (!found) return {};
+        return placing(split, candidates_of, *found);
+    }
+
+    void add_bridge(const workloads::ModelEdge& edge, Split& split) const {
+        Bridge bridge;
+        for (std::size_t g = 0; g < request_.groups.size(); ++g) {
+            if (has(g, edge.from)) bridge.from = g;
+            if (has(g, edge.to)) bridge.to = g;
+        }
+        const auto same = [&](const Bridge& one) { return one.from == bridge.from && one.to == bridge.to; };
+        if (bridge.from > bridge.to)
+            fail(ErrorKind::input,
+                 "--groups: {} and {} each need what the other makes: put the module between them into "
+                 "one of them",
+                 split.groups[bridge.to].name, split.groups[bridge.from].name);
+        if (bridge.from != bridge.to && std::none_of(split.bridges.begin(), split.bridges.end(), same))
+            split.bridges.push_back(bridge);
+    }
+
+    const Request& request_;
+    Setup setup_;
+    SortedMicrobatches microbatches_;
+    Prices prices_;
+    std::vector<Choices> choices_;  // per group
+    std::size_t main_ = 0;          // the group with the backbone
+    std::int64_t deepest_ = 0;
+};
+
+}  // namespace
+
+std::int64_t Placing::gpus() const {
+    return std::accumulate(groups.begin(), groups.end(), std::int64_t{0},
+                           [](std::int64_t sum, const Placed& group) { return sum + group.gpus(); });
+}
+
+std::optional<Placing> on_own_gpus(const Request& request) {
+    const int zero = request.setup->recipe.zero;
+    if (zero > 1) fail(ErrorKind::input, "--zero: {}", must_be(zero, "0 or 1 with groups of GPUs"));
+    return OwnGpus(request).best();
+}
+
+}  // namespace pipeweaver::groups

@@ -1,0 +1,126 @@
+#include "groups/prices.hpp"
+
+#include "pipeweaver/emulator/shares.hpp"
+#include "pipeweaver/emulator/step.hpp"
+#include "pipeweaver/partition/partition.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace pipeweaver::groups {
+
+using namespace emulator;
+
+namespace {
+
+constexpr Bytes endless{std::int64_t{1} << 50};  // what does not fit is left out when it is known what runs ahead
+
+// The fullest of the copies that share the items of a unit.
+void deal(Unit& unit, const workloads::Model& model, std::int64_t copies) {
+    for (std::size_t m = 0; m < model.modules.size(); ++m)
+        if (model.modules[m].unit == workloads::PassUnit::items && !unit.shapes[m].lengths.empty())
+            unit.shapes[m] = shape_of_copy(model.modules[m].architecture, unit.shapes[m], {.tp = 1, .copies = copies});
+}
+
+void take_up(const schedule::Pair& pair, std::size_t microbatch, std::array<StagePasses, mode_count>& stage) {
+    for (std::size_t mode = 0; mode < mode_count; ++mode) {
+        const schedule::Mode& as = pair.modes[mode];
+        StagePasses& passes = stage[mode];
+        passes.forward[microbatch] = as.forward;
+        passes.backward[microbatch] = as.backward;
+        passes.held = std::max(passes.held, as.held);
+        passes.transient = std::max({passes.transient, as.transient, as.forward_transient});
+    }
+}
+
+// Of a stage that no gradient reaches.
+void take_up(const schedule::Task& forward, std::array<StagePasses, mode_count>& stage) {
+    for (StagePasses& passes : stage) {
+        passes.forward[static_cast<std::size_t>(*forward.microbatch)] = forward.duration;
+        passes.transient = std::max(passes.transient, forward.acquire);
+    }
+}
+
+}  // namespace
+
+Prices::Prices(const Setup& setup, const std::vector<workloads::Microbatch>& priced) : setup_(setup), priced_(priced) {}
+
+const std::array<Recompute, mode_count>& Prices::modes() {
+    static const std::array<Recompute, mode_count> all{Recompute::none, Recompute::selective, Recompute::full};
+    return all;
+}
+
+Setup Prices::setup_in(const Degrees& degrees) {
+    Layout layout;
+    layout.tp = degrees.tp;
+    layout.pp = degrees.pp;
+    layout.dp = degrees.dp;
+    layout.ep = default_ep(layout, setup_.model, setup_.recipe.execution.experts.tensor_parallel);
+    Setup setup = with_layout(setup_, layout.on(setup_.cluster));
+    auto& store = stores_[degrees.tp];
+    if (store) return setup.store = store, setup;
+    store = setup.store;
+    return setup;
+}
+
+StepProblem Prices::built(const Setup& setup, const Chain& chain,
+                          const std::vector<workloads::Microbatch>& microbatches, std::int64_t copies) const {
+    partition::Partition partition;
+    partition.name = chain.name;
+    partition.chains = {chain};
+    partition.unit_items = {0};
+    partition.modes.assign(modes().begin(), modes().end());
+    auto units = partition::units(partition, setup.model, microbatches);
+    if (copies > 1)
+        for (auto& microbatch : units)
+            for (Unit& unit : microbatch.front()) deal(unit, setup.model, copies);
+    StepInput input = partition::step_input(setup, partition, std::move(units));
+    input.name = chain.name;
+    input.priced_split = false;
+    input.capacity = endless;
+    return require_step(build_step(input));
+}
+
+const std::vector<std::array<StagePasses, mode_count>>& Prices::passes(const Chain& chain, const Degrees& degrees,
+                                                                       std::int64_t copies) {
+    const auto [place, added] = passes_.try_emplace({chain.name, degrees.tp, degrees.pp, copies});
+    if (!added) return place->second;
+    const Setup setup = setup_in({degrees.tp, degrees.pp, 1});
+    const StepProblem step = built(setup, chain, priced_, copies);
+    StagePasses none{std::vector<Duration>(priced_.size()), std::vector<Duration>(priced_.size())};
+    place->second.resize(chain.stages.size());
+    for (auto& stage : place->second) stage.fill(none);
+    for (const schedule::Task& task : step.problem.tasks)
+        if (task.kind == schedule::TaskKind::forward)
+            take_up(task, place->second[static_cast<std::size_t>(*task.stage)]);
+    for (const schedule::Pair& pair : step.problem.pairs) {
+        const schedule::Task& forward = step.problem.tasks[index(pair.forward)];
+        auto& stage = place->second[static_cast<std::size_t>(*forward.stage)];
+        take_up(pair, static_cast<std::size_t>(*forward.microbatch), stage);
+    }
+    return place->second;
+}
+
+Fixed Prices::fixed(const Chain& chain, const Degrees& degrees) {
+    const Setup setup = setup_in(degrees);
+    const StepProblem step = built(setup, chain, {priced_.back()}, 1);
+    Fixed fixed;
+    const Bytes usable = capacity();
+    for (std::size_t r = 0; r < step.problem.ranks.size(); ++r) {
+        fixed.base.push_back(step.problem.ranks[r].base);
+        fixed.tail = std::max(fixed.tail, step.problem.ranks[r].tail + step.optimizer);
+        fixed.fits = fixed.fits && step.memory[r].at_update <= usable;
+    }
+    for (const Transfer& transfer : step.transfers) fixed.hop = std::max(fixed.hop, transfer.lag);
+    return fixed;
+}
+
+Duration Prices::bridge(Bytes message) const {
+    const workloads::Cluster& cluster = setup_.cluster;
+    const Layout layout = Layout{}.on(cluster);
+    const costdb::PointToPoint sent{cluster.gpus <= cluster.gpus_per_node ? 2 : 1, std::max(message, Bytes{1}),
+                                    layout.network_of_gpu(), layout.node_link};
+    return setup_.costs->cost(sent).duration;
+}
+
+}  // namespace pipeweaver::groups

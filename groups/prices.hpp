@@ -1,0 +1,72 @@
+// What stages of some modules take and hold in a layout, microbatch by microbatch.
+#pragma once
+
+#include "pipeweaver/emulator/stages.hpp"
+#include "pipeweaver/emulator/step_problem.hpp"
+#include "pipeweaver/groups/plan.hpp"
+
+#include <array>
+#include <map>
+#include <memory>
+#include <tuple>
+#include <vector>
+
+namespace pipeweaver::groups {
+
+inline constexpr std::size_t mode_count = 3;
+
+/// A group's GPUs: pipeline ranks of tp GPUs, in so many replicas.
+struct Degrees {
+    std::int64_t tp = 1, pp = 1, dp = 1;
+
+    std::int64_t gpus() const { return tp * pp * dp; }
+    friend auto operator<=>(const Degrees&, const Degrees&) = default;
+};
+
+/// A stage's passes through the priced microbatches, in one mode.
+struct StagePasses {
+    std::vector<Duration> forward, backward;  ///< per priced microbatch
+    Bytes held{}, transient{};                ///< of the largest
+};
+
+/// What does not depend on microbatches, per rank.
+struct Fixed {
+    std::vector<Bytes> base;  ///< held all the time
+    Duration tail{}, hop{};
+    bool fits = true;  ///< the optimizer's update
+};
+
+class Prices {
+public:
+    /// Of chains of these layers. `priced`: not empty, the largest last. Both must outlive it.
+    Prices(const emulator::Setup& setup, const std::vector<workloads::Microbatch>& priced);
+
+    /// Stage by stage, then mode by mode. A replica has a part of 1 / copies of a microbatch's items.
+    const std::vector<std::array<StagePasses, mode_count>>& passes(const emulator::Chain& chain, const Degrees& degrees,
+                                                                   std::int64_t copies);
+    Fixed fixed(const emulator::Chain& chain, const Degrees& degrees);
+
+    static const std::array<emulator::Recompute, mode_count>& modes();
+
+    /// Usable bytes of a GPU.
+    Bytes capacity() const { return emulator::capacity_of(setup_); }
+
+    /// Until a message of each GPU has arrived in another group.
+    Duration bridge(Bytes message) const;
+
+    /// The request's setup in that layout; those of equal tp share the costs of layers.
+    emulator::Setup setup_in(const Degrees& degrees);
+
+private:
+    emulator::StepProblem built(const emulator::Setup& setup, const emulator::Chain& chain,
+                                const std::vector<workloads::Microbatch>& microbatches, std::int64_t copies) const;
+
+    const emulator::Setup& setup_;
+    const std::vector<workloads::Microbatch>& priced_;
+    std::map<std::int64_t, std::shared_ptr<emulator::LayerStore>> stores_;  // by tp
+    std::map<std::tuple<std::string, std::int64_t, std::int64_t, std::int64_t>,
+             std::vector<std::array<StagePasses, mode_count>>>
+        passes_;
+};
+
+}  // namespace pipeweaver::groups

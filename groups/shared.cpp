@@ -1,0 +1,92 @@
+// All modules on the same GPUs, by the same costs and the same replay: a split with one group.
+#include "groups/choices.hpp"
+#include "pipeweaver/partition/partitioners.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace pipeweaver::groups {
+
+using namespace emulator;
+
+namespace {
+
+constexpr std::array cuts{"first-stage", "balanced"};
+
+class SharedGpus {
+public:
+    explicit SharedGpus(const Request& request)
+        : request_(request),
+          setup_(*request.setup),
+          microbatches_(sorted_microbatches(request.microbatches, most_priced)),
+          prices_(setup_, microbatches_.priced),
+          choices_(microbatches_, prices_, Bytes{0}) {
+        for (std::int64_t tp = 1; tp <= setup_.cluster.gpus_per_node; tp *= 2)
+            if (request.tp.value_or(tp) == tp) add_chains(tp);
+    }
+
+    std::optional<Placing> best() {
+        std::optional<Placing> best;
+        for (const std::int64_t replicas : divisors(microbatches_.count(), setup_.cluster.gpus)) {
+            auto found = best_at(replicas);
+            if (found && (!best || found->step < best->step)) best = std::move(found);
+        }
+        return best;
+    }
+
+private:
+    struct Cut {
+        Degrees degrees;  // of one replica
+        Chain chain;
+    };
+
+    void add_chains(std::int64_t tp) {
+        const std::int64_t layers = setup_.model.modules[setup_.model.backbone()].architecture.layers;
+        for (const std::int64_t pp : divisors(layers, setup_.cluster.gpus / tp)) {
+            const Degrees degrees{tp, pp, 1};
+            Layout layout;
+            layout.tp = tp;
+            layout.pp = pp;
+            if (request_.pp.value_or(pp) != pp || conflict(layout, setup_.model)) continue;
+            for (const char* name : cuts) add_cut(name, degrees);
+        }
+    }
+
+    void add_cut(const char* name, const Degrees& degrees) {
+        const Setup setup = prices_.setup_in(degrees);
+        const partition::Cutting cutting{&partition::partitioner(name), 1};
+        if (cutting.why_not(setup)) return;
+        auto partition = cutting.make(setup, {microbatches_.priced.back()});
+        Chain chain = std::move(partition.chains.front());
+        chain.name = name;
+        cuts_.push_back({degrees, std::move(chain)});
+    }
+
+    std::optional<Placing> best_at(std::int64_t replicas) {
+        Candidates all;
+        for (const Cut& cut : cuts_) {
+            const Degrees degrees{cut.degrees.tp, cut.degrees.pp, replicas};
+            const Pace pace{replicas, microbatches_.count() / replicas, degrees.pp};
+            if (degrees.gpus() > setup_.cluster.gpus) continue;
+            choices_.add(cut.chain, degrees, pace, all);
+        }
+        if (all.choices.empty()) return {};
+        const Split split{setup_.cluster.gpus, microbatches_.count() / replicas, {{"all", std::move(all.choices)}}, {}};
+        const auto found = allocate(split);
+        if (!found) return {};
+        return placing(split, {std::move(all.candidates)}, *found);
+    }
+
+    const Request& request_;
+    const Setup& setup_;
+    SortedMicrobatches microbatches_;
+    Prices prices_;
+    Choices choices_;
+    std::vector<Cut> cuts_;
+};
+
+}  // namespace
+
+std::optional<Placing> on_shared_gpus(const Request& request) { return SharedGpus(request).best(); }
+
+}  // namespace pipeweaver::groups
