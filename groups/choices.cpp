@@ -18,6 +18,12 @@ std::int64_t copies_in(const Degrees& degrees, const Pace& pace) {
     return std::max(std::int64_t{1}, degrees.dp / pace.replicas);
 }
 
+// Which of the sorted microbatches are the round's.
+std::size_t block_of(std::size_t round, const Pace& pace) {
+    if (!pace.alternating) return round;
+    return round % 2 == 0 ? round / 2 : static_cast<std::size_t>(pace.rounds) - 1 - round / 2;
+}
+
 }  // namespace
 
 Bytes Candidate::peak(const std::vector<std::int64_t>& ahead) const {
@@ -58,10 +64,11 @@ std::vector<Duration> Choices::rounds_of(const std::vector<Duration>& passes, co
     const auto of_round = static_cast<std::size_t>(pace.replicas);
     const std::size_t replicas = std::min(of_round, static_cast<std::size_t>(degrees.dp));
     for (std::size_t r = 0; r < static_cast<std::size_t>(pace.rounds); ++r) {
+        const std::size_t first = block_of(r, pace) * of_round;
         Duration slowest{};
         for (std::size_t j = 0; j < replicas; ++j) {
             Duration all{};
-            for (std::size_t m = j; m < of_round; m += replicas) all += passes[microbatches_.as[r * of_round + m]];
+            for (std::size_t m = j; m < of_round; m += replicas) all += passes[microbatches_.as[first + m]];
             slowest = std::max(slowest, all);
         }
         rounds.push_back(slowest);

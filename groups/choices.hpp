@@ -36,6 +36,7 @@ struct Pace {
     std::int64_t replicas = 1;  ///< of the group that sets it: microbatches of a round
     std::int64_t rounds = 1;
     std::int64_t deepest = 1;  ///< stages of all groups, at most
+    bool alternating = false;  ///< the lightest round, the heaviest, the next lightest, ...; else they rise
 };
 
 class Choices {

@@ -74,12 +74,11 @@ public:
     std::optional<Placing> best() {
         std::optional<Placing> best;
         for (const std::int64_t replicas : divisors(microbatches_.count(), gpus())) {
-            const Pace pace{replicas, microbatches_.count() / replicas, deepest_};
-            auto found = best_at(pace, best ? std::optional(best->step) : std::nullopt);
-            if (!found) continue;
-            const bool better =
-                !best || found->step < best->step || (found->step == best->step && found->gpus() < best->gpus());
-            if (better) best = std::move(found);
+            for (const bool alternating : microbatches_.orders()) {
+                const Pace pace{replicas, microbatches_.count() / replicas, deepest_, alternating};
+                auto found = best_at(pace, best ? std::optional(best->step) : std::nullopt);
+                if (found && (!best || found->key() < best->key())) best = std::move(found);
+            }
         }
         return best;
     }

@@ -11,7 +11,7 @@ using namespace emulator;
 
 namespace {
 
-constexpr std::array cuts{"first-stage", "balanced"};
+constexpr std::array cuts_by_time{"first-stage", "balanced"};
 
 class SharedGpus {
 public:
@@ -27,10 +27,11 @@ public:
 
     std::optional<Placing> best() {
         std::optional<Placing> best;
-        for (const std::int64_t replicas : divisors(microbatches_.count(), setup_.cluster.gpus)) {
-            auto found = best_at(replicas);
-            if (found && (!best || found->step < best->step)) best = std::move(found);
-        }
+        for (const std::int64_t replicas : divisors(microbatches_.count(), setup_.cluster.gpus))
+            for (const bool alternating : microbatches_.orders()) {
+                auto found = best_at(replicas, alternating);
+                if (found && (!best || found->key() < best->key())) best = std::move(found);
+            }
         return best;
     }
 
@@ -48,25 +49,47 @@ private:
             layout.tp = tp;
             layout.pp = pp;
             if (request_.pp.value_or(pp) != pp || conflict(layout, setup_.model)) continue;
-            for (const char* name : cuts) add_cut(name, degrees);
+            if (request_.even)
+                cuts_.push_back({degrees, even_chain(pp)});
+            else
+                for (const char* name : cuts_by_time) add_cut(name, degrees);
         }
+    }
+
+    // As many of the backbone's layers on each stage, what is before it on the first, what is behind it on the last.
+    Chain even_chain(std::int64_t stages) const {
+        const auto& modules = setup_.model.modules;
+        const std::size_t backbone = setup_.model.backbone();
+        const std::int64_t layers = modules[backbone].architecture.layers;
+        Chain chain{"even", {}};
+        for (std::int64_t s = 0; s < stages; ++s) {
+            StageLayers stage{RankId{static_cast<std::uint32_t>(s)}, {}};
+            for (std::size_t m = 0; m < modules.size(); ++m) {
+                if (m == backbone)
+                    stage.parts.push_back({m, s * layers / stages, (s + 1) * layers / stages - s * layers / stages});
+                else if (m < backbone ? s == 0 : s + 1 == stages)
+                    stage.parts.push_back({m, 0, modules[m].architecture.layers});
+            }
+            chain.stages.push_back(std::move(stage));
+        }
+        return chain;
     }
 
     void add_cut(const char* name, const Degrees& degrees) {
         const Setup setup = prices_.setup_in(degrees);
         const partition::Cutting cutting{&partition::partitioner(name), 1};
         if (cutting.why_not(setup)) return;
-        auto partition = cutting.make(setup, {microbatches_.priced.back()});
+        auto partition = cutting.make(setup, microbatches_.priced);
         Chain chain = std::move(partition.chains.front());
         chain.name = name;
         cuts_.push_back({degrees, std::move(chain)});
     }
 
-    std::optional<Placing> best_at(std::int64_t replicas) {
+    std::optional<Placing> best_at(std::int64_t replicas, bool alternating) {
         Candidates all;
         for (const Cut& cut : cuts_) {
             const Degrees degrees{cut.degrees.tp, cut.degrees.pp, replicas};
-            const Pace pace{replicas, microbatches_.count() / replicas, degrees.pp};
+            const Pace pace{replicas, microbatches_.count() / replicas, degrees.pp, alternating};
             if (degrees.gpus() > setup_.cluster.gpus) continue;
             choices_.add(cut.chain, degrees, pace, all);
         }

@@ -13,6 +13,9 @@ struct SortedMicrobatches {
     std::vector<std::size_t> as;                ///< per microbatch of the step, in order: index into `priced`
 
     std::int64_t count() const { return static_cast<std::int64_t>(as.size()); }
+
+    /// Whether rounds alternate (Pace): both, where microbatches differ.
+    std::vector<bool> orders() const { return priced.size() > 1 ? std::vector{false, true} : std::vector{false}; }
 };
 
 /// At most `most` are priced. Pre: microbatches, most >= 2.

@@ -6,7 +6,8 @@
 // Costs        of passes, memory, gradients and transfers are the emulator's, of the group's layers in its layout.
 //              1F1B on both sides, with one chunk a rank; of `none`, `selective` and `full` recomputation the one that
 //              is best for the group.
-// Rounds       Microbatches are sorted by their items, so that those of a round are alike; the slowest replica decides.
+// Rounds       Microbatches are sorted by their items, so that those of a round are alike; rounds rise, or light
+//              and heavy ones take turns, whichever is faster, and the slowest replica decides.
 //              Of many different ones `most_priced` are priced, and stand for their neighbours.
 // Bridge       A round's activations go through the links of the GPUs of either group, whichever takes longer: inside a
 //              node where the cluster is one node, else over the network, which the GPUs of a node share.
@@ -22,6 +23,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace pipeweaver::groups {
@@ -58,6 +60,8 @@ struct Placing {
     std::vector<Placed> groups;  ///< in the model's order
 
     std::int64_t gpus() const;
+    /// The smaller the better.
+    std::pair<Duration, std::int64_t> key() const { return {step, gpus()}; }
 };
 
 struct Request {
@@ -65,13 +69,14 @@ struct Request {
     std::vector<workloads::Microbatch> microbatches;
     std::vector<Asked> groups;
     std::optional<std::int64_t> tp, pp;  ///< of the layout with all modules on the same GPUs; none: to be chosen
+    bool even = false;  ///< there the backbone's layers are cut evenly, whatever lies beside them; else by time
 };
 
 /// All modules in groups of their own; none: nothing fits. Throws Error{input} where replicas share states from ZeRO 2
 /// on, and what the cost database throws. Pre: microbatches.
 [[nodiscard]] std::optional<Placing> on_own_gpus(const Request& request);
 
-/// All modules in one chain, encoders on its first stage or all layers cut by time, in the best layout on as many GPUs
+/// All modules in one chain, encoders whole on its first stage or all layers cut by time, in the best layout on as many GPUs
 /// at most.
 [[nodiscard]] std::optional<Placing> on_shared_gpus(const Request& request);
 
