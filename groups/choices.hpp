@@ -3,6 +3,7 @@
 
 #include "groups/prices.hpp"
 #include "groups/sorted_microbatches.hpp"
+#include "pipeweaver/groups/placing.hpp"
 
 #include <optional>
 #include <vector>

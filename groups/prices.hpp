@@ -3,11 +3,12 @@
 
 #include "pipeweaver/emulator/stages.hpp"
 #include "pipeweaver/emulator/step_problem.hpp"
-#include "pipeweaver/groups/plan.hpp"
+#include "pipeweaver/workloads/batch.hpp"
 
 #include <array>
 #include <map>
 #include <memory>
+#include <string>
 #include <tuple>
 #include <vector>
 

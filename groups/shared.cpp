@@ -1,17 +1,16 @@
 // All modules on the same GPUs, by the same costs and the same replay: a split with one group.
 #include "groups/choices.hpp"
+#include "pipeweaver/groups/plan.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 
 #include <algorithm>
-#include <array>
+#include <utility>
 
 namespace pipeweaver::groups {
 
 using namespace emulator;
 
 namespace {
-
-constexpr std::array cuts_by_time{"first-stage", "balanced"};
 
 class SharedGpus {
 public:
@@ -52,7 +51,7 @@ private:
             if (request_.even)
                 cuts_.push_back({degrees, even_chain(pp)});
             else
-                for (const char* name : cuts_by_time) add_cut(name, degrees);
+                add_cuts(degrees);
         }
     }
 
@@ -75,14 +74,16 @@ private:
         return chain;
     }
 
-    void add_cut(const char* name, const Degrees& degrees) {
+    // As engineers cut one chain for 1F1B.
+    void add_cuts(const Degrees& degrees) {
         const Setup setup = prices_.setup_in(degrees);
-        const partition::Cutting cutting{&partition::partitioner(name), 1};
-        if (cutting.why_not(setup)) return;
-        auto partition = cutting.make(setup, microbatches_.priced);
-        Chain chain = std::move(partition.chains.front());
-        chain.name = name;
-        cuts_.push_back({degrees, std::move(chain)});
+        for (const auto& cutting : partition::cuttings(partition::Use::opponent, setup)) {
+            if (!cutting.by->one_chain || cutting.chunks_per_rank != 1 || cutting.why_not(setup)) continue;
+            auto partition = cutting.make(setup, microbatches_.priced);
+            Chain chain = std::move(partition.chains.front());
+            chain.name = partition.name;
+            cuts_.push_back({degrees, std::move(chain)});
+        }
     }
 
     std::optional<Placing> best_at(std::int64_t replicas, bool alternating) {

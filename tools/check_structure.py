@@ -57,6 +57,7 @@ ALLOWED = {
     "emit": {"base", "workloads", "schedule", "emulator", "search", "loader", "planner", "frameworks", "launch"},
     "measured": {"base", "workloads", "costdb", "schedule", "emulator", "partition", "planner", "emit"},
     "service": {"base", "workloads", "schedule", "emulator", "partition", "search", "planner", "emit"},
+    "groups": {"base", "workloads", "costdb", "schedule", "emulator", "partition"},
     "rl": {"base", "workloads", "capacity"},
     "capacity": {"base", "workloads", "costdb", "schedule", "emulator", "partition", "planner", "emit"},
 }

@@ -14,16 +14,14 @@
 // Determinism  A function of the arguments.
 #pragma once
 
-#include "pipeweaver/emulator/recompute.hpp"
 #include "pipeweaver/emulator/setup.hpp"
-#include "pipeweaver/groups/allocation.hpp"
+#include "pipeweaver/groups/placing.hpp"
 #include "pipeweaver/workloads/batch.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace pipeweaver::groups {
@@ -43,41 +41,21 @@ struct Asked {
 /// and unless each is named once.
 [[nodiscard]] std::vector<Asked> asked_groups(const std::string& text, const workloads::Model& model);
 
-/// A group as it was placed.
-struct Placed {
-    std::string name;
-    std::int64_t tp = 1, pp = 1, dp = 1;
-    emulator::Recompute recompute{};
-    Bytes peak{};  ///< of the fullest GPU, with all that runs ahead
-    Spent spent;   ///< of its stages, to be shared among as many
-
-    std::int64_t gpus() const { return tp * pp * dp; }
-};
-
-struct Placing {
-    Duration step{};
-    std::int64_t rounds = 0;
-    std::vector<Placed> groups;  ///< in the model's order
-
-    std::int64_t gpus() const;
-    /// The smaller the better.
-    std::pair<Duration, std::int64_t> key() const { return {step, gpus()}; }
-};
-
 struct Request {
     const emulator::Setup* setup = nullptr;  ///< its layout does not count
     std::vector<workloads::Microbatch> microbatches;
     std::vector<Asked> groups;
     std::optional<std::int64_t> tp, pp;  ///< of the layout with all modules on the same GPUs; none: to be chosen
-    bool even = false;  ///< there the backbone's layers are cut evenly, whatever lies beside them; else by time
+    /// There the backbone's layers are cut evenly, whatever lies beside them; else by time.
+    bool even = false;
 };
 
 /// All modules in groups of their own; none: nothing fits. Throws Error{input} where replicas share states from ZeRO 2
 /// on, and what the cost database throws. Pre: microbatches.
 [[nodiscard]] std::optional<Placing> on_own_gpus(const Request& request);
 
-/// All modules in one chain, encoders whole on its first stage or all layers cut by time, in the best layout on as many GPUs
-/// at most.
+/// All modules in one chain, encoders whole on its first stage or all layers cut by time, in the best layout on as many
+/// GPUs at most. Throws as on_own_gpus().
 [[nodiscard]] std::optional<Placing> on_shared_gpus(const Request& request);
 
 }  // namespace pipeweaver::groups

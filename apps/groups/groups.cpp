@@ -1,0 +1,239 @@
+// pipeweaver groups: modules on GPUs of their own, beside the same job on shared GPUs.
+#include "apps/command_line.hpp"
+#include "apps/commands.hpp"
+#include "apps/console.hpp"
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/figures.hpp"
+#include "pipeweaver/base/or_null.hpp"
+#include "pipeweaver/base/text.hpp"
+#include "pipeweaver/base/text_table.hpp"
+#include "pipeweaver/groups/plan.hpp"
+#include "pipeweaver/planner/workload_options.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <optional>
+#include <string>
+
+namespace pipeweaver::apps {
+
+namespace {
+
+using groups::Placed;
+using groups::Placing;
+
+struct Drawn {
+    std::string name;
+    std::size_t samples = 0;
+    std::vector<workloads::Microbatch> microbatches;
+};
+
+struct Groups {
+    explicit Groups(CLI::App& app) : options(app) {
+        console.add_to(app);
+        options.with_configuration();
+        options.group("Model, machine and batch");
+        options.text("model", asked.model, "MODEL",
+                     "a model of `pipeweaver list models`, a model file, or hf:CONFIG.json (required)");
+        options.text("cluster", asked.cluster, "CLUSTER",
+                     "NAME:GPUS of `pipeweaver list clusters`, or a cluster file (required)");
+        options.text("batch", asked.batch, "FILE", "a batch file (.jsonl, one sample a line)");
+        options.text("dataset", asked.dataset, "DATASET",
+                     "draw the step from this data set of `pipeweaver list datasets`");
+        options.parsed("global-batch", "N|Nmb",
+                       "with --dataset: samples of a step, or its microbatches (default: 64mb)",
+                       [this](const std::string& text) { set_global_batch(text); });
+        options.integer("microbatch-tokens", asked.microbatch_tokens, 1, most_tokens,
+                        "that a microbatch holds at most (default: the model's)");
+        options.integer("seed", seed, 0, 9'007'199'254'740'991, "seed of the drawn batch (default 1)");
+        options.group("How the framework trains");
+        options.text("recipe", asked.recipe, "RECIPE",
+                     "a recipe of `pipeweaver list recipes` (default: megatron-core)");
+        options.text("encoders", asked.encoders, "HOW",
+                     "how encoders lie on shared GPUs, as `emulate --encoders` has it (default: split)");
+        planner::add_costs(options, asked.costs);
+        options.group("GPUs");
+        options.text("groups", which, "auto|MODULE=GPUS,...",
+                     "auto (default): each module on GPUs of its own, as many as are best; or GPUs of each group, like "
+                     "vit=16,llm=112:tp8:pp2, modules of one group joined by +");
+        options.integer("tp", tp, 1, most_gpus, "of the layout on shared GPUs (default: the best)");
+        options.integer("pp", pp, 1, most_gpus, "of the layout on shared GPUs (default: the best)");
+        options.choice(
+            "cut", cut, {"by-time", "even"},
+            "how shared GPUs cut the model: by time (default), or the language model evenly, encoders on the "
+            "first stage");
+    }
+
+    void run() {
+        options.apply();
+        require_given(asked.needed());
+        if (asked.batch.empty() == asked.dataset.empty())
+            fail(ErrorKind::input, "--batch, --dataset: allowed is one of the two, and one is needed");
+        if (!asked.batch.empty() && asked.global_batch && asked.global_batch->of_microbatches)
+            fail(ErrorKind::input, "--global-batch: is {}, but of a batch file samples are drawn; allowed is a number",
+                 asked.global_batch->text());
+        setup = asked.setup();
+        drawn = draw();
+        if (drawn.microbatches.empty()) fail(ErrorKind::input, "the batch has no microbatch");
+        const groups::Request request{&*setup, drawn.microbatches, groups::asked_groups(which, setup->model), tp,
+                                      pp,      cut == "even"};
+        own = on_own_gpus(request);
+        shared = on_shared_gpus(request);
+        if (!own && !shared)
+            fail(ErrorKind::limit,
+                 "{} fits {} GPUs of {} neither in groups nor on shared GPUs, with {} that replicas divide: "
+                 "allowed are more GPUs or smaller microbatches",
+                 setup->model.name, setup->cluster.gpus, setup->cluster.name,
+                 plural(drawn.microbatches.size(), "microbatch"));
+        if (console.json)
+            print_json(as_json());
+        else
+            print_text("{}", head() + table() + verdict());
+    }
+
+private:
+    static constexpr std::int64_t most_gpus = 1'000'000, most_tokens = 100'000'000;
+
+    void set_global_batch(const std::string& text) {
+        const bool of_microbatches = text.ends_with("mb");
+        const std::string number = of_microbatches ? text.substr(0, text.size() - 2) : text;
+        asked.global_batch = {parse_integer("--global-batch", number, 1, 1'000'000), of_microbatches};
+    }
+
+    Drawn draw() const {
+        if (!asked.batch.empty()) {
+            const auto read = asked.read(setup->model, static_cast<std::uint64_t>(seed));
+            return {read.name, read.samples.size(), workloads::pack(read.samples, setup->model)};
+        }
+        const auto number = asked.global_batch.value_or(planner::GlobalBatch{64, true});
+        const auto from = number.of_microbatches ? workloads::draw_batch : workloads::draw_samples;
+        const auto made = from(asked.dataset, setup->model, static_cast<std::uint64_t>(seed), number.number,
+                               workloads::Packing::given, {});
+        return {fmt::format("{} (seed {})", asked.dataset, seed), made.samples.size(), made.microbatches};
+    }
+
+    std::string head() const {
+        return fmt::format("{} on {} x {}, recipe {}; {} of {}: {}\n", setup->model.name, setup->cluster.gpus,
+                           setup->cluster.device, setup->recipe.name, plural(drawn.samples, "sample"), drawn.name,
+                           plural(drawn.microbatches.size(), "microbatch"));
+    }
+
+    static void add_rows(TextTable& table, const Placing& placing, const std::string& where) {
+        for (const Placed& group : placing.groups) {
+            const auto part = [&](Duration time) {
+                const auto all = static_cast<double>(group.pp * placing.step.count());
+                return fmt::format("{:.1f} %", 100 * static_cast<double>(time.count()) / all);
+            };
+            table.add({where, group.name, std::to_string(group.gpus()), std::to_string(group.tp),
+                       std::to_string(group.pp), std::to_string(group.dp), emulator::name_of(group.recompute),
+                       human(group.peak), part(group.spent.busy), part(group.spent.fill), part(group.spent.waiting),
+                       part(group.spent.ending), part(group.spent.drain)});
+        }
+    }
+
+    std::string table() const {
+        TextTable table({{"GPUs are", true},
+                         {"group", true},
+                         {"GPUs", false},
+                         {"tp", false},
+                         {"pp", false},
+                         {"dp", false},
+                         {"recompute", true},
+                         {"peak", false},
+                         {"busy", false},
+                         {"idle: fill", false},
+                         {"waits", false},
+                         {"gradients", false},
+                         {"drain", false}});
+        if (own) add_rows(table, *own, "own");
+        if (shared) add_rows(table, *shared, "shared");
+        return table.text();
+    }
+
+    std::string line(const std::string& what, const std::optional<Placing>& placing) const {
+        if (!placing) return fmt::format("{}: nothing fits\n", what);
+        return fmt::format("{}: {} a step on {} of {} GPUs, {} of microbatches\n", what, human(placing->step),
+                           placing->gpus(), setup->cluster.gpus, plural(placing->rounds, "round"));
+    }
+
+    std::optional<double> change() const {
+        if (!own || !shared) return {};
+        return static_cast<double>(own->step.count()) / static_cast<double>(shared->step.count()) - 1;
+    }
+
+    std::string verdict() const {
+        std::string text = line("own GPUs", own) + line("shared GPUs", shared);
+        if (const auto by = change())
+            text += fmt::format("on GPUs of their own a step is {:.1f} % {}\n", 100 * std::abs(*by),
+                                *by <= 0 ? "shorter" : "longer");
+        return text;
+    }
+
+    static nlohmann::ordered_json placing_json(const std::optional<Placing>& placing) {
+        if (!placing) return nullptr;
+        nlohmann::ordered_json json{{"step_ns", placing->step.count()},
+                                    {"rounds", placing->rounds},
+                                    {"gpus", placing->gpus()},
+                                    {"groups", nlohmann::ordered_json::array()}};
+        for (const Placed& group : placing->groups)
+            json["groups"].push_back({{"group", group.name},
+                                      {"gpus", group.gpus()},
+                                      {"tp", group.tp},
+                                      {"pp", group.pp},
+                                      {"dp", group.dp},
+                                      {"recompute", emulator::name_of(group.recompute)},
+                                      {"peak_bytes", group.peak.count},
+                                      {"stages_ns",
+                                       {{"busy", group.spent.busy.count()},
+                                        {"fill", group.spent.fill.count()},
+                                        {"waits", group.spent.waiting.count()},
+                                        {"gradients", group.spent.ending.count()},
+                                        {"drain", group.spent.drain.count()}}}});
+        return json;
+    }
+
+    nlohmann::ordered_json as_json() const {
+        return {{"format", "pipeweaver-groups/1"}, {"model", setup->model.name},
+                {"cluster", setup->cluster.name},  {"gpus", setup->cluster.gpus},
+                {"samples", drawn.samples},        {"microbatches", drawn.microbatches.size()},
+                {"own", placing_json(own)},        {"shared", placing_json(shared)},
+                {"change", or_null(change())}};
+    }
+
+    Options options;
+    Console console;
+    planner::WorkloadOptions asked;
+    std::string which = "auto", cut = "by-time";
+    std::optional<std::int64_t> tp, pp;
+    std::int64_t seed = 1;
+    std::optional<emulator::Setup> setup;
+    Drawn drawn;
+    std::optional<Placing> own, shared;
+};
+
+}  // namespace
+
+void add_groups(CLI::App& program) {
+    add_command<Groups>(
+        program, "groups", "modules on GPUs of their own, beside the same job on shared GPUs",
+        {.synopsis = "--model MODEL --cluster CLUSTER (--batch FILE | --dataset DATASET) [--groups "
+                     "auto|MODULE=GPUS,...] [OPTION...]",
+         .description =
+             "Splits a job's GPUs into groups: encoder, language model and generator each have GPUs, tensor and "
+             "pipeline "
+             "parallelism and replicas of their own (DistTrain, arXiv 2408.04275; Megatron MIMO). Of all splits and "
+             "layouts that fit the memory it prints the one with the shortest step, what its GPUs wait for, and the "
+             "best "
+             "layout with all modules on the same GPUs, by the same costs and 1F1B on both sides.\n"
+             "fill: before the first forward; waits: for other stages; gradients: of replicas, with the optimizer; "
+             "drain: after these, until the step ends.",
+         .examples = {{"The best split of 32 GPUs",
+                       "pipeweaver groups --model dip-vlm-m --cluster h100-sxm:32 --dataset vlm-mix"},
+                      {"An encoder on one GPU more, beside the language model in a layout of yours",
+                       "pipeweaver groups --model qwen3.5-27b --cluster h100-sxm:17 --dataset constant-1472+1x768px "
+                       "--microbatch-tokens 2048 --groups vit=1,llm=16:tp4:pp2 --tp 4 --pp 2 --cut even"}},
+         .files = {},
+         .see_also = {"pipeweaver emulate", "pipeweaver recommend", "docs/own-gpus.md"}});
+}
+
+}  // namespace pipeweaver::apps

@@ -1,0 +1,35 @@
+// Groups on their GPUs: layouts, memory, and what a step takes.
+#pragma once
+
+#include "pipeweaver/emulator/recompute.hpp"
+#include "pipeweaver/groups/allocation.hpp"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace pipeweaver::groups {
+
+/// A group as it was placed.
+struct Placed {
+    std::string name;
+    std::int64_t tp = 1, pp = 1, dp = 1;
+    emulator::Recompute recompute{};
+    Bytes peak{};  ///< of the fullest GPU, with all that runs ahead
+    Spent spent;   ///< of its stages, to be shared among as many
+
+    std::int64_t gpus() const { return tp * pp * dp; }
+};
+
+struct Placing {
+    Duration step{};
+    std::int64_t rounds = 0;
+    std::vector<Placed> groups;  ///< in the model's order
+
+    std::int64_t gpus() const;
+    /// The smaller the better.
+    std::pair<Duration, std::int64_t> key() const { return {step, gpus()}; }
+};
+
+}  // namespace pipeweaver::groups
