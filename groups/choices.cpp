@@ -1,6 +1,9 @@
 #include "groups/choices.hpp"
 
+#include "pipeweaver/partition/partitioners.hpp"
+
 #include <algorithm>
+#include <utility>
 
 namespace pipeweaver::groups {
 
@@ -41,6 +44,17 @@ Placing placing(const Split& split, const std::vector<std::vector<Candidate>>& o
                                   Prices::modes()[as.mode], as.peak(replayed.ahead[g]), replayed.spent[g]});
     }
     return placing;
+}
+
+std::vector<Chain> usual_chains(const Setup& setup, const std::vector<workloads::Microbatch>& sample) {
+    std::vector<Chain> chains;
+    for (const auto& cutting : partition::cuttings(partition::Use::opponent, setup)) {
+        if (!cutting.by->one_chain || cutting.chunks_per_rank != 1 || cutting.why_not(setup)) continue;
+        auto partition = cutting.make(setup, sample);
+        chains.push_back(std::move(partition.chains.front()));
+        chains.back().name = partition.name;
+    }
+    return chains;
 }
 
 std::vector<std::int64_t> divisors(std::int64_t number, std::int64_t most) {

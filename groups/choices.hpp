@@ -29,6 +29,10 @@ struct Candidates {
 [[nodiscard]] Placing placing(const Split& split, const std::vector<std::vector<Candidate>>& of,
                               const Allocation& found);
 
+/// The setup's layers in one row, as engineers cut it for 1F1B, in each of their ways; named as these.
+[[nodiscard]] std::vector<emulator::Chain> usual_chains(const emulator::Setup& setup,
+                                                        const std::vector<workloads::Microbatch>& sample);
+
 /// The divisors of a number up to `most`, the smallest first. Pre: number >= 1.
 [[nodiscard]] std::vector<std::int64_t> divisors(std::int64_t number, std::int64_t most);
 

@@ -6,6 +6,8 @@
 #include "pipeweaver/partition/partition.hpp"
 
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <numeric>
 
 namespace pipeweaver::groups {
@@ -131,6 +133,23 @@ private:
         return degrees.gpus() <= gpus() && asked.gpus.value_or(degrees.gpus()) == degrees.gpus();
     }
 
+    // Of a replica's stages; layers of encoders and generators are alike, those of the backbone have embedding and head
+    // beside them.
+    const std::vector<Chain>& chains(std::size_t group, const Degrees& degrees) {
+        const auto [place, added] = chains_.try_emplace({group, degrees});
+        const Asked& asked = request_.groups[group];
+        if (!added) return place->second;
+        if (group != main_) return place->second = {chain_of(asked, setup_.model, degrees.pp)};
+        Setup part = prices_.setup_in(degrees);
+        part.model = alone(asked, part.model);
+        part.store = std::make_shared<LayerStore>();
+        place->second = usual_chains(part, microbatches_.priced);
+        for (Chain& chain : place->second)
+            for (StageLayers& stage : chain.stages)
+                for (LayerRange& range : stage.parts) range.module = asked.modules[range.module];
+        return place->second;
+    }
+
     Candidates candidates(std::size_t group, const Pace& pace) {
         Candidates all;
         const Asked& asked = request_.groups[group];
@@ -142,9 +161,10 @@ private:
                 layout.tp = tp;
                 layout.pp = pp;
                 if (conflict(layout, part)) continue;
-                const Chain chain = chain_of(asked, setup_.model, pp);
                 for (const std::int64_t dp : replicas_of(group, pace))
-                    if (allows(group, {tp, pp, dp})) choices_[group].add(chain, {tp, pp, dp}, pace, all);
+                    if (allows(group, {tp, pp, dp}))
+                        for (const Chain& chain : chains(group, {tp, pp, 1}))
+                            choices_[group].add(chain, {tp, pp, dp}, pace, all);
             }
         }
         return all;
@@ -186,7 +206,8 @@ private:
     SortedMicrobatches microbatches_;
     Prices prices_;
     std::vector<Choices> choices_;  // per group
-    std::size_t main_ = 0;          // the group with the backbone
+    std::map<std::pair<std::size_t, Degrees>, std::vector<Chain>> chains_;
+    std::size_t main_ = 0;  // the group with the backbone
     std::int64_t deepest_ = 0;
 };
 

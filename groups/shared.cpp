@@ -1,7 +1,6 @@
 // All modules on the same GPUs, by the same costs and the same replay: a split with one group.
 #include "groups/choices.hpp"
 #include "pipeweaver/groups/plan.hpp"
-#include "pipeweaver/partition/partitioners.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -74,16 +73,9 @@ private:
         return chain;
     }
 
-    // As engineers cut one chain for 1F1B.
     void add_cuts(const Degrees& degrees) {
-        const Setup setup = prices_.setup_in(degrees);
-        for (const auto& cutting : partition::cuttings(partition::Use::opponent, setup)) {
-            if (!cutting.by->one_chain || cutting.chunks_per_rank != 1 || cutting.why_not(setup)) continue;
-            auto partition = cutting.make(setup, microbatches_.priced);
-            Chain chain = std::move(partition.chains.front());
-            chain.name = partition.name;
+        for (Chain& chain : usual_chains(prices_.setup_in(degrees), microbatches_.priced))
             cuts_.push_back({degrees, std::move(chain)});
-        }
     }
 
     std::optional<Placing> best_at(std::int64_t replicas, bool alternating) {
