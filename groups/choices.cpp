@@ -3,6 +3,7 @@
 #include "pipeweaver/partition/partitioners.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace pipeweaver::groups {
@@ -90,6 +91,20 @@ std::vector<Duration> Choices::rounds_of(const std::vector<Duration>& passes, co
     return rounds;
 }
 
+// The work of the fullest stage, with nothing computed again.
+Duration Choices::least_step(const std::vector<std::array<StagePasses, mode_count>>& passes, const Degrees& degrees,
+                             const Pace& pace) const {
+    Duration most{};
+    for (const auto& stage : passes) {
+        Duration all{};
+        for (const auto& times :
+             {rounds_of(stage.front().forward, degrees, pace), rounds_of(stage.front().backward, degrees, pace)})
+            all = std::accumulate(times.begin(), times.end(), all);
+        most = std::max(most, all);
+    }
+    return most;
+}
+
 // Of a round, on each GPU of the group.
 Bytes Choices::message(const Degrees& degrees, const Pace& pace) const {
     const std::int64_t gpus = degrees.tp * copies_in(degrees, pace);
@@ -97,10 +112,11 @@ Bytes Choices::message(const Degrees& degrees, const Pace& pace) const {
 }
 
 void Choices::add(const Chain& chain, const Degrees& degrees, const Pace& pace, Candidates& to) {
+    const auto& passes = prices_.passes(chain, degrees, copies_in(degrees, pace));
+    if (pace.below && least_step(passes, degrees, pace) > *pace.below) return;
     const Fixed& all_the_time = fixed(chain, degrees);
     const Bytes capacity = prices_.capacity();
     if (!all_the_time.fits) return;
-    const auto& passes = prices_.passes(chain, degrees, copies_in(degrees, pace));
     const Bytes waiting = receive_buffers * message(degrees, pace);
     const std::int64_t most = std::min(pace.rounds, pace.deepest);
     for (std::size_t mode = 0; mode < mode_count; ++mode) {

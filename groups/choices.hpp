@@ -40,8 +40,9 @@ struct Candidates {
 struct Pace {
     std::int64_t replicas = 1;  ///< of the group that sets it: microbatches of a round
     std::int64_t rounds = 1;
-    std::int64_t deepest = 1;  ///< stages of all groups, at most
-    bool alternating = false;  ///< the lightest round, the heaviest, the next lightest, ...; else they rise
+    std::int64_t deepest = 1;         ///< stages of all groups, at most
+    std::optional<Duration> below{};  ///< a step that is known: what must take longer is left out
+    bool alternating = false;         ///< the lightest round, the heaviest, the next lightest, ...; else they rise
 };
 
 class Choices {
@@ -57,6 +58,8 @@ private:
     const Fixed& fixed(const emulator::Chain& chain, const Degrees& degrees);
     std::vector<Duration> rounds_of(const std::vector<Duration>& passes, const Degrees& degrees,
                                     const Pace& pace) const;
+    Duration least_step(const std::vector<std::array<StagePasses, mode_count>>& passes, const Degrees& degrees,
+                        const Pace& pace) const;
     Bytes message(const Degrees& degrees, const Pace& pace) const;
 
     const SortedMicrobatches& microbatches_;

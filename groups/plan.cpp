@@ -75,13 +75,15 @@ public:
 
     std::optional<Placing> best() {
         std::optional<Placing> best;
-        for (const std::int64_t replicas : divisors(microbatches_.count(), gpus())) {
+        // Many replicas first: they are the faster ones, and tell which others cannot be.
+        auto replicas_of_main = divisors(microbatches_.count(), gpus());
+        std::reverse(replicas_of_main.begin(), replicas_of_main.end());
+        for (const std::int64_t replicas : replicas_of_main)
             for (const bool alternating : microbatches_.orders()) {
-                const Pace pace{replicas, microbatches_.count() / replicas, deepest_, alternating};
-                auto found = best_at(pace, best ? std::optional(best->step) : std::nullopt);
+                const auto below = best ? std::optional(best->step) : std::nullopt;
+                auto found = best_at({replicas, microbatches_.count() / replicas, deepest_, below, alternating});
                 if (found && (!best || found->key() < best->key())) best = std::move(found);
             }
-        }
         return best;
     }
 
@@ -170,7 +172,7 @@ private:
         return all;
     }
 
-    std::optional<Placing> best_at(const Pace& pace, std::optional<Duration> below) {
+    std::optional<Placing> best_at(const Pace& pace) {
         Split split{gpus(), pace.rounds, {}, {}};
         std::vector<std::vector<Candidate>> candidates_of;
         for (std::size_t g = 0; g < request_.groups.size(); ++g) {
@@ -180,7 +182,7 @@ private:
             candidates_of.push_back(std::move(all.candidates));
         }
         for (const workloads::ModelEdge& edge : setup_.model.edges) add_bridge(edge, split);
-        const auto found = allocate(split, below);
+        const auto found = allocate(split, pace.below);
         if (!found) return {};
         return placing(split, candidates_of, *found);
     }

@@ -25,9 +25,12 @@ public:
 
     std::optional<Placing> best() {
         std::optional<Placing> best;
-        for (const std::int64_t replicas : divisors(microbatches_.count(), setup_.cluster.gpus))
+        auto all = divisors(microbatches_.count(), setup_.cluster.gpus);
+        std::reverse(all.begin(), all.end());
+        for (const std::int64_t replicas : all)
             for (const bool alternating : microbatches_.orders()) {
-                auto found = best_at(replicas, alternating);
+                const auto below = best ? std::optional(best->step) : std::nullopt;
+                auto found = best_at({replicas, microbatches_.count() / replicas, 1, below, alternating});
                 if (found && (!best || found->key() < best->key())) best = std::move(found);
             }
         return best;
@@ -78,17 +81,17 @@ private:
             cuts_.push_back({degrees, std::move(chain)});
     }
 
-    std::optional<Placing> best_at(std::int64_t replicas, bool alternating) {
+    std::optional<Placing> best_at(Pace pace) {
         Candidates all;
         for (const Cut& cut : cuts_) {
-            const Degrees degrees{cut.degrees.tp, cut.degrees.pp, replicas};
-            const Pace pace{replicas, microbatches_.count() / replicas, degrees.pp, alternating};
+            const Degrees degrees{cut.degrees.tp, cut.degrees.pp, pace.replicas};
+            pace.deepest = degrees.pp;
             if (degrees.gpus() > setup_.cluster.gpus) continue;
             choices_.add(cut.chain, degrees, pace, all);
         }
         if (all.choices.empty()) return {};
-        const Split split{setup_.cluster.gpus, microbatches_.count() / replicas, {{"all", std::move(all.choices)}}, {}};
-        const auto found = allocate(split);
+        const Split split{setup_.cluster.gpus, pace.rounds, {{"all", std::move(all.choices)}}, {}};
+        const auto found = allocate(split, pace.below);
         if (!found) return {};
         return placing(split, {std::move(all.candidates)}, *found);
     }
