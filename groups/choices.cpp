@@ -58,6 +58,13 @@ std::vector<Chain> usual_chains(const Setup& setup, const std::vector<workloads:
     return chains;
 }
 
+std::vector<std::int64_t> tensor_parallel(const std::optional<std::int64_t>& asked, const workloads::Cluster& cluster) {
+    std::vector<std::int64_t> all;
+    for (std::int64_t tp = 1; tp <= cluster.gpus_per_node; tp *= 2) all.push_back(tp);
+    if (!asked) return all;
+    return *asked <= cluster.gpus_per_node ? std::vector{*asked} : std::vector<std::int64_t>{};
+}
+
 std::vector<std::int64_t> divisors(std::int64_t number, std::int64_t most) {
     std::vector<std::int64_t> all;
     for (std::int64_t d = 1; d <= std::min(number, most); ++d)

@@ -33,6 +33,10 @@ struct Candidates {
 [[nodiscard]] std::vector<emulator::Chain> usual_chains(const emulator::Setup& setup,
                                                         const std::vector<workloads::Microbatch>& sample);
 
+/// What is asked for, if a node has as many GPUs; else all powers of two in a node.
+[[nodiscard]] std::vector<std::int64_t> tensor_parallel(const std::optional<std::int64_t>& asked,
+                                                        const workloads::Cluster& cluster);
+
 /// The divisors of a number up to `most`, the smallest first. Pre: number >= 1.
 [[nodiscard]] std::vector<std::int64_t> divisors(std::int64_t number, std::int64_t most);
 

@@ -2,7 +2,6 @@
 
 #include "groups/choices.hpp"
 #include "pipeweaver/base/error.hpp"
-#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/partition/partition.hpp"
 
 #include <algorithm>
@@ -56,6 +55,17 @@ Setup on_their_own(const Setup& setup) {
     own.model.built.reset();
     for (workloads::Module& module : own.model.modules) module.lies = {};
     return own;
+}
+
+void require_possible(const Request& request) {
+    const emulator::Recipe& recipe = request.setup->recipe;
+    if (recipe.zero > 1)
+        fail(ErrorKind::input, "--recipe: {} shares out states by ZeRO {}, must be 0 or 1 with groups of GPUs",
+             recipe.name, recipe.zero);
+    std::int64_t gpus = 0;
+    for (const Asked& asked : request.groups) gpus += asked.gpus.value_or(1);
+    if (gpus > request.setup->cluster.gpus)
+        fail(ErrorKind::input, "--groups: need {} GPUs, but the cluster has {}", gpus, request.setup->cluster.gpus);
 }
 
 class OwnGpus {
@@ -156,8 +166,7 @@ private:
         Candidates all;
         const Asked& asked = request_.groups[group];
         const workloads::Model part = alone(asked, setup_.model);
-        for (std::int64_t tp = 1; tp <= setup_.cluster.gpus_per_node; tp *= 2) {
-            if (asked.tp.value_or(tp) != tp) continue;
+        for (const std::int64_t tp : tensor_parallel(asked.tp, setup_.cluster)) {
             for (const std::int64_t pp : stages_of(group)) {
                 Layout layout;
                 layout.tp = tp;
@@ -221,8 +230,7 @@ std::int64_t Placing::gpus() const {
 }
 
 std::optional<Placing> on_own_gpus(const Request& request) {
-    const int zero = request.setup->recipe.zero;
-    if (zero > 1) fail(ErrorKind::input, "--zero: {}", must_be(zero, "0 or 1 with groups of GPUs"));
+    require_possible(request);
     return OwnGpus(request).best();
 }
 

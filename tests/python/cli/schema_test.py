@@ -119,6 +119,7 @@ EXAMPLES = ROOT / "examples"
     ("explanation", "costdb explain --device h100_sxm --model llama3-8b --tp 4 --m 4096"),
     ("own-run", "validate --measured 9.1s --memory 60GiB --model dip-vlm-s --cluster h100-sxm:16 " + LAUNCH),
     ("validation", f"validate {EXAMPLES}/runs.csv"),
+    ("groups", "groups --model dip-vlm-s --cluster h100-sxm:16 --dataset vlm-mix"),
     ("shares", f"share {EXAMPLES}/three-trainings.yaml"),
     ("capacity", "recommend --model dip-vlm-s --dataset vlm-mix --global-batch 32 --tokens 10B --days 30 --clusters "
                  "h100-sxm --gpus 16 --prices h100-sxm=2.5"),

@@ -1,0 +1,87 @@
+"""pipeweaver groups: modules on GPUs of their own, beside shared GPUs."""
+
+import json
+import time
+
+import pytest
+
+JOB = ("groups", "--model", "dip-vlm-s", "--cluster", "h100-sxm:16", "--dataset", "vlm-mix", "--global-batch", "32mb")
+
+
+def asked(pipeweaver, *words):
+    return json.loads(pipeweaver(*words, "--json"))
+
+
+def test_the_best_split_is_that_of_its_own_gpus(pipeweaver):
+    best = asked(pipeweaver, *JOB)["own"]
+    split = ",".join(f"{one['group']}={one['gpus']}:tp{one['tp']}:pp{one['pp']}" for one in best["groups"])
+    assert asked(pipeweaver, *JOB, "--groups", split)["own"] == best
+    assert asked(pipeweaver, *JOB, "--groups", "vit=8,llm=8")["own"]["step_ns"] >= best["step_ns"]
+
+
+def test_time_of_a_groups_stages_adds_up(pipeweaver):
+    answer = asked(pipeweaver, *JOB)
+    for placing in (answer["own"], answer["shared"]):
+        assert placing["gpus"] == sum(one["gpus"] for one in placing["groups"]) <= 16
+        for one in placing["groups"]:
+            assert one["gpus"] == one["tp"] * one["pp"] * one["dp"]
+            assert sum(one["stages_ns"].values()) == one["pp"] * placing["step_ns"]
+    assert answer["change"] == pytest.approx(answer["own"]["step_ns"] / answer["shared"]["step_ns"] - 1)
+
+
+def test_a_language_model_alone_takes_what_emulate_says(pipeweaver):
+    """One group on all GPUs, by another schedule problem and replay."""
+    job = ("--model", "llama3-8b", "--cluster", "h100-sxm:16", "--dataset", "constant-8192", "--global-batch", "32")
+    own = asked(pipeweaver, "groups", *job, "--groups", "llm=16:tp4:pp2")["own"]
+    emulated = asked(pipeweaver, "emulate", *job, "--tp", "4", "--pp", "2", "--partition", "balanced",
+                     "--recompute", "none")
+    assert own["groups"][0]["recompute"] == "none"
+    assert own["step_ns"] == pytest.approx(emulated["step_ns"], rel=0.002)
+
+
+def test_json_and_text_say_the_same(pipeweaver):
+    answer, text = asked(pipeweaver, *JOB), pipeweaver(*JOB)
+    shorter = f"{100 * abs(answer['change']):.1f} % {'shorter' if answer['change'] <= 0 else 'longer'}"
+    assert text.splitlines()[-1] == f"on GPUs of their own a step is {shorter}"
+
+
+@pytest.mark.parametrize("words, complaint", [
+    (("--groups", "vit=8,lm=8"), "no module is called 'lm': dip-vlm-s has vit, llm"),
+    (("--groups", "vit=8"), "llm is named 0 times"),
+    (("--groups", "vit=8,llm=9"), "need 17 GPUs, but the cluster has 16"),
+    (("--groups", "vit=8:xp2,llm=8"), "xp2"),
+    (("--recipe", "torch-fsdp2"), "must be 0 or 1 with groups of GPUs"),
+    (("--global-batch", "0"), "--global-batch"),
+])
+def test_what_cannot_be_asked_is_one_line(pipeweaver, words, complaint):
+    done = pipeweaver.run(*JOB[:7], *words)
+    assert done.returncode == 2 and complaint in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_what_fits_nowhere_is_said(pipeweaver):
+    done = pipeweaver.run("groups", "--model", "dip-vlm-l", "--cluster", "h100-sxm:2", "--dataset", "vlm-mix")
+    assert done.returncode == 4 and "neither in groups nor on shared GPUs" in done.stderr
+
+
+@pytest.mark.parametrize("llm, width", [("llama3-8b", 4096), ("llama2-13b", 5120), ("llama3-70b", 8192)])
+def test_models_of_disttrains_sizes_are_split_in_seconds(pipeweaver, tmp_path, llm, width):
+    """1,296 GPUs, 1,920 samples a step; the generator's U-Net is a transformer here."""
+    model = tmp_path / "model.json"
+    model.write_text(json.dumps({
+        "format": "pipeweaver-model/1", "name": "like-disttrain",
+        "modules": [{"name": "vit", "architecture": "vit-huge-14", "unit": "items", "modalities": ["image"]},
+                    {"name": "llm", "architecture": llm, "unit": "microbatch", "modalities": ["text"]},
+                    {"name": "dit", "architecture": "wan2.1-t2v-1.3b", "unit": "items", "modalities": ["video"]}],
+        "edges": [{"from": "vit", "to": "llm", "token_reduction": 1, "projector": {"in": 1280, "out": width}},
+                  {"from": "llm", "to": "dit", "projector": {"in": width, "out": 1536}}],
+        "image": {"patch": 14, "merge": 1, "fixed_pixels": 224},
+        "video": {"width": 512, "height": 512, "spatial": 16, "frames_in": 1, "frames_out": 1, "fps": 1,
+                  "max_seconds": 16},
+        "most_items": 64}))
+    batch = tmp_path / "batch.jsonl"
+    sample = {"text_tokens": 4096, "images": [{"width": 224, "height": 224}] * 16}
+    batch.write_text("".join(json.dumps({"id": str(n), **sample}) + "\n" for n in range(1920)))
+    begun = time.monotonic()
+    answer = asked(pipeweaver, "groups", "--model", model, "--cluster", "a100-sxm:1296", "--batch", batch)
+    assert time.monotonic() - begun < 5
+    assert len(answer["own"]["groups"]) == 3 and answer["own"]["gpus"] <= 1296
