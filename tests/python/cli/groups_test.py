@@ -16,7 +16,9 @@ def test_the_best_split_is_that_of_its_own_gpus(pipeweaver):
     best = asked(pipeweaver, *JOB)["own"]
     split = ",".join(f"{one['group']}={one['gpus']}:tp{one['tp']}:pp{one['pp']}" for one in best["groups"])
     assert asked(pipeweaver, *JOB, "--groups", split)["own"] == best
-    assert asked(pipeweaver, *JOB, "--groups", "vit=8,llm=8")["own"]["step_ns"] >= best["step_ns"]
+    for other in ("vit=12,llm=4", "vit=15,llm=1", "vit=4,llm=12"):
+        own = asked(pipeweaver, *JOB, "--groups", other)["own"]
+        assert own is None or own["step_ns"] >= best["step_ns"]
 
 
 def test_time_of_a_groups_stages_adds_up(pipeweaver):
@@ -79,7 +81,8 @@ def test_models_of_disttrains_sizes_are_split_in_seconds(pipeweaver, tmp_path, l
                   "max_seconds": 16},
         "most_items": 64}))
     batch = tmp_path / "batch.jsonl"
-    sample = {"text_tokens": 4096, "images": [{"width": 224, "height": 224}] * 16}
+    sample = {"text_tokens": 4096, "images": [{"width": 224, "height": 224}] * 16,
+              "videos": [{"tokens": 0, "patches": 1024, "role": "target"}]}
     batch.write_text("".join(json.dumps({"id": str(n), **sample}) + "\n" for n in range(1920)))
     begun = time.monotonic()
     answer = asked(pipeweaver, "groups", "--model", model, "--cluster", "a100-sxm:1296", "--batch", batch)
