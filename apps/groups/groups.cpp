@@ -122,7 +122,7 @@ private:
         for (const Placed& group : placing.groups) {
             const auto part = [&](Duration time) {
                 const auto all = static_cast<double>(group.pp * placing.step.count());
-                return fmt::format("{:.1f} %", 100 * static_cast<double>(time.count()) / all);
+                return fmt::format("{:.1f}", 100 * static_cast<double>(time.count()) / all);
             };
             table.add({where, group.name, std::to_string(group.gpus()), std::to_string(group.tp),
                        std::to_string(group.pp), std::to_string(group.dp), emulator::name_of(group.recompute),
@@ -132,7 +132,7 @@ private:
     }
 
     std::string table() const {
-        TextTable table({{"GPUs are", true},
+        TextTable table({{"place", true},
                          {"group", true},
                          {"GPUs", false},
                          {"tp", false},
@@ -141,7 +141,7 @@ private:
                          {"recompute", true},
                          {"peak", false},
                          {"busy", false},
-                         {"idle: fill", false},
+                         {"fill", false},
                          {"waits", false},
                          {"gradients", false},
                          {"drain", false}});
@@ -225,7 +225,8 @@ void add_groups(CLI::App& program) {
              "layouts that fit the memory it prints the one with the shortest step, what its GPUs wait for, and the "
              "best "
              "layout with all modules on the same GPUs, by the same costs and 1F1B on both sides.\n"
-             "fill: before the first forward; waits: for other stages; gradients: of replicas, with the optimizer; "
+             "Where the time of a group's GPUs goes, in percent of the step: busy; fill: before the first forward; "
+             "waits: for other stages; gradients: of replicas, with the optimizer; "
              "drain: after these, until the step ends.",
          .examples = {{"The best split of 32 GPUs",
                        "pipeweaver groups --model dip-vlm-m --cluster h100-sxm:32 --dataset vlm-mix"},
