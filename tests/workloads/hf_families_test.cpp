@@ -576,7 +576,7 @@ TEST_CASE("Step-3 has factored attention, and its layers of experts are a text")
         R"("num_key_value_heads":8,"head_dim":128,"vocab_size":151936,"tie_word_embeddings":false},"vision_config":{)"
         R"("model_type":"perception_encoder","image_size":728,"patch_size":14,"width":1536,"layers":47,"heads":16}})");
     constexpr double v = 1536;
-    // Attention and feed-forward of each layer, patches of 14 x 14, and 52 x 52 positions; biases and norms beside them.
+    // Attention and feed-forward of each layer, patches of 14 x 14 and 52 x 52 positions; norms and biases beside them.
     const double weights = 47 * (4 * v * v + 2 * v * 8960) + 588 * v + 52 * 52 * v;
     CHECK(static_cast<double>(all_parameters(small_step.modules[0].architecture)) ==
           doctest::Approx(weights).epsilon(0.001));
