@@ -19,7 +19,7 @@ Timetable::Timetable(const Split& split, std::span<const std::size_t> taken) {
     run(rounds);
 }
 
-void Timetable::add_group(const Split& split, std::size_t group, const Choice& choice) {
+void Timetable::add_group([[maybe_unused]] const Split& split, std::size_t group, const Choice& choice) {
     first_.push_back(rows_.size());
     for (const Stage& stage : choice.stages) {
         PIPEWEAVER_ASSERT(stage.forward.size() == static_cast<std::size_t>(split.rounds));
@@ -65,7 +65,7 @@ void Timetable::run(std::size_t rounds) {
         for (std::size_t r = rows_.size(); r-- > 0;)
             while (advance(rows_[r], rounds)) moved = true;
     }
-    for (const Row& row : rows_) PIPEWEAVER_ASSERT(row.backwards == rounds);
+    for ([[maybe_unused]] const Row& row : rows_) PIPEWEAVER_ASSERT(row.backwards == rounds);
 }
 
 bool Timetable::advance(Row& row, std::size_t rounds) {
