@@ -28,8 +28,14 @@ struct Lent {
     StepUnderPolicy& runs;
 };
 
+// Why a replica has no step; empty: it has one.
+struct Refused {
+    std::string why{};
+    Bytes short_by{};  // 0: not known
+};
+
 // Calls with the step of a replica that fits; for another it returns why it does not.
-using Lend = std::function<std::string(std::size_t replica, const std::function<void(Lent)>& use)>;
+using Lend = std::function<Refused(std::size_t replica, const std::function<void(Lent)>& use)>;
 
 // What a setting comes to on one replica; none: it does not fit.
 using Fitted = std::optional<search::Standing>;
@@ -107,18 +113,16 @@ private:
         return result;
     }
 
-    // f(replica, step) for each; why the first that does not fit does not.
+    // f(replica, step) for each; why the fullest that does not fit does not, of several the first.
     template <class F>
     std::string for_each(const F& f) const {
-        std::vector<std::string> refused(replicas_);
+        std::vector<Refused> refused(replicas_);
         run_jobs(execute_, replicas_,
                  [&](std::size_t r) { refused[r] = lend_(r, [&](const Lent& lent) { f(r, lent); }); });
-        return first_of(refused);
-    }
-
-    static std::string first_of(const std::vector<std::string>& refused) {
-        const auto first = std::find_if(refused.begin(), refused.end(), [](const auto& why) { return !why.empty(); });
-        return first == refused.end() ? std::string() : *first;
+        const auto is_less_short = [](const Refused& a, const Refused& b) {
+            return std::tuple(!a.why.empty(), a.short_by) < std::tuple(!b.why.empty(), b.short_by);
+        };
+        return std::max_element(refused.begin(), refused.end(), is_less_short)->why;
     }
 
     // The fewest blocks that all replicas fit with. None: some do with no number of them. Pre: the policy has an order.
@@ -221,17 +225,21 @@ std::string why_not_run(const Target& target, const Step& step, std::string_view
     return step.shortage ? step.shortage->text() : why_no_groups(target, step, policy);
 }
 
+Refused refused_by(const Target& target, const Step& step, std::string_view policy) {
+    return {why_not_run(target, step, policy), step.shortage ? step.shortage->short_by() : Bytes{}};
+}
+
 // Steps at hand, each with what has been worked out of it.
 WayResult run_known(const std::vector<const Step*>& steps, std::string_view policy,
                     const std::vector<Recompute>& settings, const Target& target, bool by_rank,
                     const std::optional<StepRecompute>& recompute, bool keeps_schedules, const IsLate& is_late = {}) {
     std::vector<std::optional<StepUnderPolicy>> runs(steps.size());
     const auto lend = [&](std::size_t r, const std::function<void(Lent)>& use) {
-        std::string why_not = why_not_run(target, *steps[r], policy);
-        if (!why_not.empty()) return why_not;
+        Refused refused = refused_by(target, *steps[r], policy);
+        if (!refused.why.empty()) return refused;
         if (!runs[r]) runs[r].emplace(steps[r]->cut.step, policy, settings);
         use({*steps[r], *runs[r]});
-        return why_not;
+        return refused;
     };
     const ReplicasOfWay all(steps.size(), policy, settings, by_rank, lend, in_order, keeps_schedules, is_late);
     if (recompute)
@@ -266,16 +274,16 @@ public:
 
 private:
     Lend lend(const WayOfTarget& runs, std::size_t most_tasks) const {
-        return [this, &runs, most_tasks](std::size_t k, const std::function<void(Lent)>& use) -> std::string {
+        return [this, &runs, most_tasks](std::size_t k, const std::function<void(Lent)>& use) -> Refused {
             auto units = partition::units(way_.partition, way_.setup->model, replicas_[different_[k]]);
             if (const std::size_t tasks = count_tasks(way_.partition, units); tasks > most_tasks)
-                return fmt::format("a replica has {} tasks, which are more than {}", tasks, most_tasks);
+                return {fmt::format("a replica has {} tasks, which are more than {}", tasks, most_tasks)};
             const Step step = runs.build(way_, std::move(units));
-            std::string why_not = why_not_run(*runs.target, step, way_.policy);
-            if (!why_not.empty()) return why_not;
+            Refused refused = refused_by(*runs.target, step, way_.policy);
+            if (!refused.why.empty()) return refused;
             StepUnderPolicy one(step.cut.step, way_.policy, runs.settings);
             use({step, one});
-            return why_not;
+            return refused;
         };
     }
 
@@ -351,7 +359,6 @@ BuiltWay::BuiltWay(const Way& way, std::vector<Microbatches> replicas, const Tar
         auto units = partition::units(way.partition, way.setup->model, one);
         require_plannable(one.size(), count_tasks(way.partition, units));
         known_.push_back(runs_.build(way, std::move(units)));
-        if (known_.back().shortage) break;
     }
 }
 
@@ -361,7 +368,9 @@ WayResult BuiltWay::run(std::string_view policy, const std::optional<StepRecompu
     for (const Step& one : known_) steps.push_back(&one);
     WayResult result =
         run_known(steps, policy, runs_.settings, *runs_.target, runs_.by_rank, recompute, keeps_schedules, is_late);
-    if (!result.runs() && known_.back().shortage) result.short_by = known_.back().shortage->short_by();
+    if (!result.runs())
+        for (const Step& one : known_)
+            if (one.shortage) result.short_by = std::max(result.short_by, one.shortage->short_by());
     return result;
 }
 

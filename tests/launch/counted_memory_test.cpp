@@ -204,7 +204,8 @@ TEST_CASE("an engine beside Megatron has its share, and not what the trainer fre
     const auto awake = of("colocate --vllm_gpu_memory_utilization 0.1");
     const auto memory = workloads::device("h200_sxm").memory;
     CHECK(peak(awake) - peak(server) == Bytes{(memory.count + 9) / 10});
-    CHECK(peak(of("colocate --vllm_gpu_memory_utilization 0.05 --sleep_level 1")) - peak(server) ==
+    // So small a share is less than what training needs beside its states.
+    CHECK(peak(of("colocate --vllm_gpu_memory_utilization 0.01 --sleep_level 1")) - peak(server) ==
           Bytes{std::int64_t{774} << 20});
     const std::string asleep = "colocate --vllm_gpu_memory_utilization 0.7 --sleep_level 1 ";
     const auto freed = of(asleep + "--offload_model true --offload_optimizer true");
