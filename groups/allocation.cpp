@@ -58,8 +58,7 @@ std::vector<Known> worth_trying(const Group& group, const Split& split) {
     for (std::size_t c = 0; c < group.choices.size(); ++c) {
         const Choice& choice = group.choices[c];
         const auto beaten = [&](const Known& by) {
-            const Choice& other = group.choices[by.index];
-            return (by.index < c || other.gpus < choice.gpus) && dominates(other, choice, split.rounds);
+            return dominates(group.choices[by.index], choice, split.rounds);
         };
         if (choice.gpus > split.gpus || std::any_of(kept.begin(), kept.end(), beaten)) continue;
         kept.push_back({c, choice.gpus, least_of(choice), fill_of(choice), choice.tail});

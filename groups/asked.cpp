@@ -45,7 +45,9 @@ Asked one_group(const std::string& text, const workloads::Model& model) {
         const std::string degree = words[w].substr(0, 2);
         if (degree != "tp" && degree != "pp")
             fail(ErrorKind::input, "--groups: {}", must_be(words[w], "tpN or ppN, as in llm=112:tp8:pp2"));
-        (degree == "tp" ? asked.tp : asked.pp) = parse_integer("--groups", words[w].substr(2), 1, most_gpus);
+        auto& of = degree == "tp" ? asked.tp : asked.pp;
+        if (of) fail(ErrorKind::input, "--groups: {} has {} twice", asked.name, degree);
+        of = parse_integer("--groups", words[w].substr(2), 1, most_gpus);
     }
     return asked;
 }

@@ -90,9 +90,13 @@ const std::vector<std::array<StagePasses, mode_count>>& Prices::passes(const Cha
     StagePasses none{std::vector<Duration>(priced_.size()), std::vector<Duration>(priced_.size())};
     place->second.resize(chain.stages.size());
     for (auto& stage : place->second) stage.fill(none);
-    for (const schedule::Task& task : step.problem.tasks)
-        if (task.kind == schedule::TaskKind::forward)
+    std::vector<bool> paired(step.problem.tasks.size());  // such a forward takes what it holds for its backward, too
+    for (const schedule::Pair& pair : step.problem.pairs) paired[index(pair.forward)] = true;
+    for (std::size_t t = 0; t < paired.size(); ++t) {
+        const schedule::Task& task = step.problem.tasks[t];
+        if (task.kind == schedule::TaskKind::forward && !paired[t])
             take_up(task, place->second[static_cast<std::size_t>(*task.stage)]);
+    }
     for (const schedule::Pair& pair : step.problem.pairs) {
         const schedule::Task& forward = step.problem.tasks[index(pair.forward)];
         auto& stage = place->second[static_cast<std::size_t>(*forward.stage)];

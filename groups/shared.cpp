@@ -19,8 +19,7 @@ public:
           microbatches_(sorted_microbatches(request.microbatches, most_priced)),
           prices_(setup_, microbatches_.priced),
           choices_(microbatches_, prices_, Bytes{0}) {
-        for (std::int64_t tp = 1; tp <= setup_.cluster.gpus_per_node; tp *= 2)
-            if (request.tp.value_or(tp) == tp) add_chains(tp);
+        for (const std::int64_t tp : tensor_parallel(request.tp, setup_.cluster)) add_chains(tp);
     }
 
     std::optional<Placing> best() {
