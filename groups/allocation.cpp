@@ -57,9 +57,7 @@ std::vector<Known> worth_trying(const Group& group, const Split& split) {
     std::vector<Known> kept;
     for (std::size_t c = 0; c < group.choices.size(); ++c) {
         const Choice& choice = group.choices[c];
-        const auto beaten = [&](const Known& by) {
-            return dominates(group.choices[by.index], choice, split.rounds);
-        };
+        const auto beaten = [&](const Known& by) { return dominates(group.choices[by.index], choice, split.rounds); };
         if (choice.gpus > split.gpus || std::any_of(kept.begin(), kept.end(), beaten)) continue;
         kept.push_back({c, choice.gpus, least_of(choice), fill_of(choice), choice.tail});
     }

@@ -2,7 +2,6 @@
 
 #include "groups/choices.hpp"
 #include "pipeweaver/base/error.hpp"
-#include "pipeweaver/partition/partition.hpp"
 
 #include <algorithm>
 #include <map>
@@ -66,6 +65,12 @@ void require_possible(const Request& request) {
     for (const Asked& asked : request.groups) gpus += asked.gpus.value_or(1);
     if (gpus > request.setup->cluster.gpus)
         fail(ErrorKind::input, "--groups: need {} GPUs, but the cluster has {}", gpus, request.setup->cluster.gpus);
+    for (const Asked& asked : request.groups) {
+        const std::int64_t layers = layers_of(asked, request.setup->model);
+        if (asked.pp.value_or(1) > layers)
+            fail(ErrorKind::input, "--groups: {} has {} layers, pp{} needs as many at least", asked.name, layers,
+                 *asked.pp);
+    }
 }
 
 class OwnGpus {
@@ -78,8 +83,10 @@ public:
         for (std::size_t g = 0; g < request.groups.size(); ++g) {
             const auto& modules = request.groups[g].modules;
             if (std::find(modules.begin(), modules.end(), setup_.model.backbone()) != modules.end()) main_ = g;
+            require_work(g);
             choices_.emplace_back(microbatches_, prices_, crossing(g));
         }
+        for (const workloads::ModelEdge& edge : setup_.model.edges) add_bridge(edge);
         for (std::size_t g = 0; g < request.groups.size(); ++g) deepest_ += stages_of(g).back();
     }
 
@@ -105,16 +112,23 @@ private:
         return std::find(modules.begin(), modules.end(), module) != modules.end();
     }
 
-    // Of the largest microbatch, over the edge that has most.
+    void require_work(std::size_t group) const {
+        const auto& modules = request_.groups[group].modules;
+        if (std::all_of(modules.begin(), modules.end(), [&](std::size_t m) { return prices_.most_positions(m) == 0; }))
+            fail(ErrorKind::input, "--groups: the batch has nothing for {}: join it to another module, like {}+{}",
+                 request_.groups[group].name, request_.groups[group].name,
+                 setup_.model.modules[setup_.model.backbone()].name);
+    }
+
+    // Of the microbatch that is the largest there, over the edge that has most.
     Bytes crossing(std::size_t group) const {
         Bytes most;
         for (const workloads::ModelEdge& edge : setup_.model.edges) {
             if (has(group, edge.from) == has(group, edge.to)) continue;
             const workloads::Module& from = setup_.model.modules[edge.from];
-            const auto& largest = microbatches_.priced.back();
-            const auto shape = partition::shape_in(from, largest, 0, largest.items.size());
             const std::int64_t width = edge.projector_out > 0 ? edge.projector_out : from.architecture.hidden;
-            const std::int64_t rows = shape.positions() / std::max(std::int64_t{1}, edge.token_reduction);
+            const std::int64_t rows =
+                prices_.most_positions(edge.from) / std::max(std::int64_t{1}, edge.token_reduction);
             most = std::max(most, Bytes{setup_.recipe.execution_of(from).value_bytes() * rows * width});
         }
         return most;
@@ -123,8 +137,9 @@ private:
     std::vector<std::int64_t> stages_of(std::size_t group) const {
         const Asked& asked = request_.groups[group];
         if (asked.pp) return {*asked.pp};
-        const std::int64_t layers = layers_of(asked, setup_.model);
-        return divisors(layers, group == main_ ? layers : most_stages_beside);
+        if (group != main_) return divisors(layers_of(asked, setup_.model), most_stages_beside);
+        const std::int64_t layers = setup_.model.modules[setup_.model.backbone()].architecture.layers;
+        return divisors(layers, layers);
     }
 
     std::vector<std::int64_t> replicas_of(std::size_t group, const Pace& pace) const {
@@ -182,7 +197,7 @@ private:
     }
 
     std::optional<Placing> best_at(const Pace& pace) {
-        Split split{gpus(), pace.rounds, {}, {}};
+        Split split{gpus(), pace.rounds, {}, bridges_};
         std::vector<std::vector<Candidate>> candidates_of;
         for (std::size_t g = 0; g < request_.groups.size(); ++g) {
             Candidates all = candidates(g, pace);
@@ -190,13 +205,12 @@ private:
             split.groups.push_back({request_.groups[g].name, std::move(all.choices)});
             candidates_of.push_back(std::move(all.candidates));
         }
-        for (const workloads::ModelEdge& edge : setup_.model.edges) add_bridge(edge, split);
         const auto found = allocate(split, pace.below);
         if (!found) return {};
         return placing(split, candidates_of, *found);
     }
 
-    void add_bridge(const workloads::ModelEdge& edge, Split& split) const {
+    void add_bridge(const workloads::ModelEdge& edge) {
         Bridge bridge;
         for (std::size_t g = 0; g < request_.groups.size(); ++g) {
             if (has(g, edge.from)) bridge.from = g;
@@ -207,9 +221,9 @@ private:
             fail(ErrorKind::input,
                  "--groups: {} and {} each need what the other makes: put the module between them into "
                  "one of them",
-                 split.groups[bridge.to].name, split.groups[bridge.from].name);
-        if (bridge.from != bridge.to && std::none_of(split.bridges.begin(), split.bridges.end(), same))
-            split.bridges.push_back(bridge);
+                 request_.groups[bridge.to].name, request_.groups[bridge.from].name);
+        if (bridge.from != bridge.to && std::none_of(bridges_.begin(), bridges_.end(), same))
+            bridges_.push_back(bridge);
     }
 
     const Request& request_;
@@ -218,6 +232,7 @@ private:
     Prices prices_;
     std::vector<Choices> choices_;  // per group
     std::map<std::pair<std::size_t, Degrees>, std::vector<Chain>> chains_;
+    std::vector<Bridge> bridges_;
     std::size_t main_ = 0;  // the group with the backbone
     std::int64_t deepest_ = 0;
 };

@@ -5,7 +5,7 @@
 #include "pipeweaver/partition/partition.hpp"
 
 #include <algorithm>
-#include <limits>
+#include <set>
 
 namespace pipeweaver::groups {
 
@@ -43,7 +43,33 @@ void take_up(const schedule::Task& forward, std::array<StagePasses, mode_count>&
 
 }  // namespace
 
-Prices::Prices(const Setup& setup, const std::vector<workloads::Microbatch>& priced) : setup_(setup), priced_(priced) {}
+Prices::Prices(const Setup& setup, const std::vector<workloads::Microbatch>& priced) : setup_(setup), priced_(priced) {
+    for (const workloads::Module& module : setup.model.modules) {
+        auto& all = positions_.emplace_back();
+        for (const workloads::Microbatch& one : priced)
+            all.push_back(partition::shape_in(module, one, 0, one.items.size()).positions());
+    }
+}
+
+std::int64_t Prices::most_positions(std::size_t module) const {
+    return *std::max_element(positions_[module].begin(), positions_[module].end());
+}
+
+const workloads::Microbatch& Prices::largest_for(const Chain& chain) const {
+    std::set<std::size_t> modules;
+    for (const StageLayers& stage : chain.stages)
+        for (const LayerRange& part : stage.parts) modules.insert(part.module);
+    std::size_t largest = 0;
+    std::int64_t most = -1;
+    for (std::size_t p = 0; p < priced_.size(); ++p) {
+        std::int64_t all = 0;
+        for (const std::size_t m : modules) all += positions_[m][p];
+        if (all < most) continue;
+        most = all;
+        largest = p;
+    }
+    return priced_[largest];
+}
 
 const std::array<Recompute, mode_count>& Prices::modes() {
     static const std::array<Recompute, mode_count> all{Recompute::none, Recompute::selective, Recompute::full};
@@ -107,7 +133,7 @@ const std::vector<std::array<StagePasses, mode_count>>& Prices::passes(const Cha
 
 Fixed Prices::fixed(const Chain& chain, const Degrees& degrees) {
     const Setup setup = setup_in(degrees);
-    const StepProblem step = built(setup, chain, {priced_.back()}, 1);
+    const StepProblem step = built(setup, chain, {largest_for(chain)}, 1);
     Fixed fixed;
     const Bytes usable = capacity();
     for (std::size_t r = 0; r < step.problem.ranks.size(); ++r) {

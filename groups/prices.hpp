@@ -49,6 +49,9 @@ public:
 
     static const std::array<emulator::Recompute, mode_count>& modes();
 
+    /// In a module, of the priced microbatch that has most there.
+    std::int64_t most_positions(std::size_t module) const;
+
     /// Usable bytes of a GPU.
     Bytes capacity() const { return emulator::capacity_of(setup_); }
 
@@ -59,11 +62,13 @@ public:
     emulator::Setup setup_in(const Degrees& degrees);
 
 private:
+    const workloads::Microbatch& largest_for(const emulator::Chain& chain) const;
     emulator::StepProblem built(const emulator::Setup& setup, const emulator::Chain& chain,
                                 const std::vector<workloads::Microbatch>& microbatches, std::int64_t copies) const;
 
     const emulator::Setup& setup_;
     const std::vector<workloads::Microbatch>& priced_;
+    std::vector<std::vector<std::int64_t>> positions_;                      // per module, of each priced microbatch
     std::map<std::int64_t, std::shared_ptr<emulator::LayerStore>> stores_;  // by tp
     std::map<std::tuple<std::string, std::int64_t, std::int64_t, std::int64_t>,
              std::vector<std::array<StagePasses, mode_count>>>

@@ -28,13 +28,19 @@ SortedMicrobatches sorted_microbatches(std::vector<Microbatch> all, std::size_t 
         if (m == 0 || !are_alike(all[m - 1], all[m])) different.push_back(m);
         run.push_back(different.size() - 1);
     }
-    const std::size_t count = std::min(different.size(), most);
+    const std::size_t count = std::min(different.size(), most), last = std::max<std::size_t>(1, different.size() - 1);
+    const auto nearest = [&](std::size_t d) { return (d * (count - 1) + last / 2) / last; };  // priced one by its place
+    std::vector<std::size_t> picked;
+    for (std::size_t p = 0; p < count; ++p) picked.push_back(count == 1 ? 0 : p * last / (count - 1));
+    // What the backbone holds is that of the longest, which is not left out.
+    const auto longest = static_cast<std::size_t>(
+        std::max_element(different.begin(), different.end(),
+                         [&](std::size_t a, std::size_t b) { return all[a].tokens < all[b].tokens; }) -
+        different.begin());
+    if (count < different.size() && longest < last) picked[std::min(nearest(longest), count - 2)] = longest;
     SortedMicrobatches sorted;
-    for (std::size_t p = 0; p < count; ++p)
-        sorted.priced.push_back(all[different[count == 1 ? 0 : p * (different.size() - 1) / (count - 1)]]);
-    // The nearest priced one by its place.
-    const std::size_t last = std::max<std::size_t>(1, different.size() - 1);
-    for (const std::size_t d : run) sorted.as.push_back((d * (count - 1) + last / 2) / last);
+    for (const std::size_t p : picked) sorted.priced.push_back(all[different[p]]);
+    for (const std::size_t d : run) sorted.as.push_back(nearest(d));
     return sorted;
 }
 

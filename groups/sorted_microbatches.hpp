@@ -18,7 +18,7 @@ struct SortedMicrobatches {
     std::vector<bool> orders() const { return priced.size() > 1 ? std::vector{false, true} : std::vector{false}; }
 };
 
-/// At most `most` are priced. Pre: microbatches, most >= 2.
+/// At most `most` are priced; the one with most items and the one with most tokens are. Pre: microbatches, most >= 2.
 [[nodiscard]] SortedMicrobatches sorted_microbatches(std::vector<workloads::Microbatch> all, std::size_t most);
 
 }  // namespace pipeweaver::groups

@@ -180,6 +180,7 @@ private:
     }
 
     static std::string in_words(double change) {
+        if (std::abs(change) < 0.0005) return "as long";
         return fmt::format("{:.1f} % {}", 100 * std::abs(change), change <= 0 ? "shorter" : "longer");
     }
 

@@ -105,8 +105,28 @@ TEST_CASE("no split that is asked for is faster than the best, which is found ag
         request.groups[1].gpus = 16 - vit;
         const auto asked = on_own_gpus(request);
         if (asked) CHECK(asked->step >= best->step);
-        if (asked && vit == best->groups[0].gpus() && best->gpus() == 16) CHECK(asked->step == best->step);
     }
+    for (std::size_t g = 0; g < 2; ++g) request.groups[g].gpus = best->groups[g].gpus();
+    const auto again = on_own_gpus(request);
+    REQUIRE(again);
+    CHECK(again->step == best->step);
+}
+
+TEST_CASE("all modules in one group are cut into stages as on shared GPUs") {
+    Asking asking("dip-vlm-s", "h100-sxm:16");
+    const Request request = asking.draw("vlm-mix", 64, "vit+llm");
+    const auto own = on_own_gpus(request), shared = on_shared_gpus(request);
+    REQUIRE(own);
+    REQUIRE(shared);
+    CHECK(std::abs(static_cast<double>(own->step.count()) / static_cast<double>(shared->step.count()) - 1) < 0.02);
+}
+
+TEST_CASE("groups without work, or that need each other, are refused") {
+    Asking text("dip-vlm-s", "h100-sxm:16");
+    CHECK_THROWS_WITH_AS((void)on_own_gpus(text.draw("constant-4096", 8, "auto")),
+                         "--groups: the batch has nothing for vit: join it to another module, like vit+llm", Error);
+    CHECK(on_own_gpus(text.draw("constant-4096", 8, "vit+llm")));
+    CHECK_THROWS_AS((void)on_own_gpus(text.draw("vlm-mix", 8, "vit=8:pp99,llm=8")), Error);
 }
 
 TEST_CASE("the memory of a group bounds what fits it") {
@@ -181,4 +201,5 @@ TEST_CASE("groups are asked for by module") {
                          "--groups: no module is called 'lm': dip-vlm-s has vit, llm", Error);
     CHECK_THROWS_AS(asked_groups("vit=8:cp2,llm=8", model), Error);
     CHECK_THROWS_AS(asked_groups("vit=0,llm=8", model), Error);
+    CHECK_THROWS_WITH_AS(asked_groups("vit=8:tp2:tp4,llm=8", model), "--groups: vit has tp twice", Error);
 }

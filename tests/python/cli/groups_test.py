@@ -39,6 +39,13 @@ def test_a_language_model_alone_takes_what_emulate_says(pipeweaver):
                      "--recompute", "none")
     assert own["groups"][0]["recompute"] == "none"
     assert own["step_ns"] == pytest.approx(emulated["step_ns"], rel=0.002)
+    peaks = [rank["memory"]["peak_bytes"] for rank in emulated["replicas"][0]["ranks"]]
+    assert own["groups"][0]["peak_bytes"] == pytest.approx(max(peaks), rel=0.002)
+
+
+def test_one_group_takes_as_long_as_shared_gpus(pipeweaver):
+    job = ("--model", "llama3-8b", "--cluster", "h100-sxm:16", "--dataset", "constant-8192", "--global-batch", "32")
+    assert pipeweaver("groups", *job).splitlines()[-1] == "on GPUs of their own a step is as long"
 
 
 def test_json_and_text_say_the_same(pipeweaver):
@@ -52,6 +59,8 @@ def test_json_and_text_say_the_same(pipeweaver):
     (("--groups", "vit=8"), "llm is named 0 times"),
     (("--groups", "vit=8,llm=9"), "need 17 GPUs, but the cluster has 16"),
     (("--groups", "vit=8:xp2,llm=8"), "xp2"),
+    (("--groups", "vit=8:tp2:tp4,llm=8"), "vit has tp twice"),
+    (("--groups", "vit=8:pp99,llm=8"), "layers, pp99 needs as many at least"),
     (("--recipe", "torch-fsdp2"), "must be 0 or 1 with groups of GPUs"),
     (("--global-batch", "0"), "--global-batch"),
 ])
