@@ -43,12 +43,13 @@ private:
 
     void add_chains(std::int64_t tp) {
         const std::int64_t layers = setup_.model.modules[setup_.model.backbone()].architecture.layers;
-        for (const std::int64_t pp : divisors(layers, setup_.cluster.gpus / tp)) {
+        const std::int64_t most = std::min(layers, setup_.cluster.gpus / tp);
+        for (const std::int64_t pp : request_.pp ? std::vector{*request_.pp} : divisors(layers, most)) {
             const Degrees degrees{tp, pp, 1};
             Layout layout;
             layout.tp = tp;
             layout.pp = pp;
-            if (request_.pp.value_or(pp) != pp || conflict(layout, setup_.model)) continue;
+            if (pp > most || conflict(layout, setup_.model)) continue;
             if (request_.even)
                 cuts_.push_back({degrees, even_chain(pp)});
             else

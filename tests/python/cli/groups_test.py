@@ -48,6 +48,22 @@ def test_one_group_takes_as_long_as_shared_gpus(pipeweaver):
     assert pipeweaver("groups", *job).splitlines()[-1] == "on GPUs of their own a step is as long"
 
 
+def test_a_layout_that_fits_emulate_fits_shared_gpus(pipeweaver):
+    """Encoder and language model fill most of the memory, without recomputation."""
+    job = (*JOB[1:7], "--global-batch", "64", "--tp", "8", "--pp", "2")
+    shared = asked(pipeweaver, "groups", *job)["shared"]
+    emulated = asked(pipeweaver, "emulate", *job, "--partition", "balanced", "--recompute", "none", "--policy", "1f1b")
+    assert shared["step_ns"] <= 1.01 * emulated["step_ns"]
+
+
+def test_a_batch_without_items_of_a_module_is_one_line(pipeweaver):
+    job = ("groups", "--model", "qwen2.5-omni-7b", "--cluster", "h100-sxm:16", "--dataset", "vlm-mix",
+           "--global-batch", "16mb")
+    done = pipeweaver.run(*job)
+    assert done.returncode == 2 and "--groups: the batch has nothing for audio" in done.stderr
+    assert asked(pipeweaver, *job, "--groups", "vit,audio+llm")["own"]
+
+
 def test_json_and_text_say_the_same(pipeweaver):
     answer, text = asked(pipeweaver, *JOB), pipeweaver(*JOB)
     shorter = f"{100 * abs(answer['change']):.1f} % {'shorter' if answer['change'] <= 0 else 'longer'}"
