@@ -1,8 +1,9 @@
 // The best split of a job's GPUs to groups of its modules, and the same job with all modules on the same GPUs.
 //
 // Layouts      tp inside a node; pp that divides the backbone's layers, or those of a group without it, there at most
-//              `most_stages_beside`; what is asked for need not divide them. dp of the backbone's group divides the microbatches of a step, and is a multiple or a divisor
-//              of the others'. Where a group has more replicas, items of a microbatch are dealt to them, whole ones.
+//              `most_stages_beside`; what is asked for need not divide them. dp of the backbone's
+//              group divides the microbatches of a step, and is a multiple or a divisor of the others'. Where a group
+//              has more replicas, items of a microbatch are dealt to them, whole ones.
 // Costs        of passes, memory, gradients and transfers are the emulator's, of the group's layers in its layout.
 //              1F1B on both sides, with one chunk a rank; of `none`, `selective` and `full` recomputation the one that
 //              is best for the group.
@@ -51,7 +52,8 @@ struct Request {
 };
 
 /// All modules in groups of their own; none: nothing fits. Throws Error{input} where replicas share states from ZeRO 2
-/// on, where a group has no work, fewer layers than stages, or needs what another makes of its own, and what the cost database throws. Pre: microbatches.
+/// on, where a group has no work, fewer layers than stages, or needs what another makes of its own, and what the
+/// cost database throws. Pre: microbatches.
 [[nodiscard]] std::optional<Placing> on_own_gpus(const Request& request);
 
 /// All modules in one chain, encoders whole on its first stage or all layers cut by time, in the best layout on as many
