@@ -124,6 +124,11 @@ std::optional<Cause> cause_between(const CostDatabase& database, const Gemm& fro
     return most->cause;
 }
 
+std::optional<Cause> cause_of_gain(const CostDatabase& database, const Explanation& here, const Explanation& there) {
+    if (there.losses.all() >= here.losses.all()) return std::nullopt;
+    return cause_between(database, here.product, there.product);
+}
+
 std::vector<std::int64_t> sizes_near(std::int64_t size) {
     const auto unsigned_size = static_cast<std::uint64_t>(size);
     const auto step = std::max<std::int64_t>(8, static_cast<std::int64_t>(std::bit_floor(unsigned_size / 64)));
@@ -152,6 +157,14 @@ std::vector<std::int64_t> sizes_to_try(const ProductAxis& axis, std::int64_t siz
     return sizes;
 }
 
+// Answers above 100 days are refused, and a neighbour is less than twice as slow per FLOP.
+constexpr double longest_neighbour_ns = 50 * 86'400e9;
+
+bool is_too_long(const Explanation& here, std::int64_t from, std::int64_t to) {
+    return static_cast<double>(here.cost.duration.count()) * static_cast<double>(to) / static_cast<double>(from) >
+           longest_neighbour_ns;
+}
+
 }  // namespace
 
 std::vector<Neighbour> faster_neighbours(const CostDatabase& database, const Explanation& here) {
@@ -160,13 +173,14 @@ std::vector<Neighbour> faster_neighbours(const CostDatabase& database, const Exp
         std::optional<Neighbour> best;
         for (const auto size : sizes_to_try(axis, here.product.*axis.size)) {
             auto product = here.product;
+            if (is_too_long(here, product.*axis.size, size)) continue;
             product.*axis.size = size;
             const auto there = explain(database, product);
             const double gain = there.tflops_per_s / here.tflops_per_s - 1;
-            if (gain <= (best ? best->gain : 0)) continue;
+            if (gain <= (best ? best->gain : least_gain)) continue;
             const double error = std::max(here.cost.error_percent, there.cost.error_percent);
             best = Neighbour{std::string(axis.name), there, gain, 100 * gain > error,
-                             cause_between(database, here.product, product)};
+                             cause_of_gain(database, here, there)};
         }
         if (best) all.push_back(std::move(*best));
     }

@@ -70,7 +70,7 @@ void say_why(const ModelProducts& here, const ModelProducts& there, const costdb
         if (gain <= most) continue;
         most = gain;
         size.product = one.name;
-        size.cause = costdb::cause_between(costs, one.explained.product, other.explained.product);
+        size.cause = costdb::cause_of_gain(costs, one.explained, other.explained);
     }
 }
 
@@ -79,9 +79,10 @@ void take_if_better(const ModelProducts& here, const ModelProducts& there, const
                     FasterSize size, std::optional<FasterSize>& best) {
     size.tflops_per_s = there.tflops_per_s;
     size.gain = there.tflops_per_s / here.tflops_per_s - 1;
-    if (size.gain <= (best ? best->gain : 0)) return;
+    if (size.gain <= (best ? best->gain : costdb::least_gain)) return;
     size.beyond_error = 100 * size.gain > std::max(here.error_percent, there.error_percent);
     say_why(here, there, costs, size);
+    if (size.product.empty()) return;  // only the shares of the products change
     best = std::move(size);
 }
 

@@ -48,7 +48,8 @@ struct FasterSize {
     std::optional<costdb::Cause> cause{};
 };
 
-/// For each size the fastest per FLOP near it; of tp half and double. Sizes where none is faster are left out.
+/// For each size the fastest per FLOP near it; of tp half and double. Sizes where none is faster, or no product
+/// is, are left out.
 [[nodiscard]] std::vector<FasterSize> faster_sizes(const workloads::Architecture& network, std::int64_t tp,
                                                    std::int64_t m, const ModelProducts& here,
                                                    const costdb::CostDatabase& costs);

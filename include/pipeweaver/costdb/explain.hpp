@@ -83,6 +83,13 @@ inline constexpr double least_change = 1.09;
 /// Why `to` takes another time per FLOP than `from`; none: no cause known. Pre: sizes >= 1, forward.
 [[nodiscard]] std::optional<Cause> cause_between(const CostDatabase& database, const Gemm& from, const Gemm& to);
 
+/// As cause_between(), and none where the base has `there` slower: what slows it is not what makes it faster.
+[[nodiscard]] std::optional<Cause> cause_of_gain(const CostDatabase& database, const Explanation& here,
+                                                 const Explanation& there);
+
+/// The least gain that is told.
+inline constexpr double least_gain = 0.001;
+
 /// Sizes within an eighth of `size`, itself left out, at multiples of its 64th rounded down to a power of two (of 8 at
 /// least). Rising.
 [[nodiscard]] std::vector<std::int64_t> sizes_near(std::int64_t size);
@@ -91,13 +98,14 @@ inline constexpr double least_change = 1.09;
 struct Neighbour {
     std::string axis;  ///< "m", "n", "k"
     Explanation there;
-    double gain = 0;             ///< times per FLOP, here over there, less 1
+    double gain = 0;             ///< times per FLOP, here over there, less 1; above least_gain
     bool beyond_error = false;   ///< whether the gain is more than either answer's error
     std::optional<Cause> cause;  ///< none: not known
 };
 
 /// For each axis the fastest per FLOP of sizes_near(), and of n and k half and double: what half or twice the tensor
-/// parallel GPUs have. Axes where none is faster are left out.
+/// parallel GPUs have. Sizes that would last above 50 days or so, and
+/// axes where none gains least_gain, are left out.
 [[nodiscard]] std::vector<Neighbour> faster_neighbours(const CostDatabase& database, const Explanation& here);
 
 }  // namespace pipeweaver::costdb
