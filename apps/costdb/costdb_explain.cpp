@@ -96,15 +96,25 @@ std::vector<FasterSize> faster_than(const Explanation& here, const costdb::CostD
     return all;
 }
 
+// Then waves and tiles lose nothing.
+bool is_of_traffic(const Explanation& e) { return e.losses.memory > 1; }
+
 void print_tiles(const Explanation& e) {
     if (!e.tiling) {
         print_text("tiles      nothing is known of them on this device\n");
         return;
     }
     const auto& t = *e.tiling;
-    print_text("tiles      {} of {} x {}{} on {} multiprocessors: {:.2f} waves, the last loses {}\n", t.tiles, t.rows,
-               t.columns, t.parts > 1 ? fmt::format(", k in {} parts,", t.parts) : "", t.multiprocessors, t.waves,
-               percent(e.losses.wave - 1));
+    print_text("tiles      {} of {} x {}{} on {} multiprocessors: {:.2f} waves, {}\n", t.tiles, t.rows, t.columns,
+               t.parts > 1 ? fmt::format(", k in {} parts,", t.parts) : "", t.multiprocessors, t.waves,
+               is_of_traffic(e) ? "shorter than the traffic takes in practice"
+                                : fmt::format("the last loses {}", percent(e.losses.wave - 1)));
+}
+
+std::string tiles_edges(const Explanation& e) {
+    if (!e.tiling) return "nothing is known of tiles";
+    if (is_of_traffic(e)) return "tiles cost nothing beside the traffic";
+    return fmt::format("tiles are {} larger than the output", percent(e.losses.alignment - 1));
 }
 
 void print_product(const Explanation& e, const std::string& device) {
@@ -115,9 +125,7 @@ void print_product(const Explanation& e, const std::string& device) {
     print_text("bound      {}: {:.1f} us at the peak, {:.1f} us of traffic\n", name_of(e.bound), e.peak_us,
                e.traffic_us);
     print_tiles(e);
-    print_text("alignment  {}; {}\n",
-               e.tiling ? fmt::format("tiles are {} larger than the output", percent(e.losses.alignment - 1))
-                        : "nothing is known of tiles",
+    print_text("alignment  {}; {}\n", tiles_edges(e),
                e.aligned ? "rows begin at multiples of 16 bytes"
                          : "n or k breaks the 16 bytes that fast kernels load: pad it");
     print_text("fused      no: what follows it is priced as a kernel of its own\n");
@@ -231,7 +239,8 @@ struct Explain {
                    std::move(rows), faster, here.tflops_per_s);
             return;
         }
-        print_text("{} of {} on {}, tp {}, {} tokens, forward\n", part.name, found.name, costs.device(), gpus, *m);
+        print_text("{} of {} on {}, tp {}, {}, forward\n", part.name, found.name, costs.device(), gpus,
+                   plural(*m, "token"));
         print_products(here);
         print_faster(faster, here.tflops_per_s, true);
     }

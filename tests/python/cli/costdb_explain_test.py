@@ -77,6 +77,20 @@ def test_of_later_devices_nothing_is_said_of_tiles(pipeweaver):
     assert answer["products"][0]["tiling"] is None and answer["products"][0]["aligned"] is False
 
 
+def test_waves_that_traffic_outlasts_lose_nothing(pipeweaver):
+    # 8 columns in tiles of 64: what reaches beyond them is no loss, but no fit either.
+    said = pipeweaver("costdb", "explain", "--device", "a100_sxm", "--m", "4294967296", "--n", "8", "--k", "8")
+    assert "155344.59 waves, shorter than the traffic takes in practice" in said
+    assert "tiles cost nothing beside the traffic" in said and "the last loses" not in said
+
+
+def test_what_is_faster_names_a_product_that_is(pipeweaver):
+    # With fewer words the head, slow at one token, has a smaller share: no product is faster by that.
+    options = "--device a100_sxm --model llama3-8b --m 1"
+    assert all(one["product"] for one in explained(pipeweaver, options)["faster"])
+    assert "tp 1, 1 token, forward" in pipeweaver("costdb", "explain", *options.split())
+
+
 @pytest.mark.parametrize("options, line", [
     ("--device a100_sxm --m 1", "missing --n N: columns, or --model MODEL; --k N: the inner size, or --model MODEL"),
     ("--device a100_sxm --model llama3-8b", "missing --m N: tokens of a microbatch"),
