@@ -41,7 +41,8 @@ def parts(products):
     for n in range(512, 4097, 512):
         yield text(LEFT + WIDE * (n - SIZES[0]) / (SIZES[-1] - SIZES[0]), TOP + HIGH + 18, n, "middle")
     yield text(LEFT, TOP - 12, f"TFLOP/s of m {M}, k {K} on {DEVICE}, along n; the largest loss:")
-    yield from legend(LEFT + 10, TOP + HIGH + 30, [(color, name) for name, color in COLORS.items()])
+    drawn = {worst(product["losses"]) for product in products}
+    yield from legend(LEFT + 10, TOP + HIGH + 30, [(color, name) for name, color in COLORS.items() if name in drawn])
 
 
 def main():
