@@ -156,7 +156,7 @@ void print_products(const ModelProducts& all) {
 }
 
 void print_faster(const std::vector<FasterSize>& faster, double here, bool is_model) {
-    if (faster.empty()) print_text("faster     no size near is faster per FLOP\n");
+    if (faster.empty()) print_text("faster     no size near is 0.1 % faster per FLOP\n");
     for (const auto& one : faster)
         print_text("faster     {} {}: {:.1f} TFLOP/s, {:.1f} here, {:.1f} % faster per FLOP{}; {}{}\n", one.axis,
                    one.to, one.tflops_per_s, here, 100 * one.gain, one.beyond_error ? "" : ", within the error",
