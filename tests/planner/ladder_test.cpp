@@ -396,16 +396,20 @@ TEST_CASE("by how much nothing fits is said of the batch, of its fullest replica
     const std::string said = none.why_not->what();
     const auto end = said.find(" short (");
     REQUIRE(end != std::string::npos);
-    const auto begin = said.rfind(": ", end) + 2;
-    const std::string amount = said.substr(begin, end - begin) + " short";  // "1.25 GiB short"
+    const auto amount = [](const std::string& text) {  // "696.43 MiB short"
+        const auto last = text.rfind(" MiB short");
+        REQUIRE(last != std::string::npos);
+        return std::stod(text.substr(text.rfind(' ', last - 1) + 1));
+    };
     const auto start = begin_ladder({request}, {}, {}, in_order, {});
-    CHECK(start.why_none.ends_with(": " + amount));
+    // A way without a pipeline has no buffers of one.
+    CHECK(amount(start.why_none) == doctest::Approx(amount(said.substr(0, end + 6))).epsilon(0.02));
     const auto chosen = choose_opponents(request.job, request.batch, in_order, {});
     const auto by_sample =
         std::find_if(chosen.not_applicable.begin(), chosen.not_applicable.end(),
                      [](const auto& one) { return one.launched && one.partition == "no-pipeline tp 2"; });
     REQUIRE(by_sample != chosen.not_applicable.end());
-    CHECK_FALSE(by_sample->why.ends_with(": " + amount));
+    CHECK(start.why_none.find(by_sample->why) == std::string::npos);
 }
 
 TEST_CASE("what the batch has room for is launched, though no batch of the sample fits") {
