@@ -214,7 +214,7 @@ TEST_CASE("a teacher's layers lie on the stages in proportion, frozen, and all o
     for (const std::int64_t layers : {5, 8, 24}) {
         CAPTURE(layers);
         const auto all = held(taught(layout, teacher(layers)));
-        const auto& network = testing::small_model().modules[1].architecture;
+        const auto network = testing::small_model().modules[1].architecture;
         const std::int64_t of_layer = workloads::layer_parameter_parts(network, 0).common(2);
         CHECK(all.trained == alone.trained);
         CHECK(all.frozen == alone.trained + (layers - 8) * of_layer);
