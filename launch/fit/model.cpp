@@ -118,6 +118,8 @@ std::optional<bool> switched(const SaidLaunch& said, std::string_view name) {
     return on;
 }
 
+bool lists_ranks(const SaidLaunch& said) { return switched(said, "custom-pipeline-recompute-layers").has_value(); }
+
 // The row with the switches that the launch says: "model.vision_dp_when_cp=true", "recompute-vision".
 workloads::Built as_said(const SaidLaunch& said, const workloads::Built& row) {
     const bool deals = switched(said, row.deals.substr(0, row.deals.find('='))).value_or(false);
@@ -127,8 +129,7 @@ workloads::Built as_said(const SaidLaunch& said, const workloads::Built& row) {
     if (again && !is_default) own = recomputing_otherwise(own);
     // LoongForge's list is of all that lies on a rank: 45 layers of InternViT beside one of the language model
     // (0.1.1, examples/internvl2.5/finetuning/sft_internvl2.5_78b.sh).
-    if (switched(said, "custom-pipeline-recompute-layers").has_value())
-        own.recompute = workloads::EncoderRecompute::as_backbone;
+    if (lists_ranks(said)) own.recompute = workloads::EncoderRecompute::as_backbone;
     return own;
 }
 
@@ -141,7 +142,10 @@ workloads::Model named_model(const std::string& name, const SaidLaunch& said, co
     if (!encoders.empty()) return options.found_model();
     options.target = said.dialect == Dialect::titan_settings ? "torchtitan" : "megatron";
     workloads::Model model = options.found_model();
-    if (said.entry == nullptr) return model;
+    if (said.entry == nullptr) {
+        if (model.built && lists_ranks(said)) workloads::build_as(model, as_said(said, *model.built));
+        return model;
+    }
     const std::array by{said.entry->builds};
     if (const auto* row = frameworks::built_encoder(by, model.family)) workloads::build_as(model, as_said(said, *row));
     return model;

@@ -60,7 +60,6 @@ std::optional<StepRecompute> step_recompute_named(std::string_view name) {
 std::vector<std::string> step_recompute_names() {
     auto names = recompute_names();
     names.emplace_back(by_rank_name);
-    names.push_back(fmt::format("{}SETTING{}...", of_ranks_name, between_ranks));
     return names;
 }
 

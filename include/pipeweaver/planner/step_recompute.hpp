@@ -32,7 +32,7 @@ inline constexpr StepRecompute recompute_by_rank{.by_rank = true};
 /// What stages recompute under it, each once: of one by rank that is not said nothing.
 [[nodiscard]] std::vector<emulator::Recompute> said_in(const StepRecompute& setting);
 
-/// emulator::recompute_names(), "by-rank", and "by-rank:SETTING/...".
+/// emulator::recompute_names() and "by-rank".
 [[nodiscard]] std::vector<std::string> step_recompute_names();
 
 }  // namespace pipeweaver::planner

@@ -91,6 +91,7 @@ def test_what_fits_nowhere_is_said(pipeweaver):
     assert done.returncode == 4 and "neither in groups nor on shared GPUs" in done.stderr
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("llm, width", [("llama3-8b", 4096), ("llama2-13b", 5120), ("llama3-70b", 8192)])
 def test_models_of_disttrains_sizes_are_split_in_seconds(pipeweaver, tmp_path, llm, width):
     """1,296 GPUs, 1,920 samples a step; the generator's U-Net is a transformer here."""

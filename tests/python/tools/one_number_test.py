@@ -1,6 +1,7 @@
 """tools/one_number.py: terminal, JSON and report say one number for one thing, and it sees where they do not."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -20,7 +21,10 @@ def test_drawn_plans_say_one_number_for_one_thing(pipeweaver):
     short = ["--plans", "5", "--rounds", "0", "--microbatches", "4", "--every", "11"]
     done = subprocess.run(script + ([] if full() else short), capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "\n5 plans, 0 refused" in done.stdout or full()
+    planned, refused, wrong = map(int, re.search(r"^(\d+) plans, (\d+) refused, \d+ commands, (\d+) wrong", done.stdout,
+                                                 re.MULTILINE).groups())
+    assert planned + refused == 5 or full()
+    assert (planned >= 4, wrong) == (True, 0)  # of one model encoders keep more than a GPU has
 
 
 @pytest.fixture(scope="module")

@@ -45,7 +45,7 @@ def test_replicas_stages_packings_and_recomputations_of_all_sorts_train_alike(pi
     three = losses_of(tmp_path / "three", 3)
     assert len(three) == 3 and three[2] < three[0]
     # Two replicas of which one has a microbatch less, which it repeats; each rank computes something else again.
-    planned(pipeweaver, tmp_path / "two", 2, 2, "--microbatch-tokens", "400")
+    planned(pipeweaver, tmp_path / "two", 2, 2, "--microbatch-tokens", "420")
     file = tmp_path / "two/torch/padding.json"
     padding = json.loads(file.read_text())
     assert (padding["replicas"], padding["repeated_microbatches"]) == (2, 1) and padding["items"] > 1
