@@ -2,6 +2,12 @@
 #include "apps/command_line.hpp"
 #include "apps/commands.hpp"
 
+#ifdef PIPEWEAVER_TBB_MALLOC
+#include <tbb/scalable_allocator.h>
+
+#include <cstdint>
+#endif
+
 namespace {
 
 using namespace pipeweaver;
@@ -25,6 +31,17 @@ apps::Program program() {
                          apps::add_list,     apps::add_show,      apps::add_completion}};
 }
 
+// A plan of many replicas writes texts of megabytes for each: what is given back of so large a heap goes to the system.
+void limit_memory_kept() {
+#ifdef PIPEWEAVER_TBB_MALLOC
+    constexpr std::intptr_t most = std::intptr_t{512} << 20;
+    scalable_allocation_mode(TBBMALLOC_SET_SOFT_HEAP_LIMIT, most);
+#endif
+}
+
 }  // namespace
 
-int main(int argc, char** argv) { return apps::run_to_exit_status(program(), argc, argv); }
+int main(int argc, char** argv) {
+    limit_memory_kept();
+    return apps::run_to_exit_status(program(), argc, argv);
+}
