@@ -45,7 +45,7 @@ void add_rung(Table& table, const Job& job, const Ladder& ladder, const Rung& ru
 std::string command(std::string_view text) { return fmt::format("<pre class=\"command\">{}</pre>\n", escape(text)); }
 
 std::string named(const Ladder& ladder, const Rung& rung) {
-    const auto step = fmt::format("{}: step {}", rung.name, human(rung.step));
+    auto step = fmt::format("{}: step {}", rung.name, human(rung.step));
     if (ladder.is_now(rung)) return step + (ladder.now_is_said ? ", what runs now" : ", the best known today");
     if (!ladder.has_now()) return step;
     if (!are_comparable(rung, ladder.now())) return step + ", and one of it and now is padded";
