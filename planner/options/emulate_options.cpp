@@ -156,6 +156,8 @@ void require_shapes_apply(const EmulationRequest& request) {
 
 constexpr int most_zero = 3;
 
+constexpr const char* what_if_gradients = "gradients";  // in place of a file
+
 Bytes fullest_peak(const Emulation& emulation) {
     Bytes most{};
     for (const emulator::ReplicaEmulation& replica : emulation.replicas)
@@ -255,7 +257,10 @@ void EmulateOptions::add_to(OptionTable& options) {
         "(default: the least with which the step fits the memory)",
         [this](const std::string& given) { recompute = read_recompute(given); },
         [this] { return recompute ? std::optional(name_of(*recompute)) : std::nullopt; });
-    options.text("what-if", what_if, "FILE", "factors on devices, links, operators, modules (JSON or YAML)");
+    options.text("what-if", what_if, "FILE",
+                 "factors on devices, links, operators, modules (JSON or YAML); or the word gradients: which of them "
+                 "to compress");
+    jitter.add_to(options);
     options.integer("shapes", shapes, 1, 64,
                     "pad microbatches so that they have so many shapes at most, for stacks that compile each anew");
     options.parsed(
@@ -357,7 +362,9 @@ EmulationRequest EmulateOptions::request(std::uint64_t seed, const Executor& exe
     }
     const emulator::Setup& usual = *asked.setup;
     emulator::WhatIf factors;
-    if (!what_if.empty()) factors = emulator::read_what_if(what_if, usual.model, usual.layout);
+    request.gradients = what_if == what_if_gradients;
+    request.jitter = jitter.request(static_cast<std::int64_t>(seed));
+    if (!what_if.empty() && !request.gradients) factors = emulator::read_what_if(what_if, usual.model, usual.layout);
     auto setup = std::make_shared<emulator::Setup>(with_recipe(usual, usual.recipe, std::move(factors)));
     if (no_reuse) setup->store.reset();
     asked.setup = std::move(setup);

@@ -9,8 +9,10 @@
 #include "pipeweaver/emulator/emulation.hpp"
 #include "pipeweaver/emulator/time_shares.hpp"
 #include "pipeweaver/loader/loader.hpp"
+#include "pipeweaver/planner/gradient_choice.hpp"
 #include "pipeweaver/planner/host_bound.hpp"
 #include "pipeweaver/planner/input.hpp"
+#include "pipeweaver/planner/jitter.hpp"
 #include "pipeweaver/planner/job.hpp"
 #include "pipeweaver/planner/step_recompute.hpp"
 #include "pipeweaver/planner/targets.hpp"
@@ -51,6 +53,8 @@ struct EmulationRequest {
     std::optional<loader::Loader> loader{};  ///< that is replayed against the step; none: none is
     std::optional<std::size_t> shapes{};     ///< that microbatches are padded to, at most; none: each has its own
     std::optional<Compiling> compiling{};    ///< what fewer shapes save, for price_of_shapes(); none: not asked
+    std::optional<JitterRequest> jitter{};   ///< for jitter_of(); none: not asked
+    bool gradients = false;                  ///< whether gradients_of() is asked
 };
 
 /// What it takes to have few shapes.
@@ -92,6 +96,9 @@ struct Emulation {
     std::optional<Input> input{};        ///< where a loader was given
     std::optional<FewShapes> shapes{};   ///< where a number of them was; MFU counts what is padded
     std::optional<ShapesPrice> price{};  ///< as price_of_shapes() has it; none: not asked, too
+    /// As jitter_of() and gradients_of() have them; none: not asked.
+    std::optional<JitterReport> jitter{};
+    std::optional<GradientReport> gradients{};
 };
 
 /// An emulation; or why there is none.
@@ -123,6 +130,19 @@ struct ScheduledTimes {
 [[nodiscard]] ScheduledTimes scheduled_times(const EmulationRequest& request, std::size_t replica,
                                              const Executor& execute);
 
+/// A replica's step with the schedule that it was emulated under. Lags have what transfers wait for ports, tails what
+/// is left of gradients, so a plain replay has the makespan.
+struct EmulatedStep {
+    emulator::StepInput input;
+    emulator::StepProblem step;
+    schedule::Schedule schedule;
+};
+
+/// Of these replicas. Pre: `emulation` is that of `request`, which outlives the result; the replicas exist.
+[[nodiscard]] std::vector<EmulatedStep> emulated_steps(const EmulationRequest& request, const Emulation& emulation,
+                                                       const std::vector<std::size_t>& replicas,
+                                                       const Executor& execute);
+
 /// The kernels of one rank of one replica, by start. Pre: both exist. Throws as emulate().
 [[nodiscard]] std::vector<emulator::TracedKernel> kernels_of(const EmulationRequest& request, std::size_t replica,
                                                              std::int64_t rank);
@@ -133,6 +153,18 @@ struct ScheduledTimes {
 /// microbatches have: what comes again is not compiled again. What does not fit the memory is not among them. None:
 /// what compiling takes is not said. Emulates as often; throws as emulate(). Pre: `emulation` is that of `request`.
 [[nodiscard]] std::optional<ShapesPrice> price_of_shapes(const EmulationRequest& request, const Emulation& emulation,
+                                                         const Executor& execute);
+
+// What else would change the step. None: it is not asked. Pre: `emulation` is that of `request`.
+
+inline constexpr std::size_t most_jittered_replicas = 16;
+
+/// Steps that vary (jitter.hpp), of the slowest replicas: the slowest first, as many as that. Throws as jitter().
+[[nodiscard]] std::optional<JitterReport> jitter_of(const EmulationRequest& request, const Emulation& emulation,
+                                                    const Executor& execute);
+
+/// Gradients of the slowest replica in fewer bytes. Throws as emulator::gradient_traffic().
+[[nodiscard]] std::optional<GradientReport> gradients_of(const EmulationRequest& request, const Emulation& emulation,
                                                          const Executor& execute);
 
 // Whether a step's host would be waited for, by recipes that do not know it.
