@@ -195,8 +195,9 @@ std::optional<Room> room_of(const Job& job, const Batch& batch, const Rung& rung
     room.memory = workloads::device(setup.cluster.device).memory;
     room.left = room.memory - rung.peak;
     room.is_at_risk = emulator::leaves_little_room(rung.peak, room.memory);
-    room.set_as = runs.launch.segments_expand_as;
-    room.by_auto = !(runs.fixed_shapes && job.setup->layout.pp > 1);
+    if (rung.launched) room.not_set_by = runs.launch.known_schedules_by;
+    if (room.not_set_by.empty()) room.set_as = runs.launch.segments_expand_as;
+    room.by_auto = runs.launch.segments_expand_as.empty() && !(runs.fixed_shapes && job.setup->layout.pp > 1);
     return room;
 }
 
@@ -209,8 +210,8 @@ std::string room_text(const std::optional<Room>& room) {
         return fmt::format("{}, more than the {} that an allocator may take where shapes vary", left, part);
     return fmt::format(
         "at risk: {}; where shapes vary, an allocator may take {} of it above what is allocated, until "
-        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True is set{}",
-        left, part,
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True is set{}{}",
+        left, part, room->not_set_by.empty() ? "" : fmt::format(", which {} leave to you", room->not_set_by),
         !room->set_as.empty() ? fmt::format(", as {}", room->set_as)
         : room->by_auto       ? "; --headroom auto keeps room for it"
                               : fmt::format("; --headroom {:.0f}% keeps room for it",

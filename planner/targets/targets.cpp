@@ -27,6 +27,7 @@ Launch torch_launch() {
 Launch actions_launch() {
     Launch launch = torch_launch();
     launch.segments_expand_as = "pipeweaver.torch does";
+    launch.known_schedules_by = "PyTorch's own schedules (torch.distributed.pipelining)";
     return launch;
 }
 

@@ -38,6 +38,8 @@ struct Launch {
     bool splits_groups = true;  ///< else interleaved microbatches come in whole groups, one for each pipeline rank
     /// Who has the allocator's segments expand, as shapes that vary ask for: "the files do"; empty: nobody.
     std::string_view segments_expand_as{};
+    /// Who runs known schedules where that one runs plans alone, and has them not expand; empty: nobody else.
+    std::string_view known_schedules_by{};
     bool replicates = false;  ///< ZeRO 0, too, without context parallel GPUs
     bool sends_keys = false;  ///< GPUs that share samples send keys round: they exchange no heads
     std::string cut{};        ///< the flags that say it, and so below
