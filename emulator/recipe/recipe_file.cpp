@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <array>
+#include <cmath>
 #include <utility>
 
 namespace pipeweaver::emulator {
@@ -120,7 +121,7 @@ void read_precision(const Json& json, Recipe& recipe) {
 }
 
 void read_state(const Json& json, StateBytes& state) {
-    json.only_keys({"weight", "gradient", "optimizer", "whole", "summed", "pipelined", "update", "apart"});
+    json.only_keys({"weight", "gradient", "optimizer", "whole", "summed", "pipelined", "update", "apart", "offloaded"});
     read_integer(json, "weight", 1, most_bytes_each, state.weight);
     read_integer(json, "gradient", 0, most_bytes_each, state.gradient);
     read_integer(json, "optimizer", 0, most_bytes_each, state.optimizer);
@@ -129,6 +130,7 @@ void read_state(const Json& json, StateBytes& state) {
     read_integer(json, "pipelined", 0, most_bytes_each, state.pipelined);
     read_integer(json, "update", 0, most_bytes_each, state.update);
     read_integer(json, "apart", 0, most_bytes_each, state.apart);
+    read_integer(json, "offloaded", 0, most_bytes_each, state.offloaded);
 }
 
 // Of two words, whether it is the first.
@@ -237,6 +239,13 @@ Execution Recipe::execution_of(const workloads::Module& module) const {
     return own;
 }
 
+StateBytes with_offloaded(StateBytes state, double part) {
+    const std::int64_t all = state.optimizer + state.offloaded;
+    state.optimizer = static_cast<std::int64_t>(std::ceil(static_cast<double>(all) * (1 - part)));
+    state.offloaded = all - state.optimizer;
+    return state;
+}
+
 Recipe judging(const Recipe& recipe) {
     Recipe plain = recipe;
     plain.zero = std::min(recipe.zero, 1);
@@ -321,6 +330,7 @@ RecipeWriter state_json(const StateBytes& state) {
     if (state.pipelined > 0) json["pipelined"] = state.pipelined;
     if (state.update > 0) json["update"] = state.update;
     if (state.apart > 0) json["apart"] = state.apart;
+    if (state.offloaded > 0) json["offloaded"] = state.offloaded;
     return json;
 }
 

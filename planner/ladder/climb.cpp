@@ -210,6 +210,8 @@ private:
         rung.step = plan_.step;
         for (const ReplicaPlan& replica : plan_.replicas) take_memory(rung, replica.cut.step, replica.found.replay);
         rung.needs = "pipeweaver.torch runs it" + left_to_chunks();
+        if (start_.request.job.setup->recipe.state.offloaded > 0)
+            rung.needs += "; states on the host are your optimizer's";
         rung.target = runs_plan(runs_) ? runs_.option : targets().front().option;
         rung.files = {"replica-*/actions.json"};
         return rung;

@@ -50,17 +50,27 @@ std::function<std::optional<std::string>()> said(const std::optional<Value>& val
 }
 
 // "3%" or "0": a part without its unit would be read as per cent by one and as a fraction by another.
-emulator::Headroom headroom_of(const std::string& text) {
-    constexpr double most_percent = 50;
+std::optional<double> percent_in(const std::string& text, double most) {
     double percent = 0;
     const char* const end = text.data() + text.size();
     const auto [after, error] = std::from_chars(text.data(), end, percent, std::chars_format::fixed);
     const std::string_view unit(after, end);
     const bool has_unit = unit == "%" || (unit.empty() && percent == 0);
-    if (error != std::errc{} || !has_unit || !(percent >= 0 && percent <= most_percent))
-        fail(ErrorKind::input, "{}",
-             must_be(text, fmt::format("auto, 0 or a percentage up to {}%, like 3%", most_percent)));
-    return {std::llround(percent * 10'000)};
+    if (error != std::errc{} || !has_unit || !(percent >= 0 && percent <= most)) return std::nullopt;
+    return percent;
+}
+
+emulator::Headroom headroom_of(const std::string& text) {
+    constexpr double most_percent = 50;
+    if (const auto percent = percent_in(text, most_percent)) return {std::llround(*percent * 10'000)};
+    fail(ErrorKind::input, "{}",
+         must_be(text, fmt::format("auto, 0 or a percentage up to {}%, like 3%", most_percent)));
+}
+
+double offloaded_of(const std::string& text) {
+    constexpr double all = 100;
+    if (const auto percent = percent_in(text, all)) return *percent;
+    fail(ErrorKind::input, "{}", must_be(text, "0 or a percentage up to 100%, like 50%"));
 }
 
 double price_of(const std::string& text) {
@@ -175,6 +185,17 @@ void RecipeOverrides::add_to(OptionTable& options) {
     options.parsed(
         "host-link", "SPEED", "between a GPU and its host, for offloading (default: the recipe's)",
         [this](const std::string& text) { host_link = host_link_of(text); }, said(host_link));
+    add_offload(options);
+}
+
+void RecipeOverrides::add_offload(OptionTable& options) {
+    options.parsed(
+        "offload-optimizer", "PERCENT",
+        "of the optimizer's states that lie on the host, which updates what belongs to them (default: the recipe's)",
+        [this](const std::string& text) { offload_percent = offloaded_of(text); },
+        [this]() -> std::optional<std::string> {
+            return offload_percent ? std::optional(text_of(*offload_percent) + "%") : std::nullopt;
+        });
 }
 
 emulator::Recipe RecipeOverrides::over(emulator::Recipe recipe) const {
@@ -191,6 +212,7 @@ emulator::Recipe RecipeOverrides::over(emulator::Recipe recipe) const {
     put(overlap_slowdown, recipe.overlap_slowdown);
     put(split_slowdown, recipe.split_slowdown);
     put(host_link, recipe.host_link);
+    if (offload_percent) recipe.state = with_offloaded(recipe.state, *offload_percent / 100);
     if (recipe.zero < 2 || recipe.bucket == Bytes{}) return recipe;
     if (own_buckets && !bucket)
         fail(ErrorKind::input,
@@ -376,6 +398,10 @@ emulator::Setup WorkloadOptions::setup(const std::optional<CostFile>& file) cons
     if (!anchor.empty() && !anchor_read) fail(ErrorKind::input, "--anchor: is for emulate, plan, check and recommend");
     if (anchor_read) setup.recipe = anchored(std::move(setup.recipe), *anchor_read, setup.cluster.device);
     emulator::check(setup.recipe, setup.model, workloads::device(setup.cluster.device));
+    if (overrides.offload_percent.value_or(0) > 0)
+        setup.model.assumed.emplace_back(
+            "states on the host: their gradients and weights pass its link; what the host takes for the update is not "
+            "counted");
     setup.headroom = headroom;
     setup.costs =
         known_costs ? known_costs : std::make_shared<const costdb::CostDatabase>(costs_of(file, setup.cluster));

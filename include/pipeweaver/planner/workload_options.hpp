@@ -44,11 +44,15 @@ struct RecipeOverrides {
     std::optional<Duration> launch, action;
     std::optional<double> overlap_slowdown, split_slowdown;
     std::optional<Bandwidth> host_link;
+    std::optional<double> offload_percent;  ///< of the optimizer's states that lie on the host, 0 to 100
 
     void add_to(OptionTable& options);
 
     /// The recipe with them. Throws Error{input} where it then contradicts itself.
     emulator::Recipe over(emulator::Recipe recipe) const;
+
+private:
+    void add_offload(OptionTable& options);
 };
 
 /// "20%": what --headroom is told.
@@ -74,6 +78,11 @@ struct WorkloadOptions {
     std::string encoders;                           ///< in its place: `split`, or one of frameworks::builders()
     bool deal_images = false;                       ///< Built::deals is switched on
     std::string trained;                            ///< modules, "projectors" or "all"; empty: as the model's file says
+    std::string frozen;                             ///< modules or "projectors", in place of `trained`
+    std::optional<std::int64_t> lora_rank;          ///< of adapters; none: no more than the model's file says
+    std::string lora_modules, lora_targets;         ///< lists; empty: all that are trained, all matrices
+    std::string lora_experts;                       ///< of workloads::ExpertAdapters, or empty: none
+    bool lora_apart = false;                        ///< Adapters::apart, whatever the target's trainers have
     bool reference = false;                         ///< Model::reference, whatever the model's file says
     std::string teacher;                            ///< Model::teacher, by its name or file
     std::string encoder_recompute{};  ///< of workloads::EncoderRecompute, in place of Built::recompute; empty: as built
@@ -164,6 +173,8 @@ private:
     void build_encoders(workloads::Model& of) const;
     void add_trained(OptionTable& options);
     void settle_trained(workloads::Model& of) const;
+    void settle_adapters(workloads::Model& of) const;
+    bool has_lora_apart() const;
     void require_dealt(const workloads::Model& of) const;
     emulator::Layout layout(const emulator::Setup& setup) const;
     std::optional<LayoutAndZero> own(const emulator::Setup& setup) const;
