@@ -28,6 +28,10 @@ struct LaunchSetting {
 /// The rule, with what breaks it, where Megatron does not run the launch; none: it does.
 [[nodiscard]] std::optional<std::string> why_no_megatron(const Launch& launch);
 
+/// What is trained, in flags of ms-swift, which freezes encoders unless told otherwise; none: it has nothing to say, or
+/// no words for it. Words of one flag follow each other without values.
+[[nodiscard]] std::vector<Flag> swift_tuning(const Launch& launch);
+
 /// All but the split, in groups that belong together. Pre: why_no_megatron() has nothing to say.
 [[nodiscard]] std::vector<LaunchSetting> megatron_settings(const Launch& launch);
 
