@@ -145,6 +145,8 @@ MegatronLaunch read_megatron(const SaidLaunch& said, std::optional<OfVersion> ve
             launch.not_read.push_back(setting.name);
     }
     if (launch.recompute == "none") launch.recompute.clear();  // ms-swift's word
+    if (launch.learns == "sft" || launch.learns == "pt")
+        launch.learns.clear();  // from tokens, in LLaMA-Factory's words
     take_data_length(launch);
     take_answers(launch);
     take_tokenizer(launch);
