@@ -208,8 +208,8 @@ void add_tuned(std::vector<LaunchSetting>& all, const Launch& launch) {
     const Tuned tuned = tuned_of(launch);
     if (tuned.is_usual() || !tuned.why_not.empty()) return;
     const bool has_encoders = !launch.split.encoders.empty() || !launch.dealt.empty();
-    all.push_back(in_recipe(&L::freeze_llm, frozen_word(tuned.freezes_language), "what is trained"));
-    if (has_encoders) {
+    if (has_encoders) {  // keys of models with encoders alone
+        all.push_back(in_recipe(&L::freeze_llm, frozen_word(tuned.freezes_language), "what is trained"));
         const bool projectors = tuned.adapters ? tuned.freezes_encoders : tuned.freezes_projectors;
         all.push_back(in_recipe(&L::freeze_vit, frozen_word(tuned.freezes_encoders)));
         all.push_back(in_recipe(&L::freeze_aligner, frozen_word(projectors)));

@@ -453,8 +453,7 @@ void put_stage(const MegatronLaunch& l, const FitAsked& asked, Run& run) {
             {Effect::less, "pairs that are joined are counted as the longest", written(l.dialect, "packing"), true});
     if (stage == nullptr)
         run.doubts.push_back({Effect::more, fmt::format("what '{}' holds beside the model", l.learns), says});
-    // Without an engine a distilled model is trained on the answers of its data.
-    if (stage != nullptr && stage->generates && (l.by_engine || !stage->distils)) put_engine(l, asked, run);
+    if (l.generates()) put_engine(l, asked, run);
     if (l.learns == "rm") run.doubts.push_back({Effect::less, "logits, in place of one value", says});
     run.besides.refers = stage != nullptr && stage->refers && l.tuner != "lora";
     if (stage != nullptr && stage->distils)

@@ -207,6 +207,7 @@ Rows tuning_rows() {
             {"teacher-model-server", "", &L::teacher_server},
             {"offload-teacher-model", "", &L::teacher_on_host},
             {"gkd-logits-topk", "", &L::teacher_logits},
+            {"lmbda", "", &L::on_policy},
             {"steps-per-generation", "", &L::answers_steps},
             {"offload-model", "", &L::frees_weights},
             {"offload-optimizer", "", &L::frees_states},

@@ -56,6 +56,12 @@ Why attention_kernels(const L& l, std::int64_t) {
     return std::nullopt;
 }
 
+// Of adapters a teacher may be the model without them.
+Why teacher_chunks(const L& l, std::int64_t) {
+    if (l.teacher.empty() || l.tuner == "lora" || l.vpp.value_or(1) == 1) return std::nullopt;
+    return fmt::format("{} chunks of a rank, and --teacher-model {}", *l.vpp, l.teacher);
+}
+
 bool says_ends(const L& l) { return l.first || l.last; }
 
 Why no_pattern(const L& l, std::int64_t) {
@@ -238,6 +244,9 @@ std::span<const MegatronRule> environment_rules() {
             "them",
             "megatron/core/models/common/language_module/language_module.py _set_attention_backend", Phase::build,
             attention_kernels},
+        MegatronRule{"teacher-chunks", "a teacher on the same GPUs goes without chunks of a rank",
+                     "modelscope/ms-swift 3602360a swift/megatron/trainers/rollout_mixin.py _load_teacher_model",
+                     Phase::build, teacher_chunks},
         MegatronRule{"fsdp-connections", "FSDP goes without CUDA_DEVICE_MAX_CONNECTIONS=1", file, Phase::arguments,
                      shard_connections},
     };

@@ -265,10 +265,10 @@ const std::string distilled =
 
 }  // namespace
 
-// A step has 4 microbatches of 1536 + 512 positions on one replica.
+// A step has 4 microbatches of 1536 positions on one replica.
 TEST_CASE("a teacher's logits of all microbatches of a step lie on the last rank, and its weights on all") {
     const auto of = [](const std::string& more) {
-        return of_script(distilled + more, "qwen2.5-7b", "h200-sxm:8", "constant-2048");
+        return of_script(distilled + more, "qwen2.5-7b", "h200-sxm:8", "constant-1536");
     };
     const auto itself = of(""), of_itself = of("--teacher_model Qwen/Qwen2.5-7B"),
                served = of("--teacher_model_server u");
@@ -278,7 +278,7 @@ TEST_CASE("a teacher's logits of all microbatches of a step lie on the last rank
     const std::int64_t vocabulary = workloads::model("qwen2.5-7b").modules[0].architecture.vocab;
     const auto few = of("--gkd_logits_topk 64");
     REQUIRE(few.fit);
-    CHECK(last_of(itself).peak - last_of(few).peak == Bytes{4 * 2048 * (2 * vocabulary / 4 - 12 * 64)});
+    CHECK(last_of(itself).peak - last_of(few).peak == Bytes{4 * 1536 * (2 * vocabulary / 4 - 12 * 64)});
     CHECK(itself.fit->ranks[0].peak == few.fit->ranks[0].peak);
     CHECK(of_itself.fit->ranks[0].weights == Bytes{2 * itself.fit->ranks[0].weights.count});
     CHECK(served.fit->ranks[0].weights == itself.fit->ranks[0].weights);
@@ -288,7 +288,7 @@ TEST_CASE("a teacher's logits of all microbatches of a step lie on the last rank
     CHECK(says(larger.assumed, "the teacher's weights are those of qwen2.5-72b"));
     const auto twice = of("--gkd_logits_topk 64 --steps_per_generation 3");
     REQUIRE(twice.fit);
-    CHECK(last_of(twice).peak - last_of(few).peak == Bytes{4 * 2048 * 12 * 64 * 2});
+    CHECK(last_of(twice).peak - last_of(few).peak == Bytes{4 * 1536 * 12 * 64 * 2});
 }
 
 TEST_CASE("attention that keeps its scores is advised to be fused, where that makes it fit") {

@@ -148,6 +148,7 @@ struct MegatronLaunch {
     std::string teacher_server{};    ///< on GPUs of its own, in place of it
     bool teacher_on_host = false;    ///< but while it works out logits
     Number teacher_logits{};         ///< of a token, that are kept of it; none: all
+    std::string on_policy = "0.5";   ///< of the steps, that are trained on answers of its own
     std::int64_t answers_steps = 1;  ///< whose answers are generated together, and their teacher's logits kept
 
     Number accumulation{};  ///< microbatches of a step, where no global batch is said
@@ -166,6 +167,8 @@ struct MegatronLaunch {
     std::int64_t dp(std::int64_t gpus) const { return gpus % (tp * pp * cp) == 0 ? gpus / (tp * pp * cp) : 0; }
     /// Sequences of a microbatch: of a sample that is a pair of answers two.
     std::int64_t sequences() const;
+    /// Whether answers are generated: a model that is distilled trains on its data's without an engine.
+    bool generates() const;
     bool gated() const { return swiglu || quick_geglu || gated_linear_unit; }
 };
 
