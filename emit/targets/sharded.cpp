@@ -64,10 +64,7 @@ std::optional<std::string> unsaid_tuning(const Launch& of) {
     if (!tuned.why_not.empty()) return tuned.why_not;
     if (tuned.adapters)
         if (auto why = unsaid_adapters(of, tuned)) return why;
-    if (of.degrees.zero < 3 || (of.frozen.empty() && !tuned.adapters)) return std::nullopt;
-    const std::string& module = of.frozen.empty() ? of.adapters.begin()->first : of.frozen.front();
-    return fmt::format(
-        "weights of '{}' are frozen: what they take where zero 3 gathers them is not in the plan's memory", module);
+    return std::nullopt;
 }
 
 std::optional<std::string> unsaid_model(const Launch& of) {

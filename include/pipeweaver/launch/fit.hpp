@@ -37,7 +37,7 @@ struct FitAsked {
 
 /// What a GPU holds beside what the emulation counts.
 struct Besides {
-    Bytes buckets{};          ///< of gradients on their way, and of frozen weights that are gathered
+    Bytes buckets{};          ///< of gradients on their way
     Bytes gathered{};         ///< weights that were gathered and are not yet given up, of as many as there are
     std::int64_t copies = 1;  ///< groups that each hold all shards, where the emulation has one
     std::int64_t shards = 1;  ///< of a weight, in the emulation
