@@ -14,12 +14,13 @@ namespace pipeweaver::groups {
 /// A group as it was placed.
 struct Placed {
     std::string name;
-    std::int64_t tp = 1, pp = 1, dp = 1;
+    std::int64_t tp = 1, cp = 1, pp = 1, dp = 1;
+    int zero = 1;
     emulator::Recompute recompute{};
     Bytes peak{};  ///< of the fullest GPU, with all that runs ahead
     Spent spent;   ///< of its stages, to be shared among as many
 
-    std::int64_t gpus() const { return tp * pp * dp; }
+    std::int64_t gpus() const { return tp * cp * pp * dp; }
 };
 
 struct Placing {
