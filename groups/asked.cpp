@@ -128,9 +128,17 @@ std::vector<Asked> asked_groups(const std::string& text, const workloads::Model&
 }
 
 std::string text_of(const Placed& placed) {
-    const auto cp = placed.cp > 1 ? fmt::format(":cp{}", placed.cp) : std::string();
-    return fmt::format("{}={}:tp{}{}:pp{}:dp{}:zero{}", placed.name, placed.gpus(), placed.tp, cp, placed.pp, placed.dp,
-                       placed.zero);
+    return fmt::format("{}={}:tp{}:cp{}:pp{}:dp{}:zero{}", placed.name, placed.gpus(), placed.tp, placed.cp, placed.pp,
+                       placed.dp, placed.zero);
+}
+
+void take_layout(const Placed& placed, Asked& asked) {
+    asked.gpus = placed.gpus();
+    asked.tp = placed.tp;
+    asked.cp = placed.cp;
+    asked.pp = placed.pp;
+    asked.dp = placed.dp;
+    asked.zero = placed.zero;
 }
 
 std::vector<Asked> groups_with_work(const workloads::Model& model,

@@ -39,8 +39,16 @@ Placing placing(const Split& split, const std::vector<std::vector<Candidate>>& o
     for (std::size_t g = 0; g < found.taken.size(); ++g) {
         const Candidate& as = of[g][found.taken[g]];
         const Degrees& in = as.degrees;
-        placing.groups.push_back({split.groups[g].name, in.tp, in.cp, in.pp, in.dp, in.zero, Prices::modes()[as.mode],
-                                  as.peak(replayed.ahead[g]), replayed.spent[g]});
+        placing.groups.push_back({split.groups[g].name,
+                                  {},
+                                  in.tp,
+                                  in.cp,
+                                  in.pp,
+                                  in.dp,
+                                  in.zero,
+                                  Prices::modes()[as.mode],
+                                  as.peak(replayed.ahead[g]),
+                                  replayed.spent[g]});
     }
     return placing;
 }

@@ -313,7 +313,9 @@ std::optional<std::string> why_not(const Request& request) {
 
 std::optional<Placing> on_own_gpus(const Request& request) {
     if (const auto why = why_not(request)) throw Error(ErrorKind::input, *why);
-    return OwnGpus(request).best();
+    auto best = OwnGpus(request).best();
+    for (std::size_t g = 0; best && g < best->groups.size(); ++g) best->groups[g].modules = request.groups[g].modules;
+    return best;
 }
 
 }  // namespace pipeweaver::groups

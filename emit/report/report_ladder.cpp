@@ -206,7 +206,8 @@ std::string ladder(const Job& job, const Batch& batch, const Plan& plan) {
                                  number("tokens/s a GPU"), "way", "what to do"});
     if (!of.has_now()) add_nothing(table, "now", of.why_none);
     for (const Rung& rung : of.rungs) add_rung(table, job, of, rung, rung.name);
-    for (const Rung& rung : of.beyond) add_rung(table, job, of, rung, "beyond: the target does not launch it");
+    for (const Rung& rung : of.beyond)
+        add_rung(table, job, of, rung, rung.name == groups_rung ? rung.name : "beyond: the target does not launch it");
     const auto missing = left_out_text(plan);
     std::string more;
     for (const std::string& line : not_worth_lines(of)) more += fmt::format("<p>{}.</p>\n", escape(line));

@@ -5,12 +5,14 @@
 #include "pipeweaver/workloads/built_model.hpp"
 #include "planner/ladder/elsewhere.hpp"
 #include "planner/ladder/ends.hpp"
+#include "planner/ladder/on_groups.hpp"
 #include "planner/ladder/rungs.hpp"
 #include "planner/ladder/worth.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace pipeweaver::planner {
 
@@ -42,6 +44,8 @@ public:
         ladder_.left_out = start_.left_out;
         add_schedule();
         add_beyond();
+        if (runs_.groups)
+            if (auto rung = rung_on_groups(start_.request)) ladder_.beyond.push_back(std::move(*rung));
         ladder_.headline = advise(
             ladder_.rungs, runs_.option, [this](const Rung& rung) { return schedules(rung); }, job_.seed, execute_);
         return with_ends();

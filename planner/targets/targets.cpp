@@ -155,8 +155,10 @@ const std::vector<Target>& targets() {
                                           .recompute = RecomputeBy::step},
                                          {.name = "any",
                                           .option = "any",
-                                          .about = "what torch-actions runs, and known schedules that nothing launches",
+                                          .about = "what torch-actions runs, known schedules that nothing launches, "
+                                                   "and modules on GPUs of their own",
                                           .folder = "",
+                                          .groups = true,
                                           .action_lists = false,
                                           .selective_passes = true,
                                           .launch = torch_launch()}};

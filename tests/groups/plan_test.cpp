@@ -266,7 +266,8 @@ TEST_CASE("groups are asked for by module") {
     CHECK_THROWS_AS(asked_groups("vit=8:ep2,llm=8", model), Error);
     CHECK_THROWS_AS(asked_groups("vit=8:tp,llm=8", model), Error);
     const auto from_text = asked_groups(
-        R"({"format": "pipeweaver-split/1", "groups": [{"modules": ["llm"], "gpus": 8, "tp": 4}, {"modules": ["vit"]}]})",
+        R"({"format": "pipeweaver-split/1",
+            "groups": [{"modules": ["llm"], "gpus": 8, "tp": 4}, {"modules": ["vit"]}]})",
         model);
     REQUIRE(from_text.size() == 2);
     CHECK(from_text[0].name == "vit");

@@ -4,6 +4,7 @@
 #include "pipeweaver/emulator/recompute.hpp"
 #include "pipeweaver/groups/allocation.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -14,6 +15,7 @@ namespace pipeweaver::groups {
 /// A group as it was placed.
 struct Placed {
     std::string name;
+    std::vector<std::size_t> modules{};  ///< indices into the model's; of shared GPUs none
     std::int64_t tp = 1, cp = 1, pp = 1, dp = 1;
     int zero = 1;
     emulator::Recompute recompute{};

@@ -5,7 +5,7 @@
 //              group divides the microbatches of a step, and is a multiple or a divisor of the others'. Where a group
 //              has more replicas, items of a microbatch are dealt to them, whole ones; where it has fewer, a replica
 //              passes the items of its microbatches together, as Megatron MIMO's encoders do. The recipe's ZeRO stage,
-//              and 1 where 0 does not fit; the backbone's group is cut by cp, inside a node, where nothing fits without.
+//              and 1 where 0 does not fit; cp of the backbone's group, inside a node, where nothing fits without.
 // Costs        of passes, memory, gradients and transfers are the emulator's, of the group's layers in its layout.
 //              1F1B on both sides, with one chunk a rank; of `none`, `selective` and `full` recomputation the one that
 //              is best for the group.
@@ -46,8 +46,11 @@ struct Asked {
 /// Error{input} for other texts, for modules that the model has not, and unless each is named once; Error{io}.
 [[nodiscard]] std::vector<Asked> asked_groups(const std::string& text, const workloads::Model& model);
 
-/// A group that is placed as that text asks for it: "llm=112:tp8:pp2:dp7:zero1".
+/// A group that is placed as that text asks for it: "llm=112:tp8:cp1:pp2:dp7:zero1".
 [[nodiscard]] std::string text_of(const Placed& placed);
+
+/// Asks for the group's GPUs and layout as it was placed.
+void take_layout(const Placed& placed, Asked& asked);
 
 /// Each module that has work in the microbatches has a group of its own; others share that of the backbone.
 [[nodiscard]] std::vector<Asked> groups_with_work(const workloads::Model& model,

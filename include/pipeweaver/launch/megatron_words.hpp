@@ -6,12 +6,17 @@
 //              examples/megatron_mimo (grids).
 #pragma once
 
+#include "pipeweaver/groups/placing.hpp"
 #include "pipeweaver/launch/launch.hpp"
 #include "pipeweaver/launch/spellings.hpp"
 
 #include <optional>
 #include <string>
 #include <vector>
+
+namespace pipeweaver::workloads {
+struct Model;
+}
 
 namespace pipeweaver::launch {
 
@@ -62,6 +67,10 @@ struct SplitSpelling {
 /// MegatronMIMO's grids as variables of a launch script, MIMO_LANGUAGE_* and MIMO_IMAGES_*, where encoders have GPUs or
 /// a layout of their own; or the rule. Dealt items are whole on a GPU: images have tp 1 and a copy on each.
 [[nodiscard]] Spelled spell_mimo(const Launch& launch);
+
+/// The same of modules on GPUs of their own, the language model's first, with the microbatch of all its replicas, as
+/// slurm_sft.sh takes them; or the rule.
+[[nodiscard]] Spelled spell_mimo(const groups::Placing& placing, const workloads::Model& model);
 
 /// The first GPU of a pipeline rank, as Megatron numbers them: tensor parallel first, then context parallel, replicas,
 /// pipeline ranks.

@@ -59,6 +59,7 @@ struct Target {
     std::string file{};                   ///< below `folder`, that holds its schedule
     std::vector<std::string> compared{};  ///< policies that its users would run without a plan
 
+    bool groups = false;            ///< modules on GPUs of their own are shown beside its plans
     bool action_lists = true;       ///< a plan is what action lists carry: no known schedule that is not launched
     bool selective_passes = false;  ///< a pass of a plan may recompute selectively; none, half, full and blocks any may
     Launch launch{};                ///< what it runs without a plan

@@ -98,6 +98,8 @@ struct WorkloadOptions {
     std::optional<std::string> batch_text;  ///< the batch itself, in place of a file; `batch` is what it is called
 
     void add_to(OptionTable& options);
+    /// Those that say nothing of a layout, of replicas or of the whole run: for commands with layouts of their own.
+    void add_apart_from_layout(OptionTable& options);
 
     /// Model and cluster, and of who asks for a batch this.
     std::vector<Needed> needed(bool with_batch = true) const;
@@ -168,7 +170,11 @@ struct WorkloadOptions {
 private:
     void add_layout(OptionTable& options);
     void add_global_batch(OptionTable& options);
-    void add_packing(OptionTable& options);
+    void add_machine(OptionTable& options);
+    void add_samples(OptionTable& options);
+    void add_headroom(OptionTable& options);
+    void add_recipe(OptionTable& options);
+    void add_packing(OptionTable& options, bool with_replicas);
     void add_encoders(OptionTable& options);
     void build_encoders(workloads::Model& of) const;
     void add_trained(OptionTable& options);
