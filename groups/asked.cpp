@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::int64_t most_gpus = 1'000'000;
 
-const std::array<std::pair<std::string_view, std::optional<std::int64_t> Asked::*>, 5> degrees_of_groups{
+constexpr std::array<std::pair<std::string_view, std::optional<std::int64_t> Asked::*>, 5> degrees_of_groups{
     {{"tp", &Asked::tp}, {"cp", &Asked::cp}, {"pp", &Asked::pp}, {"dp", &Asked::dp}, {"zero", &Asked::zero}}};
 
 std::vector<std::string> split_at(const std::string& text, char mark) {

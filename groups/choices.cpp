@@ -35,7 +35,7 @@ Bytes Candidate::peak(const std::vector<std::int64_t>& ahead) const {
 
 Placing placing(const Split& split, const std::vector<std::vector<Candidate>>& of, const Allocation& found) {
     const Replayed replayed = replay(split, found.taken);
-    Placing placing{replayed.step, split.rounds, {}};
+    Placing placing{replayed.step, split.rounds, {}, {split.gpus, split.rounds, {}, split.bridges}};
     for (std::size_t g = 0; g < found.taken.size(); ++g) {
         const Candidate& as = of[g][found.taken[g]];
         const Degrees& in = as.degrees;
@@ -48,7 +48,10 @@ Placing placing(const Split& split, const std::vector<std::vector<Candidate>>& o
                                   in.zero,
                                   Prices::modes()[as.mode],
                                   as.peak(replayed.ahead[g]),
-                                  replayed.spent[g]});
+                                  replayed.spent[g],
+                                  as.base,
+                                  as.held});
+        placing.split.groups.push_back({split.groups[g].name, {split.groups[g].choices[found.taken[g]]}});
     }
     return placing;
 }

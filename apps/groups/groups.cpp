@@ -10,13 +10,17 @@
 #include "pipeweaver/base/text_table.hpp"
 #include "pipeweaver/emit/mimo_script.hpp"
 #include "pipeweaver/groups/plan.hpp"
+#include "pipeweaver/groups/step_problem.hpp"
 #include "pipeweaver/planner/host_bound.hpp"
 #include "pipeweaver/planner/workload_options.hpp"
 
 #include <nlohmann/json.hpp>
 
+#include <cmath>
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace pipeweaver::apps {
 
@@ -51,6 +55,9 @@ struct Groups {
         options.text("out", out, "FILE",
                      "write MegatronMIMO's grids of the split to this script, for Megatron-Bridge's launcher");
         options.writes();
+        options.text("problem", problem, "FILE",
+                     "write the step as a schedule problem, with the ranks of all groups, for `pipeweaver solve`");
+        options.writes();
     }
 
     void run() {
@@ -75,7 +82,7 @@ struct Groups {
                  setup->model.name, setup->cluster.gpus, setup->cluster.name,
                  plural(drawn.microbatches.size(), "microbatch"));
         launch_eagerly(request);
-        if (!out.empty()) write();
+        write();
         if (console.json)
             print_json(as_json());
         else
@@ -86,8 +93,13 @@ private:
     static constexpr std::int64_t most_gpus = 1'000'000;
 
     void write() const {
-        if (!own) fail(ErrorKind::limit, "--out: nothing fits in groups");
-        write_files({{out, emit::mimo_script(*own, setup->model)}});
+        if (out.empty() && problem.empty()) return;
+        if (!own) fail(ErrorKind::limit, "{}: nothing fits in groups", out.empty() ? "--problem" : "--out");
+        std::vector<FileToWrite> files;
+        if (!out.empty()) files.push_back({out, emit::mimo_script(*own, setup->model)});
+        if (!problem.empty())
+            files.push_back({problem, schedule::to_json(groups::problem_of(*own, emulator::capacity_of(*setup)))});
+        write_files(files);
     }
 
     Drawn draw() const {
@@ -229,7 +241,7 @@ private:
     Options options;
     Console console;
     planner::WorkloadOptions asked;
-    std::string which = "auto", cut = "by-time", out;
+    std::string which = "auto", cut = "by-time", out, problem;
     std::optional<std::int64_t> tp, pp;
     std::int64_t seed = 1;
     std::optional<emulator::Setup> setup;

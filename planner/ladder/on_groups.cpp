@@ -1,8 +1,10 @@
 #include "planner/ladder/on_groups.hpp"
 
+#include "pipeweaver/base/option_values.hpp"
 #include "pipeweaver/base/options.hpp"
 #include "pipeweaver/emulator/memory.hpp"
 #include "pipeweaver/emulator/recompute.hpp"
+#include "pipeweaver/emulator/setup.hpp"
 #include "pipeweaver/groups/plan.hpp"
 #include "pipeweaver/planner/workload_options.hpp"
 #include "pipeweaver/workloads/batch.hpp"
@@ -23,7 +25,7 @@ namespace {
 
 constexpr std::size_t priced_to_find = 16;
 
-// Options of a plan that say nothing of a split's step: layouts of shared GPUs, what feeds them and the whole run takes.
+// Options of a plan that say nothing of a split's step: layouts of shared GPUs, what feeds them, the whole run.
 constexpr std::array<std::string_view, 15> without_effect{
     "layout", "tp",    "pp",   "dp",         "cp",     "ep",       "context",    "microbatches",
     "tokens", "price", "zero", "assignment", "loader", "headroom", "deal-images"};

@@ -2,12 +2,17 @@
 #include "pipeweaver/groups/plan.hpp"
 
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/groups/step_problem.hpp"
 #include "pipeweaver/planner/workload_options.hpp"
+#include "pipeweaver/schedule/replay.hpp"
 #include "pipeweaver/workloads/batch.hpp"
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -71,6 +76,25 @@ std::vector<workloads::Microbatch> packed_samples(const workloads::Model& model,
         samples[s].items.push_back({.modality = workloads::Modality::video, .patches = 1024, .target = true});
     }
     return workloads::pack(samples, model);
+}
+
+// Each rank so many forwards ahead, then a backward and a forward in turn.
+schedule::Schedule one_forward_one_backward(const schedule::Problem& problem, const std::vector<std::int64_t>& ahead) {
+    std::vector<std::vector<TaskId>> forwards(ahead.size()), backwards(ahead.size());
+    for (std::size_t t = 0; t < problem.tasks.size(); ++t) {
+        auto& of = problem.tasks[t].kind == schedule::TaskKind::forward ? forwards : backwards;
+        of[index(problem.tasks[t].rank)].push_back(TaskId{static_cast<std::uint32_t>(t)});
+    }
+    schedule::Schedule schedule;
+    schedule.mode.assign(problem.pairs.size(), 0);
+    for (std::size_t r = 0; r < ahead.size(); ++r) {
+        auto& order = schedule.order.emplace_back();
+        for (std::size_t f = 0, b = 0; b < backwards[r].size();) {
+            const bool goes_on = f < forwards[r].size() && f < b + static_cast<std::size_t>(ahead[r]);
+            order.push_back(goes_on ? forwards[r][f++] : backwards[r][b++]);
+        }
+    }
+    return schedule;
 }
 
 double change(const Request& request) {
@@ -219,6 +243,29 @@ TEST_CASE("modules without work share the backbone's group") {
     const Request images = asking.draw("vlm-mix", 8, "auto");
     CHECK(groups_with_work(images.setup->model, images.microbatches).size() == 2);
     CHECK(!why_not(images));
+}
+
+TEST_CASE("a step on groups is a schedule problem, and takes as long under the order of groups") {
+    Asking asking("dip-vlm-s", "h100-sxm:16");
+    for (const std::string groups : {"vit=8,llm=8", "vit=4:tp1:pp2,llm=8", "vit+llm=16"}) {
+        CAPTURE(groups);
+        const Request request = asking.draw("vlm-mix", 48, groups);
+        const auto own = on_own_gpus(request);
+        REQUIRE(own);
+        const schedule::Problem problem = problem_of(*own, emulator::capacity_of(*request.setup));
+        schedule::validate(problem);
+        const std::vector<std::size_t> taken(own->groups.size(), 0);
+        std::vector<std::int64_t> ahead;
+        for (const auto& stages : replay(own->split, taken).ahead)
+            ahead.insert(ahead.end(), stages.begin(), stages.end());
+        REQUIRE(ahead.size() == problem.ranks.size());
+        const schedule::Replay replayed = schedule::replay(problem, one_forward_one_backward(problem, ahead));
+        REQUIRE(replayed.outcome == schedule::Outcome::completed);
+        CHECK(replayed.makespan == own->step);
+        Bytes peak;
+        for (const Placed& group : own->groups) peak = std::max(peak, group.peak);
+        CHECK(*std::max_element(replayed.peak.begin(), replayed.peak.end()) == peak);
+    }
 }
 
 TEST_CASE("models of DistTrain's sizes are split on its GPUs") {

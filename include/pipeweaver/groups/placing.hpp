@@ -19,8 +19,9 @@ struct Placed {
     std::int64_t tp = 1, cp = 1, pp = 1, dp = 1;
     int zero = 1;
     emulator::Recompute recompute{};
-    Bytes peak{};  ///< of the fullest GPU, with all that runs ahead
-    Spent spent;   ///< of its stages, to be shared among as many
+    Bytes peak{};                       ///< of the fullest GPU, with all that runs ahead
+    Spent spent;                        ///< of its stages, to be shared among as many
+    std::vector<Bytes> base{}, held{};  ///< of a GPU of each stage: all the time, and of a round ahead
 
     std::int64_t gpus() const { return tp * cp * pp * dp; }
 };
@@ -29,6 +30,7 @@ struct Placing {
     Duration step{};
     std::int64_t rounds = 0;
     std::vector<Placed> groups;  ///< in the model's order
+    Split split{};               ///< with the choice of each group alone
 
     std::int64_t gpus() const;
     /// The smaller the better.

@@ -69,6 +69,18 @@ def test_a_split_without_grids_is_refused(pipeweaver, tmp_path):
     assert not (tmp_path / "mimo.sh").exists()
 
 
+def test_a_step_is_a_problem_that_solve_takes(pipeweaver, tmp_path):
+    """Its bound holds for the step that is printed; a search begins with known orders."""
+    own = asked(pipeweaver, *JOB, "--problem", tmp_path / "problem.json")["own"]
+    problem = json.loads((tmp_path / "problem.json").read_text())
+    assert len(problem["ranks"]) == sum(one["pp"] for one in own["groups"])
+    assert len(problem["tasks"]) == 2 * own["rounds"] * len(problem["ranks"])
+    pipeweaver("solve", tmp_path / "problem.json", "--max-rounds", "20", "--quiet", "--out", tmp_path / "solved.json")
+    solved = json.loads((tmp_path / "solved.json").read_text())
+    assert solved["lower_bound_ns"] <= own["step_ns"]
+    assert solved["lower_bound_ns"] <= solved["makespan_ns"] <= 1.1 * own["step_ns"]
+
+
 @pytest.mark.parametrize("options", [
     "--dataset vlm-mix --microbatches 8",
     "--dataset vlm-mix --global-batch 64 --packing balanced --recipe megatron-core-plain --headroom 5%",
