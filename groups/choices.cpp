@@ -19,6 +19,10 @@ std::int64_t copies_in(const Degrees& degrees, const Pace& pace) {
     return std::max(std::int64_t{1}, degrees.dp / pace.replicas);
 }
 
+bool takes_as_long(const StagePasses& a, const StagePasses& b) {
+    return a.forward == b.forward && a.backward == b.backward;
+}
+
 // Which of the sorted microbatches are the round's.
 std::size_t block_of(std::size_t round, const Pace& pace) {
     if (!pace.alternating) return round;
@@ -91,8 +95,10 @@ const Fixed& Choices::fixed(const Chain& chain, const Taken& taken) {
 // The slowest replica of each round; they take the round's microbatches in turn. A pass through joined ones is as many
 // of one's alike, and those of a round are.
 std::vector<Duration> Choices::rounds_of(const std::vector<Duration>& passes, const Taken& taken) const {
-    std::vector<Duration> rounds;
     const Pace& pace = taken.pace;
+    if (passes.size() == 1)
+        return std::vector<Duration>(static_cast<std::size_t>(pace.rounds), taken.passes() * passes.front());
+    std::vector<Duration> rounds;
     rounds.reserve(static_cast<std::size_t>(pace.rounds));
     const auto of_round = static_cast<std::size_t>(pace.replicas);
     const std::size_t replicas = std::min(of_round, static_cast<std::size_t>(taken.degrees.dp));
@@ -112,9 +118,11 @@ std::vector<Duration> Choices::rounds_of(const std::vector<Duration>& passes, co
 // The work of the fullest stage, with nothing computed again.
 Duration Choices::least_step(const std::vector<std::array<StagePasses, mode_count>>& passes, const Taken& taken) const {
     Duration most{};
-    for (const auto& stage : passes) {
+    for (std::size_t s = 0; s < passes.size(); ++s) {
+        const StagePasses& stage = passes[s].front();
+        if (s > 0 && takes_as_long(stage, passes[s - 1].front())) continue;
         Duration all{};
-        for (const auto& times : {rounds_of(stage.front().forward, taken), rounds_of(stage.front().backward, taken)})
+        for (const auto& times : {rounds_of(stage.forward, taken), rounds_of(stage.backward, taken)})
             all = std::accumulate(times.begin(), times.end(), all);
         most = std::max(most, all);
     }
@@ -158,7 +166,12 @@ bool Choices::add(const Chain& chain, const Taken& taken, Candidates& to) {
             const std::int64_t ahead = left.count < 0 ? 0 : std::min(most, left.count / held);
             least_ahead = std::min(least_ahead, ahead);
             if (ahead < 1) break;
-            choice.stages.push_back({rounds_of(stage.forward, taken), rounds_of(stage.backward, taken), ahead});
+            if (s > 0 && takes_as_long(stage, passes[s - 1][mode])) {
+                choice.stages.push_back(choice.stages.back());
+                choice.stages.back().most_in_flight = ahead;
+            } else {
+                choice.stages.push_back({rounds_of(stage.forward, taken), rounds_of(stage.backward, taken), ahead});
+            }
         }
         if (least_ahead < 1) continue;
         any = true;
