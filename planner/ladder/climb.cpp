@@ -1,10 +1,10 @@
 // What each rung of a plan's ladder takes, from what is run today to the searched schedule.
 #include "pipeweaver/emulator/memory.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
+#include "pipeweaver/planner/ends.hpp"
 #include "pipeweaver/planner/launched_way.hpp"
 #include "pipeweaver/workloads/built_model.hpp"
 #include "planner/ladder/elsewhere.hpp"
-#include "planner/ladder/ends.hpp"
 #include "planner/ladder/on_groups.hpp"
 #include "planner/ladder/rungs.hpp"
 #include "planner/ladder/worth.hpp"
