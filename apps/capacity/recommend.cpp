@@ -36,8 +36,7 @@ struct Recommend {
                     "samples of a step of all replicas, or with mb their microbatches (default: 1024)");
         options.text("tokens", asked.tokens, "TOKENS", "of the whole training run, like 300B");
         add_of_plan("recipe", "RECIPE", "how the framework trains (default: megatron-core)");
-        add_of_plan("launched", "graphs|eager",
-                    "how layers are launched, as `plan` has it; without it rows may have ranges");
+        add_of_plan("launched", "graphs|eager", "how layers are launched, as `plan` has it: each row has one step");
         add_of_plan("costs", "FILE",
                     "operator costs from this file of `costdb import`; what it lacks: from the embedded tables");
         add_of_plan("anchor", "FILE", "a measured launch that corrects the rows of its device, as `plan` has it");
