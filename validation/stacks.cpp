@@ -18,10 +18,10 @@ namespace {
 // Megatron-Bridge's recipes of DeepSeek, Moonlight and Kimi: gradients and the optimizer's moments in bf16.
 constexpr emulator::StateBytes sixteen_bit_moments{.weight = 2, .gradient = 2, .optimizer = 8};
 
-// "AdamWBF16 (6 bytes a parameter)".
-constexpr emulator::StateBytes halo_states{.weight = 2, .gradient = 2, .optimizer = 4};
+// "bf16 AdamW".
+constexpr emulator::StateBytes sixteen_bit_adam{.weight = 2, .gradient = 2, .optimizer = 4};
 // Weights and moments are read and written, gradients read, summed up for their norm and cleared.
-constexpr emulator::UpdateTraffic halo_update{.updated = 16, .held = 4};
+constexpr emulator::UpdateTraffic of_sixteen_bit_adam{.updated = 16, .held = 4};
 
 // More special sources come first.
 constexpr std::array stacks{
@@ -92,19 +92,19 @@ constexpr std::array stacks{
     Stack{.source = "gemma4-sft",
           .also = "axolotl:",
           .recipe = "torch-fsdp2-eager",
-          .state = halo_states,
-          .update = halo_update,
+          .state = sixteen_bit_adam,
+          .update = of_sixteen_bit_adam,
           .zero = 2},
     Stack{.source = "gemma4-sft", .also = "automodel:", .recipe = "nemo-automodel"},
     Stack{.source = "gemma4-sft",
           .also = "unsloth:",
           .recipe = "torch-fsdp2-eager",
-          .state = halo_states,
-          .update = halo_update,
+          .state = sixteen_bit_adam,
+          .update = of_sixteen_bit_adam,
           .zero = 0},
     Stack{.source = "gemma4-sft", .also = "ms-swift:", .recipe = "accelerate-fsdp2"},
     Stack{.source = "gemma4-sft", .also = "bridge:", .recipe = "megatron-core-plain"},
-    Stack{.source = "whitecircle/halo", .recipe = "torch-fsdp2", .state = halo_states, .update = halo_update},
+    Stack{.source = "whitecircle/halo", .recipe = "halo"},
     Stack{.source = "lmms-engine", .recipe = "torch-fsdp2", .micro_batch = 1},
     Stack{.source = "pith-train", .recipe = "pith-train", .memory = MemoryKind::reserved},
     Stack{.source = "sports-intelligence-playbooks", .known_kinds = true, .memory = MemoryKind::on_device},

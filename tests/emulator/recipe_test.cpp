@@ -300,6 +300,8 @@ TEST_CASE("a recipe says how its kernels are launched; one with times of its hos
     CHECK(find_recipe("torchtitan").launched == Launched::compiled);
     CHECK(find_recipe("torchtitan").eager == "torch-fsdp2-eager");
     CHECK(find_recipe("torch-fsdp2-eager").launched == Launched::eager);
+    for (const char* name : {"torch-fsdp2-eager", "accelerate-fsdp2", "halo"})
+        CHECK(find_recipe(name).expert_layer == find_recipe("megatron-core-plain").expert_layer);
     CHECK(!is_open(find_recipe("maxtext")));
     CHECK(parsed(R"(,"host":{"layer_ns":5})").launched == Launched::eager);
     CHECK(!is_open(parsed(R"(,"host":{"launched":"compiled","layer_ns":5})")));

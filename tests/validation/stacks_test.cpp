@@ -71,6 +71,7 @@ TEST_CASE("states of sixteen bits are updated with less traffic") {
     const auto recipe = recipe_on_h100(of("whitecircle/halo throughput-benchmarks.md")).recipe;
     // Weights and moments are read and written, 2 (2 + 4), gradients read twice and copied once more.
     CHECK(recipe.state.optimizer == 4);
+    CHECK(recipe_on_h100(of("whitecircle/halo gemma4-sft-2026-09", "unsloth: DDP")).recipe.state == recipe.state);
     CHECK(recipe.update == emulator::UpdateTraffic{.updated = 16, .held = 4});
     CHECK(recipe_on_h100(of("pytorch/torchtitan", "torch.compile")).recipe.update == emulator::UpdateTraffic{});
 }
