@@ -1,7 +1,10 @@
 // How long a point's step takes launched kernel by kernel, where its recipe does not say how layers are launched.
 #pragma once
 
+#include "pipeweaver/base/parallel.hpp"
+#include "pipeweaver/base/units.hpp"
 #include "pipeweaver/planner/layout_choice.hpp"
+#include "pipeweaver/planner/time.hpp"
 
 #include <optional>
 
