@@ -85,6 +85,13 @@ std::int64_t slots_in_memory(const Generator& of, const Work& work) {
 
 }  // namespace
 
+Duration usual_host(const Architecture& network) {
+    std::int64_t halves = 0;
+    for (std::int64_t layer = 0; layer < network.layers; ++layer)
+        halves += workloads::block_parts(network, layer).norms();
+    return halves * usual_host_of_block / 2;
+}
+
 std::optional<Decoding> decoding_of(const Generator& generator) {
     PIPEWEAVER_ASSERT(generator.prompt_tokens >= 1 && generator.gpus >= 1 && generator.share > 0);
     const Work work = work_of(generator);

@@ -48,9 +48,9 @@ std::int64_t usual_group(const workloads::Cluster& cluster) {
     return std::min({cluster.gpus_per_node, cluster.gpus, std::int64_t{8}});
 }
 
-// Times of a step that add up to no more than 64 bits hold, however few GPUs there are.
+// Times of the steps that are played add up to no more than 64 bits hold, however few GPUs there are.
 void require_countable(const rl::Job& job) {
-    constexpr double most_ns = 3e18;
+    const double most_ns = 3e18 / (job.steps_off == 0 ? 1. : 3. * static_cast<double>(job.steps_off + 1) + 7);
     const auto sum = [](const std::vector<Duration>& times) {
         double all = 0;
         for (const Duration one : times) all += static_cast<double>(one.count());
@@ -68,7 +68,8 @@ void require_countable(const rl::Job& job) {
     const double generation = tokens * (static_cast<double>(decoding.token.back().count()) + in_front) +
                               static_cast<double>(job.answers.size()) * static_cast<double>(decoding.prompt.count());
     if (generation > most_ns || sum(job.inference) + sum(job.training) > most_ns)
-        fail(ErrorKind::limit, "--answers: take a GPU more than a century: allowed are fewer or shorter ones");
+        fail(ErrorKind::limit, "--answers: take a GPU more than a century{}: allowed are fewer or shorter ones",
+             job.steps_off == 0 ? "" : " in steps off policy");
 }
 
 // The language model that generates and is trained.
@@ -125,16 +126,18 @@ void RlOptions::add_speeds(Options& options) {
     options.choice("precision", precision, {"bf16", "fp8"}, "of weights that generate (default: bf16)");
     options.integer("slots", slots, 1, 4096,
                     "answers that an instance decodes at once (default: what memory holds; measured: as many)");
-    options.number("decode-share", decode_share, 0.05, 1, "of the roofline that decoding reaches (default: 0.55)");
-    options.parsed("host", "TIME", "of each token step, beside the GPUs' (default: 18ms)",
+    options.number("decode-share", decode_share, 0.05, 1, "of the roofline that decoding reaches (default: 0.6)");
+    options.parsed("host", "TIME", "of each token step, beside the GPUs' (default: 200us a block)",
                    [this](const std::string& text) { host = parse_host(text); });
-    options.number("mfu", mfu, 0.05, 1, "share of the bf16 peak that training and inference reach (default: 0.12)");
+    options.number("mfu", mfu, 0.05, 1, "share of the bf16 peak that training and inference reach (default: 0.1)");
     options.number("passes", inference_passes, 0, 20, "forwards of inference over each answer (default: 2)");
+    time("overhead", overhead, "of training each step, beside its answers (default: 10s, in a measured --training 0s)");
     time("switching", switching, "from generating to training and back on the same GPUs (default: none)");
     time("move", move, "of the last answers to other instances (default: none)");
     options.parsed("weights", "BYTES", "that instances get after training, like 470GB (default: the model's)",
                    [this](const std::string& text) { weights = parse_bytes(text); });
-    options.parsed("weights-speed", "SPEED", "at which they are handed over at most (default: 20GB/s)",
+    options.parsed("weights-speed", "SPEED",
+                   "at which they are handed over at most (default: 20GB/s, to GPUs that do not train 40GB/s)",
                    [this](const std::string& text) { weights_speed = parse_bandwidth(text); });
 }
 
@@ -158,6 +161,7 @@ void RlOptions::price_generation(const workloads::Cluster& on, rl::Job& job, std
     } else {
         const auto found = workloads::find_model(model);
         const auto& device = workloads::device(on.device);
+        const Duration of_host = host.value_or(rl::usual_host(backbone_of(found)));
         const auto sum = std::accumulate(job.answers.begin(), job.answers.end(), std::int64_t{0});
         const auto decoding =
             rl::decoding_of({.network = backbone_of(found),
@@ -165,7 +169,7 @@ void RlOptions::price_generation(const workloads::Cluster& on, rl::Job& job, std
                              .gpus = job.instance,
                              .fp8 = precision == "fp8",
                              .share = decode_share,
-                             .host = host,
+                             .host = of_host,
                              .prompt_tokens = prompt,
                              .mean_answer = sum / static_cast<std::int64_t>(job.answers.size()),
                              .longest_answer = *std::max_element(job.answers.begin(), job.answers.end()),
@@ -178,7 +182,7 @@ void RlOptions::price_generation(const workloads::Cluster& on, rl::Job& job, std
             notes.push_back(
                 fmt::format("generation at {:.0f} % of the roofline of {} and {} of host a token step, {} answers at "
                             "once an instance",
-                            100 * decode_share, device.name, human(host), job.decoding.token.size()));
+                            100 * decode_share, device.name, human(of_host), job.decoding.token.size()));
     }
     require_countable(job);
     if (!generation) return;
@@ -206,24 +210,33 @@ void RlOptions::price_work(RlQuestion& question) const {
                                                          : "inference and training",
                                              100 * mfu));
     if (model.empty() && !inference) question.notes.push_back("no inference: --inference was not given");
-    job.weights = weights_time(question.cluster, job.instance);
+    if (!training) job.overhead = rl::usual_overhead;
+    if (overhead)
+        job.overhead = *overhead;
+    else if (!training)
+        question.notes.push_back(
+            fmt::format("{} of each step beside its answers: --overhead was not given", human(job.overhead)));
+    job.weights = weights_time(question.cluster, job.instance, rl::usual_weights_speed);
+    job.weights_apart = weights_time(question.cluster, job.instance, rl::usual_weights_speed_apart);
     if (!handed_over()) question.notes.push_back("new weights come in no time: --weights was not given");
 }
 
 std::optional<Bytes> RlOptions::handed_over() const {
     if (weights || model.empty()) return weights;
     const auto found = workloads::find_model(model);
-    return rl::weights_of(backbone_of(found), precision == "fp8");
+    return rl::weights_of(backbone_of(found), false);
 }
 
-Duration RlOptions::weights_time(const workloads::Cluster& to, std::int64_t instance_gpus) const {
+Duration RlOptions::weights_time(const workloads::Cluster& to, std::int64_t instance_gpus,
+                                 Bandwidth usual_speed) const {
+    const Bandwidth speed_at_most = weights_speed.value_or(usual_speed);
     const auto bytes = handed_over();
     if (!bytes) return {};
-    for (const Bandwidth speed : {to.network, to.node_link, weights_speed})
+    for (const Bandwidth speed : {to.network, to.node_link, speed_at_most})
         if (speed.bytes_per_second > 0 && bytes->count / speed.bytes_per_second > longest_ns / 1'000'000'000)
             fail(ErrorKind::input, "--weights: {} take more than 100 hours by a link of {}: allowed are fewer",
                  human(*bytes), to.name);
-    return rl::weights_time(to, *bytes, instance_gpus, weights_speed);
+    return rl::weights_time(to, *bytes, instance_gpus, speed_at_most);
 }
 
 void RlOptions::add_others(RlQuestion& question) const {
@@ -244,7 +257,7 @@ void RlOptions::add_others(RlQuestion& question) const {
         fail(ErrorKind::input, "--instance: {}",
              must_be(job.instance, fmt::format("at most the {} GPUs of --generation-cluster", others.gpus)));
     price_generation(others, job, question.notes);
-    job.weights = weights_time(others, job.instance);
+    job.weights_apart = weights_time(others, job.instance, rl::usual_weights_speed_apart);
     const auto micro_usd = [](double usd) { return std::max<std::int64_t>(1, std::llround(usd * 1e6)); };
     job.generator_price = micro_usd(others.price_per_gpu_hour);
     job.trainer_price = micro_usd(question.cluster.price_per_gpu_hour);
@@ -276,6 +289,7 @@ RlQuestion RlOptions::question() const {
     if (std::accumulate(job.answers.begin(), job.answers.end(), std::int64_t{0}) > most_tokens)
         fail(ErrorKind::input, "--answers: have more than {} tokens together, allowed are up to so many", most_tokens);
     for (std::size_t i = 0; i < job.answers.size(); ++i) job.groups.push_back(i / static_cast<std::size_t>(group));
+    job.steps_off = steps_off;
     price_generation(question.cluster, job, question.notes);
     price_work(question);
     job.switching = switching.value_or(Duration{});
@@ -284,7 +298,6 @@ RlQuestion RlOptions::question() const {
     if (!move) question.notes.push_back("moved tails move in no time: --move was not given");
     if (!trainer)
         question.notes.push_back("whether training fits was not asked: give --trainer the fewest GPUs that do");
-    job.steps_off = steps_off;
     add_others(question);
     require_countable(question.job);
     if (question.with_others) require_countable(*question.with_others);

@@ -48,7 +48,8 @@ private:
     void price_generation(const workloads::Cluster& on, rl::Job& job, std::vector<std::string>& notes) const;
     void price_work(RlQuestion& question) const;
     [[nodiscard]] std::optional<Bytes> handed_over() const;
-    [[nodiscard]] Duration weights_time(const workloads::Cluster& to, std::int64_t instance_gpus) const;
+    [[nodiscard]] Duration weights_time(const workloads::Cluster& to, std::int64_t instance_gpus,
+                                        Bandwidth usual_speed) const;
     void add_others(RlQuestion& question) const;
 
     std::string cluster, generation_cluster, model, lengths, precision = "bf16";
@@ -57,9 +58,8 @@ private:
     std::optional<MeasuredPart> generation, inference, training;
     double decode_share = rl::usual_decode_share, mfu = rl::usual_mfu, inference_passes = 2, price = 0,
            generation_price = 0;
-    std::optional<Duration> switching, move;
-    Duration host = rl::usual_host;
-    Bandwidth weights_speed = rl::usual_weights_speed;
+    std::optional<Duration> switching, move, host, overhead;
+    std::optional<Bandwidth> weights_speed;
     std::optional<Bytes> weights;
 };
 

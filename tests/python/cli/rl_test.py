@@ -40,6 +40,23 @@ def test_layouts_are_in_their_order(pipeweaver):
     assert off["colocated"] == on_policy["colocated"]
     assert off["split"]["step_ns"] < on_policy["split"]["step_ns"]
     assert off["streamed"]["step_ns"] <= off["split"]["step_ns"]
+    assert list(off)[4:] == ["in flight"]
+
+
+def test_in_flight_the_tail_costs_nothing(pipeweaver):
+    """Where generation takes longest, one long answer of 64 keeps a step that waits for it, not one in flight."""
+    ask = ("rl", "--cluster", "h100-sxm:16", "--lengths", "0:100,98:200,100:4k", "--instance", "8", "--generation",
+           "90s:8", "--training", "9s:8", "--steps-off", "3", "--answers", "64", "--json")
+    answer = layouts(json.loads(pipeweaver(*ask)))
+    waiting, flying = answer["streamed"], answer["in flight"]
+    assert flying["step_ns"] < 0.8 * waiting["step_ns"]
+    assert flying["idle_ns"]["tail"] == 0
+
+
+def test_overhead_is_added_to_each_step(pipeweaver):
+    ask = (*MODEL, "--model", "qwen2.5-7b", "--json", "--overhead")
+    none, some = (layouts(json.loads(pipeweaver(*ask, time)))["colocated"] for time in ("0s", "4s"))
+    assert some["step_ns"] == none["step_ns"] + 4e9 and some["work_ns"] == none["work_ns"] + 4e9
 
 
 def test_the_split_uses_all_gpus_for_time_and_fewer_dollars_for_usd(pipeweaver):
