@@ -12,6 +12,7 @@ void add_plan(CLI::App& program);
 void add_solve(CLI::App& program);
 void add_recommend(CLI::App& program);
 void add_rl(CLI::App& program);
+void add_fuse(CLI::App& program);
 void add_groups(CLI::App& program);
 void add_replay(CLI::App& program);
 void add_emit(CLI::App& program);

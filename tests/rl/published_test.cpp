@@ -1,6 +1,6 @@
 // Published steps of NeMo RL (docs/about/performance-summary.md of 22 Aug 2026) against what the defaults say, which
-// were fitted on the first test's rows. How lengths spread is not published. Steps off policy run in flight on the split
-// that their recipes name (examples/configs/recipes/llm/performance: in_flight_weight_updates, nodes of generation).
+// were fitted on the first test's rows. How lengths spread is not published. Steps off policy run in flight on the
+// split that their recipes name (examples/configs/recipes/llm/performance).
 #include "pipeweaver/rl/costs.hpp"
 #include "pipeweaver/rl/lengths.hpp"
 #include "pipeweaver/rl/step.hpp"

@@ -119,14 +119,15 @@ struct MadeEmulation {
 /// The replica in which a rank holds most; the first of several.
 [[nodiscard]] std::size_t fullest_replica(const Emulation& emulation, std::size_t rank);
 
-/// A replica's given schedule under the request's costs and factors.
+/// A replica's schedule under the request's costs and factors.
 struct ScheduledTimes {
     schedule::Problem problem;
     schedule::Schedule schedule;
     std::vector<Duration> duration;  ///< per task, in its memory mode
 };
 
-/// What each task takes. Pre: schedules are given. Throws as emulate().
+/// What each task takes; without given schedules, under the request's policy and the first recomputation that it may
+/// have. Throws as emulate().
 [[nodiscard]] ScheduledTimes scheduled_times(const EmulationRequest& request, std::size_t replica,
                                              const Executor& execute);
 
