@@ -3,6 +3,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/rl/encoders.hpp"
 #include "pipeweaver/rl/lengths.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
 
@@ -89,7 +90,11 @@ void RlOptions::add_answers(Options& options) {
                  "mean:3k,longest:8k");
     options.integer("answers", answers, 1, rl::most_answers, "of a step (default: 512)");
     options.integer("group", group, 1, rl::most_answers, "answers to one prompt, judged together (default: 1)");
-    options.integer("prompt", prompt, 1, rl::longest_answer, "tokens of a prompt (default: 512)");
+    options.integer("prompt", prompt, 1, rl::longest_answer, "tokens of a prompt's text (default: 512)");
+    options.text(
+        "items", items, "ITEMS",
+        "what encoders read of each prompt: images of so many pixels a side, a clip, audio, like 2x896px, 8s@2fps "
+        "or 1x448px+30s-audio (with --model)");
     options.integer("seed", seed, 0, 1'000'000'000, "of the order in which answers come (default: 1)");
 }
 
@@ -147,6 +152,26 @@ void RlOptions::add_to(Options& options) {
     add_speeds(options);
 }
 
+workloads::Sample RlOptions::one_prompt(const workloads::Model& of) const {
+    if (items.empty()) {
+        workloads::Sample text;
+        text.text_tokens = prompt;
+        return text;
+    }
+    auto drawn = workloads::try_draw(fmt::format("constant-{}+{}", prompt, items), of, 0, 0);
+    if (!drawn.why_not.empty()) fail(ErrorKind::input, "--items: {}", drawn.why_not);
+    const bool makes = std::any_of(drawn.sample.items.begin(), drawn.sample.items.end(),
+                                   [](const workloads::Item& item) { return item.target; });
+    if (makes)
+        fail(ErrorKind::input, "--items: {} makes such items and reads none: allowed are those that its encoders read",
+             of.name);
+    return std::move(drawn.sample);
+}
+
+std::int64_t RlOptions::prompt_tokens() const {
+    return items.empty() ? prompt : one_prompt(workloads::find_model(model)).tokens();
+}
+
 void RlOptions::price_generation(const workloads::Cluster& on, rl::Job& job, std::vector<std::string>& notes) const {
     if (generation && generation->gpus % job.instance != 0)
         fail(ErrorKind::input, "--generation: {} GPUs are no multiple of the {} of an instance (--instance)",
@@ -161,6 +186,8 @@ void RlOptions::price_generation(const workloads::Cluster& on, rl::Job& job, std
     } else {
         const auto found = workloads::find_model(model);
         const auto& device = workloads::device(on.device);
+        const workloads::Sample asked = one_prompt(found);
+        const rl::Encoders encoders = rl::encoders_of(found, asked);
         const Duration of_host = host.value_or(rl::usual_host(backbone_of(found)));
         const auto sum = std::accumulate(job.answers.begin(), job.answers.end(), std::int64_t{0});
         const auto decoding =
@@ -170,9 +197,11 @@ void RlOptions::price_generation(const workloads::Cluster& on, rl::Job& job, std
                              .fp8 = precision == "fp8",
                              .share = decode_share,
                              .host = of_host,
-                             .prompt_tokens = prompt,
+                             .prompt_tokens = asked.tokens(),
                              .mean_answer = sum / static_cast<std::int64_t>(job.answers.size()),
                              .longest_answer = *std::max_element(job.answers.begin(), job.answers.end()),
+                             .encoder_flops = encoders.forward_flops,
+                             .encoder_weights = encoders.weights,
                              .slots = slots});
         if (!decoding)
             fail(ErrorKind::limit, "--instance: {} GPUs of {} do not hold {} and one answer: allowed are more",
@@ -192,17 +221,23 @@ void RlOptions::price_generation(const workloads::Cluster& on, rl::Job& job, std
 void RlOptions::price_work(RlQuestion& question) const {
     rl::Job& job = question.job;
     const auto measured = [&](const MeasuredPart& part) {
-        return rl::shares_of(part.time, part.gpus, job.answers, prompt);
+        return rl::shares_of(part.time, part.gpus, job.answers, prompt_tokens());
     };
-    const auto priced = [&](double forwards) {
-        const auto found = workloads::find_model(model);
-        return rl::forward_times(backbone_of(found), workloads::device(question.cluster.device), mfu, forwards,
-                                 job.answers, prompt);
+    const auto found = model.empty() ? std::nullopt : std::optional(workloads::find_model(model));
+    const auto encoders = found ? rl::encoders_of(*found, one_prompt(*found)) : rl::Encoders{};
+    const auto priced = [&](double forwards, double encoder_flops) {
+        return rl::forward_times(backbone_of(*found), workloads::device(question.cluster.device), mfu, forwards,
+                                 job.answers, prompt_tokens(), encoder_flops);
     };
-    job.training = training ? measured(*training) : priced(3);
+    job.training = training ? measured(*training) : priced(3, encoders.training_flops);
     job.inference = inference       ? measured(*inference)
                     : model.empty() ? std::vector<Duration>(job.answers.size())
-                                    : priced(inference_passes);
+                                    : priced(inference_passes, inference_passes * encoders.forward_flops);
+    if (!items.empty())
+        question.notes.push_back(fmt::format("{} tokens of {} in each prompt, encoded anew for every answer",
+                                             prompt_tokens() - prompt, items));
+    else if (encoders.weights > Bytes{})
+        question.notes.push_back("encoders read nothing: --items was not given");
     if (!model.empty() && (!training || !inference))
         question.notes.push_back(fmt::format("{} at {:.0f} % of the bf16 peak",
                                              training    ? "inference"
@@ -224,7 +259,7 @@ void RlOptions::price_work(RlQuestion& question) const {
 std::optional<Bytes> RlOptions::handed_over() const {
     if (weights || model.empty()) return weights;
     const auto found = workloads::find_model(model);
-    return rl::weights_of(backbone_of(found), false);
+    return rl::weights_of(backbone_of(found), false) + rl::encoders_of(found, one_prompt(found)).trained;
 }
 
 Duration RlOptions::weights_time(const workloads::Cluster& to, std::int64_t instance_gpus,
@@ -270,6 +305,7 @@ RlQuestion RlOptions::question() const {
     require_given({{!cluster.empty(), "--cluster CLUSTER", "the GPUs"},
                    {!lengths.empty(), "--lengths FILE", "tokens of answers, or quantiles"},
                    {is_priced, "--model MODEL", "or --generation TIME:GPUS and --training TIME:GPUS"}});
+    if (!items.empty() && model.empty()) fail(ErrorKind::input, "--items: goes with --model, whose encoders read them");
     RlQuestion question{
         .cluster = workloads::find_cluster(cluster), .job = {}, .others = {}, .with_others = {}, .notes = {}};
     if (price > 0) question.cluster.price_per_gpu_hour = price;

@@ -5,7 +5,9 @@
 #include "pipeweaver/base/units.hpp"
 #include "pipeweaver/rl/costs.hpp"
 #include "pipeweaver/rl/step.hpp"
+#include "pipeweaver/workloads/batch.hpp"
 #include "pipeweaver/workloads/cluster.hpp"
+#include "pipeweaver/workloads/model.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -45,6 +47,8 @@ private:
     void add_answers(Options& options);
     void add_gpus(Options& options);
     void add_speeds(Options& options);
+    [[nodiscard]] workloads::Sample one_prompt(const workloads::Model& of) const;
+    [[nodiscard]] std::int64_t prompt_tokens() const;
     void price_generation(const workloads::Cluster& on, rl::Job& job, std::vector<std::string>& notes) const;
     void price_work(RlQuestion& question) const;
     [[nodiscard]] std::optional<Bytes> handed_over() const;
@@ -52,7 +56,7 @@ private:
                                         Bandwidth usual_speed) const;
     void add_others(RlQuestion& question) const;
 
-    std::string cluster, generation_cluster, model, lengths, precision = "bf16";
+    std::string cluster, generation_cluster, model, lengths, items, precision = "bf16";
     std::int64_t answers = 512, group = 1, prompt = 512, seed = 1;
     std::optional<std::int64_t> instance, trainer, slots;
     std::optional<MeasuredPart> generation, inference, training;

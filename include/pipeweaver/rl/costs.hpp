@@ -44,6 +44,8 @@ struct Generator {
     std::int64_t prompt_tokens = 1;       ///< 1 or more
     std::int64_t mean_answer = 1;         ///< for the slots: tokens
     std::int64_t longest_answer = 1;      ///< windows and states: their mean up to there
+    double encoder_flops = 0;             ///< over a prompt's items, before it is read (rl/encoders.hpp)
+    Bytes encoder_weights{};              ///< in memory beside the network's
     std::optional<std::int64_t> slots{};  ///< none: as many as memory holds, 4,096 at most
 };
 
@@ -54,10 +56,12 @@ struct Generator {
 /// FLOPs of one forward over a sequence of so many tokens, the output head included.
 [[nodiscard]] double forward_flops(const workloads::Architecture& network, std::int64_t tokens);
 
-/// GPU time of `forwards` forwards over each answer with its prompt, at a share of the peak in bf16.
+/// GPU time of `forwards` forwards over each answer with its prompt, at a share of the peak in bf16, and of
+/// `encoder_flops` for each.
 [[nodiscard]] std::vector<Duration> forward_times(const workloads::Architecture& network,
                                                   const workloads::Device& device, double share, double forwards,
-                                                  std::span<const std::int64_t> answers, std::int64_t prompt_tokens);
+                                                  std::span<const std::int64_t> answers, std::int64_t prompt_tokens,
+                                                  double encoder_flops = 0);
 
 /// GPU time of each answer with its prompt, shared out by tokens, where all on `gpus` took `measured`.
 [[nodiscard]] std::vector<Duration> shares_of(Duration measured, std::int64_t gpus,

@@ -79,6 +79,21 @@ def test_a_model_is_priced_by_the_roofline(pipeweaver):
     assert any("roofline" in note for note in slow["notes"])
 
 
+def test_images_of_a_prompt_are_encoded_and_read(pipeweaver):
+    """In front of each answer, in inference and in training; without any the encoder reads nothing, and says so."""
+    ask = (*MODEL, "--model", "qwen2.5-vl-7b", "--json")
+    none = json.loads(pipeweaver(*ask))
+    some, more = (json.loads(pipeweaver(*ask, "--items", items)) for items in ("1x448px", "4x448px"))
+    assert "encoders read nothing: --items was not given" in none["notes"]
+    assert any("256 tokens of 1x448px in each prompt" in note for note in some["notes"])  # 448 / 28, squared
+    steps = [layouts(one)["colocated"] for one in (none, some, more)]
+    for part in ("generation_ns", "work_ns"):
+        first, second, third = (step[part] for step in steps)
+        assert first < second and third - second == pytest.approx(3 * (second - first), rel=0.2)
+    text = json.loads(pipeweaver(*ask, "--prompt", str(512 + 256)))
+    assert layouts(text)["colocated"]["work_ns"] < steps[1]["work_ns"]
+
+
 def test_measured_generation_keeps_the_proportions_of_the_model(pipeweaver):
     """On as many GPUs it takes what was measured; fewer are enough the more of a token step is the host's."""
     ask = (*MODEL[:-1], "4096", "--model", "qwen2.5-7b", "--generation", "90s:32", "--json", "--decode-share")
@@ -142,6 +157,9 @@ def test_the_text_names_the_best_layout_and_what_nobody_said(pipeweaver):
     ([*MODEL, "--model", "qwen2.5-7b", "--instance", "64"], 2, "--instance: is 64, must be at most the 32 GPUs"),
     ([*MEASURED, "--generation-cluster", "h100-sxm:8"], 2, "--generation-cluster: goes with --model"),
     ([*MODEL, "--model", "wan2.1-t2v-14b"], 2, "is no language model"),
+    ([*MEASURED, "--items", "1x448px"], 2, "--items: goes with --model, whose encoders read them"),
+    ([*MODEL, "--model", "qwen2.5-vl-7b", "--items", "one"], 2, "--items: data set 'constant-512+one': allowed are"),
+    ([*MODEL, "--model", "qwen2.5-7b", "--items", "1x448px"], 2, "--items: "),
     ([*MODEL, "--model", "deepseek-v3"], 4, "8 GPUs of h100_sxm do not hold deepseek-v3 and one answer"),
 ])
 def test_what_cannot_be_is_one_line(pipeweaver, arguments, status, says):
