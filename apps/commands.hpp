@@ -14,6 +14,7 @@ void add_recommend(CLI::App& program);
 void add_rl(CLI::App& program);
 void add_fuse(CLI::App& program);
 void add_groups(CLI::App& program);
+void add_mix(CLI::App& program);
 void add_replay(CLI::App& program);
 void add_emit(CLI::App& program);
 void add_emulate(CLI::App& program);
