@@ -259,6 +259,7 @@ void each_generating(const Job& job, Objective objective, const Visit& visit) {
     for (std::int64_t generating = job.instance; generating <= generators; generating += job.instance) {
         const std::int64_t most = (job.generators ? job.gpus : job.gpus - generating) / job.trainer * job.trainer;
         if (most == 0) break;
+        if (job.generating && generating != *job.generating) continue;
         visit(generating, objective == Objective::time ? most : job.trainer, most);
     }
 }

@@ -105,6 +105,8 @@ void RlOptions::add_gpus(Options& options) {
                  "further GPUs, of another kind, which generate alone, like h20-sxm:32 (with --model)");
     options.integer("instance", instance, 1, most_gpus,
                     "GPUs of one that generates (default: those of a node, up to 8)");
+    options.integer("generating", generating, 1, most_gpus,
+                    "GPUs that generate, where they do nothing else (default: as many as are best)");
     options.integer("trainer", trainer, 1, most_gpus,
                     "training has a multiple of so many (default: those of a node, up to 8)");
     options.integer("steps-off", steps_off, 0, 64,
@@ -287,6 +289,7 @@ void RlOptions::add_others(RlQuestion& question) const {
         fail(ErrorKind::input, "--objective: usd goes with a price of both: give --generation-price USD");
     rl::Job job = question.job;
     job.generators = others.gpus;
+    job.generating.reset();
     job.instance = instance.value_or(usual_group(others));
     if (job.instance > others.gpus)
         fail(ErrorKind::input, "--instance: {}",
@@ -316,6 +319,11 @@ RlQuestion RlOptions::question() const {
     const std::int64_t node = usual_group(question.cluster);
     job.instance = instance.value_or(node);
     job.trainer = trainer.value_or(node);
+    job.generating = generating;
+    if (generating && (*generating % job.instance != 0 || *generating > job.gpus - job.trainer))
+        fail(ErrorKind::input, "--generating: {}",
+             must_be(*generating, fmt::format("a multiple of the {} GPUs of an instance that leaves {} of {} to train",
+                                              job.instance, job.trainer, job.gpus)));
     if (std::max(job.instance, job.trainer) > job.gpus)
         fail(ErrorKind::input, "{}: {}", job.instance > job.gpus ? "--instance" : "--trainer",
              must_be(std::max(job.instance, job.trainer), fmt::format("at most the {} GPUs of the cluster", job.gpus)));

@@ -58,7 +58,7 @@ private:
 
     std::string cluster, generation_cluster, model, lengths, items, precision = "bf16";
     std::int64_t answers = 512, group = 1, prompt = 512, seed = 1;
-    std::optional<std::int64_t> instance, trainer, slots;
+    std::optional<std::int64_t> instance, trainer, slots, generating;
     std::optional<MeasuredPart> generation, inference, training;
     double decode_share = rl::usual_decode_share, mfu = rl::usual_mfu, inference_passes = 2, price = 0,
            generation_price = 0;

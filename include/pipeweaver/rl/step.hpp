@@ -48,6 +48,8 @@ struct Job {
     std::int64_t trainer = 1;   ///< training and inference have a multiple of so many
     /// Further GPUs, which can generate and no more; all others then train. None: those that generate are of `gpus`.
     std::optional<std::int64_t> generators{};
+    /// Of GPUs that generate alone so many, in every layout that has them; none: as many as are best.
+    std::optional<std::int64_t> generating{};
     std::int64_t generator_price = 1, trainer_price = 1;  ///< of a GPU, 1 or more, in any unit
     Decoding decoding;
     std::vector<std::int64_t> answers;          ///< tokens, in the order in which they are generated
@@ -99,10 +101,10 @@ struct Step {
 /// The same in flight. Pre: `generating` and `training` as for apart().
 [[nodiscard]] Step in_flight(const Job& job, std::int64_t generating, std::int64_t training);
 
-/// The layout's best step: of all splits that there are for `time`, training having all GPUs that do not generate; of
-/// all with GPUs left out, too, for `usd`. A tail moves on the GPUs of the best colocated step. Of equal ones that
-/// which generates on fewer GPUs, then trains on fewer. None: the GPUs are too few, or no tail is worth moving.
-/// Pre: layouts on the same GPUs have no `generators`.
+/// The layout's best step: of all splits that there are, or of the one that is asked for. For `time` training has all
+/// GPUs that do not generate; for `usd` some may be left out, too. A tail moves on the GPUs of the best colocated step.
+/// Of equal ones that which generates on fewer GPUs, then trains on fewer. None: the GPUs are too few, or no tail is
+/// worth moving. Pre: layouts on the same GPUs have no `generators`.
 [[nodiscard]] std::optional<Step> best_step(const Job& job, Layout layout, Objective objective);
 
 }  // namespace pipeweaver::rl

@@ -46,8 +46,8 @@ def test_a_group_alone_takes_what_emulate_says(pipeweaver):
     alone = asked(pipeweaver, FAST)["alone"][0]
     step = json.loads(pipeweaver("emulate", "--model", "qwen2.5-1.5b", "--cluster", FAST, "--dataset", "constant-2048",
                                  "--microbatch-tokens", "4096", "--global-batch", "24mb", "--tp", str(alone["tp"]),
-                                 "--pp", str(alone["pp"]), "--dp", str(alone["dp"]), "--zero", str(alone["zero"]),
-                                 "--recompute", alone["recompute"], "--json"))
+                                 "--pp", str(alone["pp"]), "--dp", str(alone["dp"]), "--cp", str(alone["cp"]), "--zero",
+                                 str(alone["zero"]), "--recompute", alone["recompute"], "--json"))
     assert step["step_ns"] == alone["step_ns"]
 
 

@@ -67,6 +67,18 @@ def test_the_split_uses_all_gpus_for_time_and_fewer_dollars_for_usd(pipeweaver):
     assert cheap["usd"] <= fast["usd"] and cheap["step_ns"] >= fast["step_ns"]
 
 
+def test_a_split_may_be_given(pipeweaver):
+    """The best of all is none other than one of those that may be given."""
+    best = layouts(json.loads(pipeweaver(*MEASURED, "--json")))
+    given = {gpus: layouts(json.loads(pipeweaver(*MEASURED, "--generating", str(gpus), "--json")))
+             for gpus in (8, 24, 48)}
+    for layout in ("split", "streamed"):
+        assert [one[layout]["generating_gpus"] for one in given.values()] == [8, 24, 48]
+        assert min(one[layout]["step_ns"] for one in given.values()) >= best[layout]["step_ns"]
+    assert given[8]["colocated"] == best["colocated"]
+    assert given[best["split"]["generating_gpus"]]["split"] == best["split"]
+
+
 def test_a_model_is_priced_by_the_roofline(pipeweaver):
     ask = (*MODEL, "--model", "qwen2.5-7b", "--json", "--host")
     slow, fast = (json.loads(pipeweaver(*ask, "0ms", "--decode-share", share)) for share in ("0.6", "1"))
@@ -156,6 +168,8 @@ def test_the_text_names_the_best_layout_and_what_nobody_said(pipeweaver):
     ([*MODEL, "--model", "qwen2.5-7b", "--objective", "usd"], 2, "usd goes with a price"),
     ([*MODEL, "--model", "qwen2.5-7b", "--instance", "64"], 2, "--instance: is 64, must be at most the 32 GPUs"),
     ([*MEASURED, "--generation-cluster", "h100-sxm:8"], 2, "--generation-cluster: goes with --model"),
+    ([*MEASURED, "--generating", "12"], 2, "--generating: is 12, must be a multiple of the 8 GPUs of an instance"),
+    ([*MEASURED, "--generating", "64"], 2, "--generating: is 64, must be a multiple of the 8 GPUs of an instance"),
     ([*MODEL, "--model", "wan2.1-t2v-14b"], 2, "is no language model"),
     ([*MEASURED, "--items", "1x448px"], 2, "--items: goes with --model, whose encoders read them"),
     ([*MODEL, "--model", "qwen2.5-vl-7b", "--items", "one"], 2, "--items: data set 'constant-512+one': allowed are"),
