@@ -36,21 +36,29 @@ Bandwidth all_nodes(const workloads::Cluster& cluster) {
 // Some of the batch's microbatches, in their order, on a group's GPUs; asked for again it remembers.
 class OnGroup {
 public:
-    OnGroup(const Job& job, const Batch& batch, const Executor& execute)
-        : job_(job), batch_(batch), execute_(execute) {}
+    OnGroup(const KindOfGpus& kind, const Batch& batch, const Executor& execute)
+        : kind_(kind), batch_(batch), execute_(execute) {}
 
     std::optional<GroupStep> step(std::size_t from, std::size_t count) {
         const auto [known, is_new] = steps_.try_emplace({from, count});
-        if (is_new) known->second = emulated(from, count);
+        if (!is_new) return known->second;
+        for (const Job& job : kind_.jobs) {
+            auto one = emulated(job, from, count);
+            if (one && (!known->second || one->step < known->second->step)) known->second = std::move(one);
+        }
         return known->second;
     }
 
-    std::size_t least() const { return static_cast<std::size_t>(job_.setup->layout.dp); }
+    std::size_t least() const {
+        std::int64_t least = kind_.jobs.front().setup->layout.dp;
+        for (const Job& job : kind_.jobs) least = std::min(least, job.setup->layout.dp);
+        return static_cast<std::size_t>(least);
+    }
 
 private:
-    std::optional<GroupStep> emulated(std::size_t from, std::size_t count) const {
+    std::optional<GroupStep> emulated(const Job& job, std::size_t from, std::size_t count) const {
         EmulationRequest request;
-        request.job = job_;
+        request.job = job;
         request.cut_on = batch_;  // every share is cut alike
         request.batch = batch_;
         const auto begin = batch_.microbatches.begin() + static_cast<std::ptrdiff_t>(from);
@@ -58,8 +66,8 @@ private:
         const auto made = try_emulate(request, execute_);
         if (!made.emulation) return {};
         GroupStep step{.microbatches = count,
-                       .layout = job_.setup->layout,
-                       .zero = job_.setup->recipe.zero,
+                       .layout = job.setup->layout,
+                       .zero = job.setup->recipe.zero,
                        .recompute = made.emulation->recompute ? name_of(*made.emulation->recompute) : "",
                        .step = made.emulation->step};
         for (const auto& replica : made.emulation->replicas)
@@ -67,7 +75,7 @@ private:
         return step;
     }
 
-    const Job& job_;
+    const KindOfGpus& kind_;
     const Batch& batch_;
     const Executor& execute_;
     std::map<std::pair<std::size_t, std::size_t>, std::optional<GroupStep>> steps_;
@@ -130,20 +138,22 @@ MixedPlan plan_mixed(const std::optional<KindOfGpus>& first, const std::optional
     PIPEWEAVER_ASSERT(bridge.bytes_per_second > 0);
     const std::size_t all = batch.microbatches.size();
     MixedPlan plan;
-    if (first) plan.first = OnGroup(first->alone, batch, execute).step(0, all);
-    if (second) plan.second = OnGroup(second->alone, batch, execute).step(0, all);
-    if (!first || !second) return plan;
-    OnGroup one(first->beside, batch, execute), other(second->beside, batch, execute);
+    std::optional<OnGroup> one, other;
+    if (first) one.emplace(*first, batch, execute);
+    if (second) other.emplace(*second, batch, execute);
+    if (one) plan.first = one->step(0, all);
+    if (other) plan.second = other->step(0, all);
+    if (!one || !other) return plan;
     const auto time_of = [](const std::optional<GroupStep>& step) {
         return step ? std::optional(step->step) : std::nullopt;
     };
     const auto shared = share_out(
-        all, one.least(), other.least(), [&](std::size_t count) { return time_of(one.step(0, count)); },
-        [&](std::size_t count) { return time_of(other.step(all - count, count)); });
+        all, one->least(), other->least(), [&](std::size_t count) { return time_of(one->step(0, count)); },
+        [&](std::size_t count) { return time_of(other->step(all - count, count)); });
     if (!shared) return plan;
-    MixedStep both{.first = *one.step(0, shared->first),
-                   .second = *other.step(shared->first, all - shared->first),
-                   .exchange = gradients_of(*first->beside.setup) / bridge};
+    MixedStep both{.first = *one->step(0, shared->first),
+                   .second = *other->step(shared->first, all - shared->first),
+                   .exchange = gradients_of(*first->jobs.front().setup) / bridge};
     both.step = shared->slower + both.exchange;
     plan.both = std::move(both);
     return plan;

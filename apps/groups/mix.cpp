@@ -72,8 +72,8 @@ struct Mix {
             fail(ErrorKind::input, "--bridge: {} has no network: allowed is to say a speed, like 50GB/s",
                  first.cluster.network.bytes_per_second <= 0 ? names.first : names.second);
         const double flops = of_peak(first.cluster), others = of_peak(second->cluster);
-        const auto one = kind(first.text, flops / (flops + others));
-        const auto other = kind(second->text, others / (flops + others));
+        const auto one = kind(first, flops / (flops + others));
+        const auto other = kind(*second, others / (flops + others));
         if (!one && !other)
             fail(ErrorKind::limit, "{}: neither {} nor {} hold it: {}", asked.model, names.first, names.second, why);
         plan = planner::plan_mixed(one, other, batch, speed, limits.executor());
@@ -136,12 +136,19 @@ private:
         return options_of_kind.request(static_cast<std::uint64_t>(seed), limits.executor());
     }
 
+    // Of all microbatches this group's share, so many that replicas divide them.
+    std::int64_t part_of(double share, std::int64_t gpus) const {
+        const auto part = std::llround(share * static_cast<double>(all_microbatches()));
+        return part > gpus ? part - part % gpus : std::max<std::int64_t>(1, part);
+    }
+
     // None where no layout holds the model.
-    std::optional<KindOfGpus> kind(const std::string& cluster, double share) {
+    std::optional<KindOfGpus> kind(const Kind& of, double share) {
         try {
-            auto alone = request(cluster, all_microbatches());
-            const auto part = std::llround(share * static_cast<double>(all_microbatches()));
-            KindOfGpus both{alone.job, asked.batch.empty() ? request(cluster, part).job : alone.job};
+            auto alone = request(of.text, all_microbatches());
+            KindOfGpus both{{alone.job}};
+            if (asked.batch.empty() && share < 1)
+                both.jobs.push_back(request(of.text, part_of(share, of.cluster.gpus)).job);
             if (batch.microbatches.empty()) batch = std::move(alone.batch);
             return both;
         } catch (const Error& error) {
@@ -153,7 +160,7 @@ private:
 
     // As it is without a second kind.
     void say_one(const Kind& alone) {
-        const auto one = kind(alone.text, 1);
+        const auto one = kind(alone, 1);
         if (one) plan = planner::plan_mixed(one, std::nullopt, batch, {1}, limits.executor());
         if (!plan.first)
             fail(ErrorKind::limit, "{}: {} does not hold it: {}", asked.model, names.first,

@@ -73,10 +73,7 @@ TEST_CASE("shares are the best of all on 200 random jobs, and no step is longer 
 }
 
 // On so many replicas of 4 ranks of 2 GPUs.
-KindOfGpus small_kind(std::int64_t dp) {
-    const Job job = testing::small_request(dp).job;
-    return {job, job};
-}
+KindOfGpus small_kind(std::int64_t dp) { return {{testing::small_request(dp).job}}; }
 
 Batch small_batch_of(std::size_t microbatches) {
     Batch batch = testing::small_request(1, std::vector<int>(microbatches, 2)).batch;
@@ -95,6 +92,19 @@ TEST_CASE("a group of half the GPUs gets a third of the microbatches") {
     CHECK(plan.both->step >= std::max(plan.both->first.step, plan.both->second.step));
     CHECK(plan.both->step < plan.first->step);
     CHECK(plan.best() == MixedPlan::Best::both);
+}
+
+TEST_CASE("of several layouts each share has the fastest") {
+    const auto batch = small_batch_of(8);
+    const Bandwidth wide{1'000'000'000'000'000};
+    auto several = small_kind(1);
+    Job wider = several.jobs.front();
+    wider.setup = std::make_shared<emulator::Setup>(testing::small_setup({.tp = 2, .pp = 2, .dp = 2}));
+    const auto deep = plan_mixed(several, std::nullopt, batch, wide, in_order);
+    const auto wide_alone = plan_mixed(KindOfGpus{{wider}}, std::nullopt, batch, wide, in_order);
+    several.jobs.push_back(wider);
+    const auto both = plan_mixed(several, std::nullopt, batch, wide, in_order);
+    CHECK(both.first.value().step == std::min(deep.first.value().step, wide_alone.first.value().step));
 }
 
 TEST_CASE("behind a slow bridge the fast group is alone") {

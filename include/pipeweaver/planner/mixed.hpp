@@ -16,6 +16,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace pipeweaver::planner {
 
@@ -39,9 +40,10 @@ struct Shared {
 /// Between nodes of both clusters: the smaller of what their nodes' networks carry together; 0: one has none.
 [[nodiscard]] Bandwidth bridge_of(const workloads::Cluster& first, const workloads::Cluster& second);
 
-/// A group of GPUs: the job in the layout that suits all microbatches, and in the one that suits its share.
+/// A group of GPUs: the job in layouts of which the fastest is taken for each number of microbatches, the earlier of
+/// equal ones: one that suits all of them, one that suits its share.
 struct KindOfGpus {
-    Job alone, beside;
+    std::vector<Job> jobs;  ///< at least one, all with the same model and recipe
 };
 
 /// What a group does in a step, as `emulate` says it under 1F1B.
