@@ -1,9 +1,9 @@
 // Which operator of the tables an event of a trace launched or is.
 #pragma once
 
-#include "costdb/import/kineto/kineto_reader.hpp"
 #include "pipeweaver/costdb/kinds.hpp"
 #include "pipeweaver/costdb/trace.hpp"
+#include "pipeweaver/costdb/trace_events.hpp"
 
 #include <array>
 #include <compare>
@@ -32,8 +32,5 @@ struct OperatorShape {
 
 /// The collective that a kernel's or record_param_comms' own arguments tell; nothing if they do not.
 [[nodiscard]] std::optional<OperatorShape> collective_of(const TraceEvent& event, std::int64_t gpus_per_node);
-
-/// The class of a kernel by its name.
-[[nodiscard]] OperatorClass class_of_kernel(std::string_view name);
 
 }  // namespace pipeweaver::costdb

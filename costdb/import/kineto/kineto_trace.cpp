@@ -2,7 +2,6 @@
 #include "costdb/import/gpu_names.hpp"
 #include "costdb/import/kineto/kernel_order.hpp"
 #include "costdb/import/kineto/kineto_operators.hpp"
-#include "costdb/import/kineto/kineto_reader.hpp"
 #include "costdb/import/kineto/kineto_tally.hpp"
 #include "costdb/tables/checks.hpp"
 #include "pipeweaver/base/csv.hpp"
@@ -10,6 +9,7 @@
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/costdb/trace.hpp"
+#include "pipeweaver/costdb/trace_events.hpp"
 
 #include <algorithm>
 #include <array>

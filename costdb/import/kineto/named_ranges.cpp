@@ -1,8 +1,7 @@
 #include "pipeweaver/costdb/named_ranges.hpp"
 
 #include "costdb/import/decimal_time.hpp"
-#include "costdb/import/kineto/kineto_reader.hpp"
-#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/costdb/trace_events.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -24,15 +23,6 @@ struct Found {
 
 bool is_range(const TraceEvent& event) {
     return event.phase == "X" && (event.category == "user_annotation" || event.category == "gpu_user_annotation");
-}
-
-std::int64_t time_of(const std::filesystem::path& path, const TraceEvent& event, std::string_view key,
-                     const std::string& digits) {
-    const auto time = nanoseconds(digits);
-    if (!time || (key == "dur" && *time < 0))
-        fail(ErrorKind::input, "{}: event {} '{}': {}: is '{}', which is no time in microseconds", path.string(),
-             event.number, event.name, key, digits);
-    return *time;
 }
 
 std::vector<Found> found_ranges(const std::filesystem::path& path, std::string_view prefix, NamedRanges& facts) {

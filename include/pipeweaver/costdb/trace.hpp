@@ -30,6 +30,9 @@ namespace pipeweaver::costdb {
 enum class OperatorClass : std::uint8_t { gemm, attention, collective, convolution, memory_bound, copy, unknown };
 [[nodiscard]] std::string_view name_of(OperatorClass which);
 
+/// The class of a kernel by its name.
+[[nodiscard]] OperatorClass class_of_kernel(std::string_view name);
+
 struct TraceOptions {
     std::int64_t gpus_per_node = 8;  ///< ranks r and s are in one node if r / gpus_per_node = s / gpus_per_node
     std::filesystem::path kernels;   ///< if given, a CSV of all kernels and copies is written there

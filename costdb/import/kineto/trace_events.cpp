@@ -1,5 +1,6 @@
-#include "costdb/import/kineto/kineto_reader.hpp"
+#include "pipeweaver/costdb/trace_events.hpp"
 
+#include "costdb/import/decimal_time.hpp"
 #include "costdb/import/kineto/kineto_stream.hpp"
 #include "pipeweaver/base/error.hpp"
 
@@ -103,6 +104,7 @@ private:
         if (!in_events_ && depth_ == 3 && top_key_ == "deviceProperties" && key_ == "name" && facts_.product.empty())
             facts_.product = text;
         if (!in_events_ && depth_ == 2 && top_key_ == "distributedInfo" && key_ == "rank") facts_.rank = text;
+        if (!in_events_ && depth_ == 2 && top_key_ == "distributedInfo" && key_ == "world_size") facts_.ranks = text;
         if (target_ != nullptr) *target_ = text;
         if (in_list(List::types) && depth_ == list_depth() && event_.types.size() < most_inputs)
             event_.types.emplace_back(text);
@@ -118,6 +120,7 @@ private:
         if (key == "dur") return &event_.duration;
         if (key == "pid") return &event_.process;
         if (key == "tid") return &event_.thread;
+        if (key == "id") return &event_.arrow;
         return nullptr;
     }
 
@@ -134,6 +137,11 @@ private:
         if (key == "Process Group Ranks") return &event_.group_ranks;
         if (key == "In split size") return &event_.in_split;
         if (key == "Out split size") return &event_.out_split;
+        if (key == "Process Group Name") return &event_.group_name;
+        if (key == "Seq") return &event_.sequence;
+        if (key == "wait_on_stream") return &event_.awaited_stream;
+        if (key == "wait_on_cuda_event_record_corr_id") return &event_.awaited_call;
+        if (key == "name") return &event_.label;
         return nullptr;
     }
 
@@ -176,6 +184,15 @@ TraceFacts read_trace_events(const std::filesystem::path& path, const std::funct
     facts.bytes = static_cast<std::int64_t>(stream.Tell());
     facts.sha256 = stream.sha256();
     return facts;
+}
+
+std::int64_t time_of(const std::filesystem::path& path, const TraceEvent& event, std::string_view key,
+                     const std::string& digits) {
+    const auto time = nanoseconds(digits);
+    if (!time || (key == "dur" && *time < 0))
+        fail(ErrorKind::input, "{}: event {} '{}': {}: is '{}', which is no time in microseconds", path.string(),
+             event.number, event.name, key, digits);
+    return *time;
 }
 
 }  // namespace pipeweaver::costdb
