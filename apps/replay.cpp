@@ -2,6 +2,7 @@
 #include "apps/command_line.hpp"
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
+#include "apps/traces/replay_traces.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/emulation_files.hpp"
@@ -23,7 +24,7 @@ namespace {
 
 struct ReplaySchedule {
     explicit ReplaySchedule(CLI::App& app) : options(app) {
-        add_required_operand(app, "problem", problem, "FILE", "problem file, gzip allowed, or the folder of a plan");
+        add_operand(app, "problem", problem, "FILE", "problem file, gzip allowed, or the folder of a plan");
         add_operand(app, "solution", solution, "FILE", "solution file, gzip allowed; not with a folder");
         console.add_to(app);
         options.group("A recorded run");
@@ -35,10 +36,23 @@ struct ReplaySchedule {
         varied.add_to(options);
         options.integer("seed", seed, 0, 9'007'199'254'740'991, "with --robust: seed of the draws (default 1)");
         options.integer("threads", limits.threads, 1, 1024, "threads (default: all cores); no result depends on it");
+        options.group("A recorded step");
+        add_texts(app, "trace", traced.files, "FILE",
+                  "PyTorch traces of a step, one of each rank or of one alone, or the trace of an emulated step",
+                  "A recorded step");
+        options.text("what-if", traced.factors, "FACTORS",
+                     "with --trace: factors on times, like gemm=0.8,nccl=0.5,rank3=1.2,launch=0");
+        options.text("emulated", traced.emulated, "FILE",
+                     "with --trace: show beside it the step of trace.json.gz that emulate --out wrote");
     }
 
     void run() const {
         options.apply();
+        if (!traced.files.empty()) {
+            require_traces_alone();
+            replay_traces(traced, console.json);
+            return;
+        }
         require_fitting();
         const auto solved = read();
         const schedule::Replayer replayer(solved.file.problem);
@@ -62,15 +76,31 @@ struct ReplaySchedule {
 
     // Options that say nothing of what is read are refused, not ignored.
     void require_fitting() const {
+        if (problem.empty())
+            fail_missing("PROBLEM or --trace FILE", "a problem file or a plan's folder, or traces of a step");
         const bool varies = varied.request(1).has_value();
         if (varies && !measured.empty()) fail(ErrorKind::input, "--robust: goes without --measured");
         if (!varies && seed) fail(ErrorKind::input, "--seed: goes with --robust");
+        if (!traced.factors.empty() || !traced.emulated.empty())
+            fail(ErrorKind::input, "--{}: goes with --trace", traced.factors.empty() ? "emulated" : "what-if");
         if (!is_folder() && !model.empty())
             fail(ErrorKind::input, "--model: goes with a plan's folder, {} is none", problem);
         if (!is_folder() && replica != 0 && measured.empty())
             fail(ErrorKind::input, "--replica: goes with a plan's folder, or with --measured; {} is one schedule alone",
                  problem);
         if (!model.empty()) measured::require_model(problem, model);
+    }
+
+    void require_traces_alone() const {
+        const bool varies = varied.request(1).has_value();
+        const std::string other = !problem.empty()    ? "PROBLEM"
+                                  : !measured.empty() ? "--measured"
+                                  : !model.empty()    ? "--model"
+                                  : replica != 0      ? "--replica"
+                                  : varies            ? "--robust"
+                                  : seed              ? "--seed"
+                                                      : "";
+        if (!other.empty()) fail(ErrorKind::input, "{}: goes without --trace, which needs no plan", other);
     }
 
     bool is_folder() const {
@@ -139,6 +169,7 @@ struct ReplaySchedule {
     std::vector<std::string> measured;
     std::int64_t replica = 0;
     std::optional<std::int64_t> seed{};
+    TraceQuestion traced;
 };
 
 }  // namespace
@@ -146,7 +177,8 @@ struct ReplaySchedule {
 void add_replay(CLI::App& program) {
     add_command<ReplaySchedule>(
         program, "replay", "recompute and check a schedule, and compare a recorded run with it",
-        {.synopsis = "(PROBLEM SOLUTION | PLAN [--replica N]) [--measured FILE... | --robust jitter] [--json]",
+        {.synopsis = "(PROBLEM SOLUTION | PLAN [--replica N]) [--measured FILE... | --robust jitter] [--json] | "
+                     "--trace FILE... [--what-if FACTORS] [--emulated FILE] [--json]",
          .description = "Recomputes times and memory of a schedule and holds the solution's claims against "
                         "them. A schedule that overflows a rank's memory or waits for ever is refused with the task.\n"
                         "With --measured it is compared with a run that its ranks recorded: which passes took longer "
@@ -154,7 +186,10 @@ void add_replay(CLI::App& program) {
                         "differ most, and which rank is slow beside its peers. Clocks of the ranks are aligned by the "
                         "messages between them.\n"
                         "With --robust jitter 1,000 steps are replayed whose tasks and ranks vary: what the lists lose "
-                        "against a queue of ready tasks and 1F1B, and what each rank's slowness costs.",
+                        "against a queue of ready tasks and 1F1B, and what each rank's slowness costs.\n"
+                        "With --trace a step that PyTorch's profiler recorded is replayed without any plan: kernels, "
+                        "launches and collectives of all ranks as one graph, what decides how long it takes, what "
+                        "other times would change, which rank the others wait for, and which kernels to fuse.",
          .examples = {{"What solve wrote", "pipeweaver replay plan/replica-000/problem.json.gz solution.json"},
                       {"What plan wrote, for a program to read",
                        "pipeweaver replay plan/replica-000/problem.json.gz plan/replica-000/solution.json --json"},
@@ -162,11 +197,16 @@ void add_replay(CLI::App& program) {
                        "pipeweaver replay examples/measured --measured examples/measured/timings-0.json.gz "
                        "examples/measured/timings-1.json.gz"},
                       {"The same plan where times vary and a rank is slow",
-                       "pipeweaver replay examples/measured --robust jitter --slow 10-30%"}},
+                       "pipeweaver replay examples/measured --robust jitter --slow 10-30%"},
+                      {"A step that a profiler recorded, were its collectives twice as fast",
+                       "pipeweaver replay --trace examples/traces/rank-0.json examples/traces/rank-1.json "
+                       "--what-if nccl=0.5"}},
          .files = {{"PROBLEM, SOLUTION", "pipeweaver-problem/1 and pipeweaver-solution/1"},
                    {"PLAN", "a folder that plan or solve --stages wrote, or one of its folders with a schedule"},
-                   {"--measured FILE", "pipeweaver-timings/1 or a PyTorch trace with ranges like PP:0F3, of one rank"}},
-         .see_also = {"pipeweaver solve", "pipeweaver costdb import", "docs/measured-runs.md", "docs/formats.md"}});
+                   {"--measured FILE", "pipeweaver-timings/1 or a PyTorch trace with ranges like PP:0F3, of one rank"},
+                   {"--trace FILE", "what PyTorch's profiler exports, gzip allowed"}},
+         .see_also = {"pipeweaver solve", "pipeweaver costdb import", "docs/measured-runs.md", "docs/traces.md",
+                      "docs/formats.md"}});
 }
 
 }  // namespace pipeweaver::apps

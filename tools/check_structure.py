@@ -60,6 +60,7 @@ ALLOWED = {
     "service": {"base", "workloads", "schedule", "emulator", "partition", "search", "planner", "emit"},
     "groups": {"base", "workloads", "costdb", "schedule", "emulator", "partition"},
     "rl": {"base", "workloads", "capacity"},
+    "traces": {"base", "costdb"},
     "capacity": {"base", "workloads", "costdb", "schedule", "emulator", "partition", "planner", "emit"},
 }
 # What users of the libraries may include besides those, which may be all of them.
