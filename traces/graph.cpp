@@ -1,6 +1,7 @@
 #include "pipeweaver/traces/graph.hpp"
 
 #include "traces/meetings.hpp"
+#include "traces/passes.hpp"
 #include "traces/rank_graph.hpp"
 #include "traces/recording.hpp"
 
@@ -20,7 +21,8 @@ public:
     explicit GraphBuild(Recording recording)
         : recording_(std::move(recording)),
           meetings_(meetings_of(recording_)),
-          clocks_(aligned(recording_, meetings_)),
+          passages_(passages_of(recording_)),
+          clocks_(aligned(recording_, meetings_, passages_)),
           met_at_(recording_.ranks.size()) {}
 
     Graph run() {
@@ -30,6 +32,9 @@ public:
             nodes_.push_back(
                 add_rank(drafts_, recording_.ranks[r], r, clocks_[r].offset_ns, met_at_[r], recording_.is_emulated));
         for (const Meeting& meeting : meetings_) add_meeting(meeting);
+        for (const Passage& one : passages_)
+            drafts_[nodes_[one.to.rank][one.to.work].begin].waits.push_back(
+                {nodes_[one.from.rank][one.from.work].end, false, Kind::idle, 0});
         follow_arrows();
         if (recording_.is_emulated) follow_ends();
         put_in_order();
@@ -45,7 +50,6 @@ private:
     void add_facts() {
         graph_.is_emulated = recording_.is_emulated;
         graph_.world = recording_.world.value_or(0);
-        graph_.meetings = static_cast<std::int64_t>(meetings_.size());
         for (std::size_t r = 0; r < recording_.ranks.size(); ++r) {
             const RankRecord& record = recording_.ranks[r];
             GraphRank rank{record.rank, record.file, clocks_[r].offset_ns, clocks_[r].uncertainty_ns};
@@ -65,12 +69,20 @@ private:
             std::vector<std::pair<std::int64_t, std::size_t>> came;
             for (const Member& one : meeting) came.emplace_back(begin_of(one), one.rank);
             std::sort(came.begin(), came.end());
-            const auto [at, last] = came.back();
-            for (const auto& [time, rank] : came) graph_.ranks[rank].waits_ns += at - time;
-            ++graph_.ranks[last].last;
-            graph_.ranks[last].kept_waiting_ns += at - came[came.size() - 2].first;
+            const std::int64_t at = came.back().first;
             for (const Member& one : meeting) met_at_[one.rank][one.work] = at;
+            const Member& first = meeting.front();
+            if (recording_.ranks[first.rank].works[first.work].kind != Kind::send_recv) count_waits(came);
         }
+    }
+
+    // Of a collective; who sends in a pipeline comes last without being slow.
+    void count_waits(const std::vector<std::pair<std::int64_t, std::size_t>>& came) {
+        const auto [at, last] = came.back();
+        for (const auto& [time, rank] : came) graph_.ranks[rank].waits_ns += at - time;
+        ++graph_.meetings;
+        ++graph_.ranks[last].last;
+        graph_.ranks[last].kept_waiting_ns += at - came[came.size() - 2].first;
     }
 
     void add_meeting(const Meeting& meeting) {
@@ -168,6 +180,7 @@ private:
 
     Recording recording_;
     std::vector<Meeting> meetings_;
+    std::vector<Passage> passages_;
     std::vector<ClockOffset> clocks_;
     std::vector<std::vector<std::optional<std::int64_t>>> met_at_;  // by rank and work
     std::vector<std::vector<WorkNodes>> nodes_;                     // by rank and work

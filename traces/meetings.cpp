@@ -2,11 +2,15 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "traces/passes.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 namespace pipeweaver::traces {
@@ -39,6 +43,17 @@ ByGroup groups_of(const RankRecord& record) {
     return groups;
 }
 
+// Sends and receives in their order.
+std::vector<std::uint32_t> sends_of(const RankRecord& record) {
+    std::vector<std::uint32_t> order;
+    for (std::uint32_t w = 0; w < record.works.size(); ++w)
+        if (record.works[w].collective != none && record.works[w].kind == Kind::send_recv) order.push_back(w);
+    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+        return record.works[a].start_ns < record.works[b].start_ns;
+    });
+    return order;
+}
+
 const Collective& collective_at(const RankRecord& record, std::uint32_t work) {
     return record.collectives[record.works[work].collective];
 }
@@ -66,6 +81,7 @@ public:
     }
 
     std::vector<Meeting> run() {
+        match_sends();
         std::map<std::string, std::vector<std::size_t>> members;
         for (std::size_t r = 0; r < groups_.size(); ++r)
             for (const auto& [group, works] : groups_[r]) members[group].push_back(r);
@@ -133,6 +149,30 @@ private:
                  all_.ranks[ranks.back()].file, group, all_.ranks[ranks.front()].file);
     }
 
+    // By their order, from one rank to another in a group.
+    void match_sends() {
+        std::map<std::int64_t, std::size_t> place;
+        for (std::size_t r = 0; r < all_.ranks.size(); ++r) place.try_emplace(all_.ranks[r].rank, r);
+        std::map<std::tuple<std::size_t, std::size_t, std::string>, std::pair<Meeting, Meeting>> ways;
+        for (std::size_t r = 0; r < all_.ranks.size(); ++r)
+            for (const std::uint32_t w : sends_of(all_.ranks[r])) {
+                const Collective& one = collective_at(all_.ranks[r], w);
+                const auto peer = place.find(one.target ? *one.target : one.source.value_or(-1));
+                if (peer == place.end() || peer->second == r) continue;
+                if (one.target)
+                    ways[{r, peer->second, one.group}].first.push_back({r, w});
+                else
+                    ways[{peer->second, r, one.group}].second.push_back({r, w});
+            }
+        for (const auto& [way, both] : ways) {
+            const auto& [sent, received] = both;
+            if (sent.size() != received.size()) continue;
+            for (std::size_t i = 0; i < sent.size(); ++i)
+                found_.push_back(sent[i].rank < received[i].rank ? Meeting{sent[i], received[i]}
+                                                                 : Meeting{received[i], sent[i]});
+        }
+    }
+
     void add(Meeting meeting, const std::string& group) {
         require_same(all_, meeting, group);
         found_.push_back(std::move(meeting));
@@ -159,6 +199,45 @@ Apart apart(std::vector<std::int64_t> differences) {
     return {differences[last / 2], (differences[last - last / 20] - differences[last / 20]) / 2};
 }
 
+// By two ranks, the first the smaller: how much later the second one's clock is.
+using Pairs = std::map<std::pair<std::size_t, std::size_t>, Apart>;
+
+Pairs pairs_of(const Recording& recording, const std::vector<Meeting>& meetings, bool (*counts)(Kind)) {
+    std::map<std::pair<std::size_t, std::size_t>, std::vector<std::int64_t>> differences;
+    for (const Meeting& meeting : meetings) {
+        const Work& first = recording.ranks[meeting.front().rank].works[meeting.front().work];
+        if (!counts(first.kind)) continue;
+        for (std::size_t m = 1; m < meeting.size(); ++m) {
+            const Work& other = recording.ranks[meeting[m].rank].works[meeting[m].work];
+            differences[{meeting.front().rank, meeting[m].rank}].push_back(other.end_ns() - first.end_ns());
+        }
+    }
+    Pairs pairs;
+    for (auto& [pair, all] : differences) pairs[pair] = apart(std::move(all));
+    return pairs;
+}
+
+// What one rank takes cannot begin, by a true clock, before another has made it: bounds from both sides.
+Pairs pairs_of(const Recording& recording, const std::vector<Passage>& passages) {
+    std::map<std::pair<std::size_t, std::size_t>, std::optional<std::int64_t>> most;  // made after it is taken
+    for (const Passage& one : passages) {
+        const std::int64_t made = recording.ranks[one.from.rank].works[one.from.work].end_ns();
+        const std::int64_t taken = recording.ranks[one.to.rank].works[one.to.work].start_ns;
+        auto& so_far = most[{one.from.rank, one.to.rank}];
+        so_far = std::max(so_far.value_or(made - taken), made - taken);
+    }
+    Pairs pairs;
+    for (const auto& [pair, there] : most) {
+        const auto [a, b] = pair;
+        const auto back = most.find({b, a});
+        if (a > b || back == most.end()) continue;
+        // The second one's clock is later by `back` at least, and by -`there` at most.
+        const std::int64_t least = back->second.value_or(0), largest = -there.value_or(0);
+        pairs[pair] = {(least + largest) / 2, std::abs(largest - least) / 2};
+    }
+    return pairs;
+}
+
 std::int64_t span_of(const RankRecord& record) {
     std::int64_t begin = record.works.front().start_ns, end = record.works.front().end_ns();
     for (const Work& work : record.works) {
@@ -183,27 +262,21 @@ std::vector<Meeting> meetings_of(const Recording& recording) {
     return Matching(recording).run();
 }
 
-std::vector<ClockOffset> aligned(const Recording& recording, const std::vector<Meeting>& meetings) {
+std::vector<ClockOffset> aligned(const Recording& recording, const std::vector<Meeting>& meetings,
+                                 const std::vector<Passage>& passages) {
     const std::size_t ranks = recording.ranks.size();
     std::vector<ClockOffset> clocks(ranks);
     if (recording.is_emulated || ranks < 2) return clocks;
-    std::map<std::pair<std::size_t, std::size_t>, std::vector<std::int64_t>> differences;
-    for (const Meeting& meeting : meetings) {
-        const Work& first = recording.ranks[meeting.front().rank].works[meeting.front().work];
-        if (!end_together(first.kind)) continue;
-        for (std::size_t m = 1; m < meeting.size(); ++m) {
-            const Work& other = recording.ranks[meeting[m].rank].works[meeting[m].work];
-            differences[{meeting.front().rank, meeting[m].rank}].push_back(other.end_ns() - first.end_ns());
-        }
-    }
+    Pairs pairs = pairs_of(recording, meetings, end_together);
+    pairs.merge(pairs_of(recording, meetings, [](Kind kind) { return kind == Kind::send_recv; }));
+    pairs.merge(pairs_of(recording, passages));
     std::vector<bool> known(ranks, false);
     known[0] = true;
     for (bool any = true; any;) {
         any = false;
-        for (const auto& [pair, all] : differences) {
+        for (const auto& [pair, found] : pairs) {
             const auto [a, b] = pair;
             if (known[a] == known[b]) continue;
-            const Apart found = apart(all);
             const std::size_t from = known[a] ? a : b, to = known[a] ? b : a;
             clocks[to] = {clocks[from].offset_ns + (to == b ? -found.middle_ns : found.middle_ns),
                           clocks[from].uncertainty_ns + found.varies_ns};

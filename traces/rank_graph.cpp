@@ -184,7 +184,8 @@ private:
     void follow_others(std::uint32_t w) {
         const std::int64_t start = work(w).start_ns;
         const bool has_before = w > 0 && work(w - 1).thread == work(w).thread;
-        if (!is_emulated_ && has_before && start - work(w - 1).end_ns() < long_gap_ns) return;
+        const bool is_short = has_before && start - work(w - 1).end_ns() < long_gap_ns;
+        if (!is_emulated_ && is_short && !is_communication(work(w).kind)) return;
         std::vector<std::uint32_t> last;
         for (const Stream& stream : streams_) {
             if (work(stream.begin).thread == work(w).thread) continue;

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <initializer_list>
+#include <set>
 #include <string_view>
 #include <tuple>
 #include <unordered_map>
@@ -187,6 +188,8 @@ private:
         one.ranks = ranks_in(event.group_ranks);
         one.sequence = integer_in(event.sequence, 0, largest_number);
         if (!event.in_elements.empty()) one.message = event.in_elements + " elements " + event.dtype;
+        one.source = integer_in(event.source, 0, most_ranks);
+        one.target = integer_in(event.target, 0, most_ranks);
         record_.collectives.push_back(std::move(one));
     }
 
@@ -215,12 +218,14 @@ private:
     }
 
     void add_cpu(const TraceEvent& event) {
-        Work work{start_of(event), duration_of(event), threads_.of(event.process + " " + event.thread),
-                  names_.of(event.name), Kind::compute};
-        if (event.name.starts_with("gloo:") || event.name.starts_with("nccl:")) {
-            work.kind = kind_of_collective(event.name);
-            add_collective(event, work);
-        }
+        const bool is_collective = event.name.starts_with("gloo:") || event.name.starts_with("nccl:");
+        const Kind kind = is_collective ? kind_of_collective(event.name) : Kind::compute;
+        if (kind == Kind::send_recv) return;  // from when it was asked for on, whatever the thread does
+        Work work{start_of(event), duration_of(event),
+                  threads_.of(event.process + " " + event.thread + (is_collective ? " collectives" : "")),
+                  names_.of(event.name), kind};
+        if (is_collective) add_collective(event, work);
+        if (event.name.starts_with("PP:")) passes_.insert(work.name);
         record_.works.push_back(work);
     }
 
@@ -263,9 +268,18 @@ private:
             return std::tuple(a.thread, a.start_ns, -a.duration_ns) < std::tuple(b.thread, b.start_ns, -b.duration_ns);
         });
         std::vector<Work> outer;
-        for (const Work& work : record_.works)
-            if (outer.empty() || outer.back().thread != work.thread || outer.back().end_ns() <= work.start_ns)
+        bool is_first = false;  // operator inside a pass
+        for (const Work& work : record_.works) {
+            if (outer.empty() || outer.back().thread != work.thread || outer.back().end_ns() <= work.start_ns ||
+                is_communication(work.kind)) {
                 outer.push_back(work);
+                is_first = passes_.contains(work.name);
+            } else if (is_first) {
+                outer.back().duration_ns = outer.back().end_ns() - work.start_ns;
+                outer.back().start_ns = work.start_ns;
+                is_first = false;
+            }
+        }
         record_.works = std::move(outer);
     }
 
@@ -283,6 +297,7 @@ private:
     Numbers threads_;
     RankRecord record_;
     costdb::TraceFacts facts_;
+    std::set<std::uint32_t> passes_;           // names
     std::map<std::string, std::int64_t> own_;  // rank by process
     std::map<std::string, std::string> labels_;
     std::map<std::int64_t, RankRecord> own_records_;

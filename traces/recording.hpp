@@ -2,7 +2,8 @@
 //
 // Kineto       kernels, copies and memory that is set, of each stream; calls of the runtime and the driver by thread;
 //              cuda_sync events where they were recorded. Of a rank without GPU work the outermost operators and
-//              annotations of each thread.
+//              annotations of each thread, and gloo's collectives; a pass of a pipeline ("PP:0F3") begins with the
+//              first operator inside it, behind a wait in front of it.
 // Own traces   of an emulated step (emulate --out) or a schedule (plan): each process is a rank, each thread a stream.
 // Memory       grows with work and calls, not with the other events. A file without GPU work is read twice.
 #pragma once
@@ -26,7 +27,9 @@ struct Collective {
     std::string group;                ///< name and ranks of its process group; empty: the trace does not say
     std::vector<std::int64_t> ranks;  ///< of the group; empty: the trace does not say, or not all
     std::optional<std::int64_t> sequence{};
-    std::string message;  ///< elements and type
+    std::string message;                   ///< elements and type
+    std::optional<std::int64_t> source{};  ///< of what is received
+    std::optional<std::int64_t> target{};  ///< of what is sent
 };
 
 /// A kernel, a copy, or what else occupies a stream or thread.

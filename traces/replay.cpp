@@ -92,13 +92,16 @@ std::vector<std::int64_t> slack_of(const Graph& graph, const Replayed& replayed)
     return slack;
 }
 
-std::array<std::int64_t, kinds> critical_path(const Graph& graph, const Replayed& replayed) {
-    std::array<std::int64_t, kinds> path{};
-    const auto add = [&](Kind kind, std::int64_t ns) { path[static_cast<std::size_t>(kind)] += ns; };
+CriticalPath critical_path(const Graph& graph, const Replayed& replayed) {
+    CriticalPath path{{}, std::vector<std::int64_t>(graph.ranks.size(), 0)};
+    const auto add = [&](Kind kind, std::int64_t ns) { path.of_kind[static_cast<std::size_t>(kind)] += ns; };
     auto n = static_cast<std::size_t>(std::max_element(replayed.end_ns.begin(), replayed.end_ns.end()) -
                                       replayed.end_ns.begin());
     for (bool whole = true;;) {
-        if (whole) add(graph.nodes[n].kind, replayed.end_ns[n] - replayed.start_ns[n]);
+        const Node& node = graph.nodes[n];
+        const std::int64_t took = whole ? replayed.end_ns[n] - replayed.start_ns[n] : 0;
+        add(node.kind, took);
+        if (is_work(node.kind)) path.of_rank[node.rank] += took;
         if (replayed.after[n] == no_node) break;
         const Wait& wait = graph.waits[replayed.after[n]];
         add(wait.kind, replayed.start_ns[n] - (wait.from_start ? replayed.start_ns : replayed.end_ns)[wait.on]);

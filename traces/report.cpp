@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -55,6 +56,21 @@ std::vector<KernelShare> unknown_kernels(const Graph& graph) {
     return all;
 }
 
+// Which has more work than any other by a twentieth, and more of the path's than all others.
+std::optional<std::size_t> longest_rank(const Findings& all) {
+    const auto& ranks = all.graph.ranks;
+    std::size_t longest = 0;
+    std::int64_t next = 0, on_path = 0;
+    for (std::size_t r = 1; r < ranks.size(); ++r)
+        if (ranks[r].work_ns > ranks[longest].work_ns) longest = r;
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+        if (r != longest) next = std::max(next, ranks[r].work_ns);
+        on_path += all.replayed.path.of_rank[r];
+    }
+    const bool is_clear = ranks.size() > 1 && 20 * (ranks[longest].work_ns - next) >= next;
+    return is_clear && 2 * all.replayed.path.of_rank[longest] > on_path ? std::optional(longest) : std::nullopt;
+}
+
 // It comes last to at least half of its ranks' collectives, and that costs.
 bool is_slow(const Findings& all, const GraphRank& rank) {
     return all.graph.ranks.size() > 1 && 2 * rank.last >= all.graph.meetings && rank.last > 0 &&
@@ -92,8 +108,9 @@ std::string path_text(const Findings& all) {
                     0);
     for (std::size_t k = 0; k < kinds; ++k) {
         const auto kind = static_cast<Kind>(k);
-        const std::int64_t ns = all.replayed.path[k];
-        const std::int64_t then = all.what_if ? all.what_if->path[k] : 0, own = all.beside ? all.beside->path[k] : 0;
+        const std::int64_t ns = all.replayed.path.of_kind[k];
+        const std::int64_t then = all.what_if ? all.what_if->path.of_kind[k] : 0,
+                           own = all.beside ? all.beside->path.of_kind[k] : 0;
         if (ns == 0 && then == 0 && own == 0) continue;
         table.add({std::string(name_of(kind)), time_text(ns), percent_text(share_of(ns, all.replayed.span_ns)),
                    all.what_if ? time_text(then) : "", all.beside ? time_text(own) : ""});
@@ -105,23 +122,26 @@ std::string path_text(const Findings& all) {
 
 std::string ranks_text(const Findings& all) {
     const Graph& graph = all.graph;
+    const bool has_clocks = graph.ranks.size() > 1 && !graph.is_emulated;
     TextTable table({{"rank", true, 6},
                      {"work", false, 12},
+                     {"on the path", false, 13},
                      {"communication", false, 15},
-                     {"waits", false, 12},
-                     {"comes last", false, 14},
+                     {"waits", false, 11},
+                     {"comes last", false, 12},
                      {"keeps waiting", false, 15},
-                     {"clock", false, 16}},
+                     {"clock", false, 15}},
                     0);
     for (std::size_t r = 0; r < graph.ranks.size(); ++r) {
         const GraphRank& one = graph.ranks[r];
         const bool meets = graph.meetings > 0;
-        table.add({std::to_string(one.rank), time_text(one.work_ns), time_text(one.communication_ns),
-                   meets ? time_text(one.waits_ns) : "", meets ? fmt::format("{} of {}", one.last, graph.meetings) : "",
+        table.add({std::to_string(one.rank), time_text(one.work_ns), time_text(all.replayed.path.of_rank[r]),
+                   time_text(one.communication_ns), meets ? time_text(one.waits_ns) : "",
+                   meets ? fmt::format("{} of {}", one.last, graph.meetings) : "",
                    meets ? time_text(one.kept_waiting_ns) : "",
-                   !meets   ? ""
-                   : r == 0 ? "reference"
-                            : "+- " + time_text(one.uncertainty_ns)});
+                   !has_clocks ? ""
+                   : r == 0    ? "reference"
+                               : "+- " + time_text(one.uncertainty_ns)});
     }
     std::string text = "\n" + table.text();
     for (const GraphRank& one : graph.ranks)
@@ -129,6 +149,9 @@ std::string ranks_text(const Findings& all) {
             text +=
                 fmt::format("slow: rank {} comes last to {} of {} collectives and keeps the others waiting for {}\n",
                             one.rank, one.last, graph.meetings, time_text(one.kept_waiting_ns));
+    if (const auto longest = longest_rank(all))
+        text += fmt::format("rank {} has most of the work, {}, and most of the path's\n", graph.ranks[*longest].rank,
+                            time_text(graph.ranks[*longest].work_ns));
     if (graph.unmatched > 0)
         text += fmt::format("{} kernels of communication are as recorded, with what they waited for ranks\n",
                             graph.unmatched);
@@ -165,26 +188,31 @@ std::string fusions_text(const Findings& all) {
 Writer path_json(const StepPath& step) {
     Writer path = Writer::array();
     for (std::size_t k = 0; k < kinds; ++k)
-        if (step.path[k] != 0)
+        if (step.path.of_kind[k] != 0)
             path.push_back({{"kind", name_of(static_cast<Kind>(k))},
-                            {"ns", step.path[k]},
-                            {"share", share_of(step.path[k], step.span_ns)}});
+                            {"ns", step.path.of_kind[k]},
+                            {"share", share_of(step.path.of_kind[k], step.span_ns)}});
     return {{"step_ns", step.span_ns}, {"critical_path", std::move(path)}};
 }
 
 Writer ranks_json(const Findings& all) {
     Writer ranks = Writer::array();
-    for (const GraphRank& one : all.graph.ranks)
+    const auto longest = longest_rank(all);
+    for (std::size_t r = 0; r < all.graph.ranks.size(); ++r) {
+        const GraphRank& one = all.graph.ranks[r];
         ranks.push_back({{"rank", one.rank},
                          {"file", one.file},
                          {"clock_offset_ns", one.offset_ns},
                          {"clock_uncertainty_ns", one.uncertainty_ns},
                          {"work_ns", one.work_ns},
+                         {"path_ns", all.replayed.path.of_rank[r]},
                          {"communication_ns", one.communication_ns},
                          {"waits_ns", one.waits_ns},
                          {"last", one.last},
                          {"keeps_waiting_ns", one.kept_waiting_ns},
-                         {"slow", is_slow(all, one)}});
+                         {"slow", is_slow(all, one)},
+                         {"longest", longest == r}});
+    }
     return ranks;
 }
 

@@ -147,6 +147,48 @@ TEST_CASE("collectives are matched by their numbers where a rank recorded more o
     CHECK(graph.ranks[1].kept_waiting_ns == 5'000);
 }
 
+TEST_CASE("a receive begins with its send, and ranks that share nothing else are aligned by them") {
+    const auto moved = [](const char* what, const char* peer, int rank, int at, int duration) {
+        return kernel(
+            "ncclDevKernel_SendRecv", 20, at, duration, at,
+            fmt::format(R"(,"Collective name":"{}","{}":{},"Process Group Ranks":"[0, 1]")", what, peer, rank));
+    };
+    // Rank 0 works for 100 us and sends; rank 1, whose clock is 40 us behind, has asked for it and works for 30.
+    const Graph graph =
+        graph_of({trace_of(0, 2, {kernel("sgemm", 7, 0, 100, 1), moved("send", "Dst Rank", 1, 100, 20)}),
+                  trace_of(1, 2, {moved("recv", "Src Rank", 0, -30, 110), kernel("sgemm", 7, 82, 30, 2)})});
+
+    CHECK(graph.ranks[1].offset_ns == 40'000);
+    CHECK(graph.unmatched == 0);
+    CHECK(graph.meetings == 0);
+    CHECK(graph.span_ns == 152'000);
+}
+
+TEST_CASE("passes of ranks without a GPU follow each other, and the rank with the longest ones is named") {
+    const auto pass = [](const char* name, int at, int duration) {
+        return event("user_annotation", name, 1, at, duration, "");
+    };
+    // Two microbatches, forward and backward; rank 1's clock is 1,000 us ahead. Rank 0 takes 10 us forward and 20
+    // backward, rank 1, which sleeps, 40 and 80; what they hand over takes 2 us. Rank 1's last forward has waited 3 us
+    // for its first operator.
+    const std::vector<std::string> texts{
+        trace_of(0, 2,
+                 {pass("PP:0F0", 0, 10), pass("PP:0F1", 10, 10), pass("PP:0B0", 134, 20), pass("PP:0B1", 254, 20)}),
+        trace_of(1, 2,
+                 {pass("PP:1F0", 1012, 40), pass("PP:1B0", 1052, 80), pass("PP:1F1", 1132, 43),
+                  event("cpu_op", "aten::mm", 1, 1135, 5, ""), pass("PP:1B1", 1175, 77)})};
+    const auto found = findings_of(graph_of(texts), "", nullptr);
+
+    // The clock is ahead by at most 1012 - 10 and at least 1132 - 134 and 1252 - 254.
+    CHECK(found.graph.ranks[1].offset_ns == -1'000'000);
+    CHECK(found.graph.ranks[1].uncertainty_ns == 2'000);
+    CHECK(found.graph.span_ns == 274'000);
+    CHECK(found.replayed.path.of_rank == std::vector<std::int64_t>{10'000 + 20'000, 40'000 + 80'000 + 40'000 + 77'000});
+    CHECK(findings_text(found).find("rank 1 has most of the work, 237.0 us, and most of the path's\n") !=
+          std::string::npos);
+    CHECK(with(found.graph, "rank1=0.5") < 274'000 - 100'000);
+}
+
 TEST_CASE("traces that do not go together are refused in one line") {
     const std::string zero = trace_of(0, 2, {all_reduce(10, 5, 4), all_reduce(20, 5, 4)});
     const auto one = [](const std::vector<std::string>& events) { return trace_of(1, 2, events); };
@@ -234,6 +276,6 @@ TEST_CASE("the collected traces replay within 5 % of what was recorded, and near
         CHECK(50 * unknown < std::max<std::int64_t>(1, found.work_ns));
         // Of a GPU's gaps few remain without an explanation.
         if (known.span_ns == 0) continue;
-        CHECK(20 * found.replayed.path[static_cast<std::size_t>(Kind::idle)] < found.graph.span_ns);
+        CHECK(20 * found.replayed.path.of_kind[static_cast<std::size_t>(Kind::idle)] < found.graph.span_ns);
     }
 }

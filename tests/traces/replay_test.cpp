@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 using namespace pipeweaver;
 using namespace pipeweaver::traces;
@@ -21,7 +22,7 @@ std::int64_t with(const Graph& graph, const std::string& factors) {
     return replay(graph, changes).span_ns;
 }
 
-std::int64_t of(const std::array<std::int64_t, kinds>& path, Kind kind) { return path[static_cast<std::size_t>(kind)]; }
+std::int64_t of(const CriticalPath& path, Kind kind) { return path.of_kind[static_cast<std::size_t>(kind)]; }
 
 }  // namespace
 
@@ -55,8 +56,9 @@ TEST_CASE("the critical path goes by the rank that comes last, and adds up to th
     CHECK(of(path, Kind::host) == 3 * 5'000 + 2 * 15'000);
     CHECK(of(path, Kind::idle) == 3 * 3 * 2'000);
     std::int64_t sum = 0;
-    for (const std::int64_t ns : path) sum += ns;
+    for (const std::int64_t ns : path.of_kind) sum += ns;
     CHECK(sum == 795'000);
+    CHECK(path.of_rank == std::vector<std::int64_t>{0, 3 * 180'000});
 }
 
 TEST_CASE("factors change what depends on them alone") {

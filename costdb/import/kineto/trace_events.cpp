@@ -139,6 +139,8 @@ private:
         if (key == "Out split size") return &event_.out_split;
         if (key == "Process Group Name") return &event_.group_name;
         if (key == "Seq") return &event_.sequence;
+        if (key == "Src Rank") return &event_.source;
+        if (key == "Dst Rank") return &event_.target;
         if (key == "wait_on_stream") return &event_.awaited_stream;
         if (key == "wait_on_cuda_event_record_corr_id") return &event_.awaited_call;
         if (key == "name") return &event_.label;

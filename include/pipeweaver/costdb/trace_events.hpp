@@ -31,6 +31,7 @@ struct TraceEvent {
 
     std::string collective, dtype, in_elements, out_elements, group_size, group_ranks, in_split, out_split;
     std::string group_name, sequence;          ///< of a collective: its process group, and its number there
+    std::string source, target;                ///< the rank from which or to which a tensor is sent
     std::string awaited_stream, awaited_call;  ///< of a cuda_sync: the stream and the call that recorded the event
 };
 

@@ -60,7 +60,7 @@ struct Graph {
     std::vector<std::uint32_t> first_wait;  ///< by node, and one more; a node that waits for nothing starts when it did
     std::vector<Wait> waits;
     std::int64_t meetings = 0;   ///< collectives of which all ranks are there
-    std::int64_t unmatched = 0;  ///< others, left as they were recorded
+    std::int64_t unmatched = 0;  ///< kernels of communication that are left as they were recorded
     std::int64_t span_ns = 0;    ///< as recorded: from the first start to the last end
     bool is_emulated = false;
     std::int64_t world = 0;  ///< ranks of the run, where the traces say so

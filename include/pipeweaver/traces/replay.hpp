@@ -35,8 +35,12 @@ struct Replayed {
 /// By node: by how much it may end later while the step does not.
 [[nodiscard]] std::vector<std::int64_t> slack_of(const Graph& graph, const Replayed& replayed);
 
-/// Time by kind along the waits that decide the span, to which it adds up. Communication in it is exposed.
-[[nodiscard]] std::array<std::int64_t, kinds> critical_path(const Graph& graph, const Replayed& replayed);
+/// The waits that decide the span. Communication among them is exposed.
+struct CriticalPath {
+    std::array<std::int64_t, kinds> of_kind{};  ///< adds up to the span
+    std::vector<std::int64_t> of_rank;          ///< its work (is_work()), by place in Graph::ranks
+};
+[[nodiscard]] CriticalPath critical_path(const Graph& graph, const Replayed& replayed);
 
 /// Two kernels, one right behind the other in a stream, wherever they stand so.
 struct Fusion {

@@ -6,7 +6,6 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -17,7 +16,7 @@ namespace pipeweaver::traces {
 /// A step, and what decides how long it takes.
 struct StepPath {
     std::int64_t span_ns = 0;
-    std::array<std::int64_t, kinds> path{};  ///< critical_path()
+    CriticalPath path{};
 };
 
 /// Kernels of one name.

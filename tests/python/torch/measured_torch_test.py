@@ -97,6 +97,10 @@ def test_what_the_executor_records_is_compared_and_watched(pipeweaver, folder, t
         assert found["measured_ns"] - found["planned_ns"] == found["run_ns"] + found["wait_ns"]
         assert found["ranks"][1]["slow"] and not found["ranks"][0]["slow"], found["ranks"]
         assert all(entry["uncertainty_ns"] is not None for entry in found["clocks"]["ranks"])
+    alone = json.loads(pipeweaver("replay", "--json", "--trace", *(tmp_path / f"executor-{rank}.json"
+                                                                   for rank in range(2))))
+    assert [rank["longest"] for rank in alone["ranks"]] == [False, True], "without a plan the sleeping rank is named"
+    assert alone["replayed"]["step_ns"] == alone["recorded_ns"]
     assert answers[0] == answers[1], "every rank is told the same"
     assert any(line.startswith("rank 1 takes ") for line in answers[0]), answers
 

@@ -1,0 +1,23 @@
+// Passes of a pipeline in traces without a GPU: which of one rank follows which of another.
+//
+// Names        `PP:<stage><F|B|I|W><microbatch>[.<item>]`, as pipeweaver.torch and PyTorch's pipeline runtime call
+//              them; the n-th of a name is of the n-th step.
+// Order        a forward follows that of the stage before it, a backward that of the stage behind, of the same
+//              microbatch and item.
+#pragma once
+
+#include "traces/meetings.hpp"
+#include "traces/recording.hpp"
+
+#include <vector>
+
+namespace pipeweaver::traces {
+
+/// `to` takes what `from`, on another rank, has made.
+struct Passage {
+    Member from, to;
+};
+
+[[nodiscard]] std::vector<Passage> passages_of(const Recording& recording);
+
+}  // namespace pipeweaver::traces
