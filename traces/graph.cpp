@@ -1,5 +1,6 @@
 #include "pipeweaver/traces/graph.hpp"
 
+#include "pipeweaver/base/error.hpp"
 #include "traces/meetings.hpp"
 #include "traces/passes.hpp"
 #include "traces/rank_graph.hpp"
@@ -15,6 +16,8 @@
 namespace pipeweaver::traces {
 
 namespace {
+
+constexpr std::int64_t longest_step_ns = 100 * std::int64_t{3'600'000'000'000};
 
 class GraphBuild {
 public:
@@ -160,6 +163,9 @@ private:
             settle(drafts_[n].waits);
         }
         graph_.first_wait.push_back(static_cast<std::uint32_t>(graph_.waits.size()));
+        if (graph_.span_ns > longest_step_ns)
+            fail(ErrorKind::input, "{}: spans more than 100 hours: allowed is a step, or some",
+                 graph_.ranks.front().file);
     }
 
     std::int64_t ready_ns(const Wait& wait) const {

@@ -25,6 +25,7 @@ namespace {
 
 constexpr std::int64_t largest_number = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t most_ranks = 1'000'000;
+constexpr std::int64_t latest_ns = 2'000'000'000'000'000'000, longest_event_ns = 3'600'000'000'000;
 
 bool is_any_of(std::string_view text, std::initializer_list<std::string_view> words) {
     return std::find(words.begin(), words.end(), text) != words.end();
@@ -140,9 +141,19 @@ public:
     }
 
 private:
-    std::int64_t start_of(const TraceEvent& event) const { return costdb::time_of(path_, event, "ts", event.start); }
+    std::int64_t start_of(const TraceEvent& event) const {
+        const std::int64_t start = costdb::time_of(path_, event, "ts", event.start);
+        if (start < -latest_ns || start > latest_ns)
+            fail(ErrorKind::input, "{}: event {} '{}': ts: is '{}', must be within 63 years of 1970", path_,
+                 event.number, event.name, event.start);
+        return start;
+    }
     std::int64_t duration_of(const TraceEvent& event) const {
-        return costdb::time_of(path_, event, "dur", event.duration);
+        const std::int64_t duration = costdb::time_of(path_, event, "dur", event.duration);
+        if (duration > longest_event_ns)
+            fail(ErrorKind::input, "{}: event {} '{}': dur: is '{}', must be 0 to {}", path_, event.number, event.name,
+                 event.duration, longest_event_ns / 1000);
+        return duration;
     }
 
     static std::int64_t number_of(std::string_view digits) {

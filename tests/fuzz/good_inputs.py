@@ -207,6 +207,8 @@ def of_costs(good):
     yield Case("trace", "json", EXAMPLES / "trace.json",
                ["costdb", "import", "--trace", "@IN", *device, "--out", "@OUT", "--json", "@OUT.json",
                 "--kernels", "@OUT.csv"], share=2)
+    yield Case("recorded step", "json", EXAMPLES / "traces/rank-1.json",
+               ["replay", "--trace", str(EXAMPLES / "traces/rank-0.json"), "@IN", "--what-if", "nccl=0.5", "--json"])
     for name in ("own.sqlite", "own.sqlite.gz"):
         yield Case(f"{name}, stats", "bytes", good / name, ["costdb", "stats", "--database", "@IN"])
         yield Case(f"{name}, layers", "bytes", good / name, ["layers", *SMALL, *BATCH, "--costs", "@IN"])

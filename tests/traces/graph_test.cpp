@@ -212,6 +212,12 @@ TEST_CASE("traces that do not go together are refused in one line") {
     CHECK(refusal({"{}"}).find("is no trace") != std::string::npos);
     CHECK(refusal({R"({"traceEvents":[]})"}).find("holds no kernel and no operator") != std::string::npos);
     CHECK(refusal({trace_of(0, 1, {kernel("sgemm", 7, 10, -5, 1)})}).find("dur: is '-5'") != std::string::npos);
+    const std::string late = R"({"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":4e15,"dur":1,"args":{}})";
+    CHECK(refusal({trace_of(0, 1, {late})}).find("ts: is '4e15', must be within 63 years of 1970") !=
+          std::string::npos);
+    const std::string years = R"({"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":1e15,"dur":1,"args":{}})";
+    CHECK(refusal({trace_of(0, 1, {kernel("sgemm", 7, 10, 5, 1), years})}).find("spans more than 100 hours") !=
+          std::string::npos);
 }
 
 TEST_CASE("a trace of a schedule replays to its makespan, whatever the schedule") {

@@ -73,7 +73,8 @@ struct Graph {
 };
 
 /// Reads the traces of one run, one file a rank, or one of an emulated step. Throws Error{input} for what is no trace,
-/// ranks that are missing or twice, traces of different runs, and clocks that cannot be aligned; Error{io}.
+/// ranks that are missing or twice, traces of different runs, clocks that cannot be aligned, events of more than an
+/// hour and steps of more than 100; Error{io}.
 [[nodiscard]] Graph read_graph(std::span<const std::string> files);
 
 }  // namespace pipeweaver::traces
