@@ -44,6 +44,8 @@ def within(row):
 
 
 HEAD = ("operator", "kind", "device", "left out", "answers", "all", "big", "interpolated within", "extrapolated within")
+IN_TEXT_ALONE = ("b300", "gb300")  # much like B200 and GB200
+EXPERTS = ("bf16", "fp8_block")
 WHOLE = ("bf16", "fp8", "nvfp4", "causal", "encoder")  # kinds of GEMM and attention whose rows the page has
 
 
@@ -59,8 +61,9 @@ def evaluation(rows):
 
 
 def evaluation_table(lines):
-    """Those of planes and of whole layers of experts."""
-    return table(HEAD, [line for line in lines if line[3] == "planes" and line[1] in WHOLE or line[0] == "moe"])
+    """Those of planes and of whole layers of experts; of the latter 16 bits, and the format with the largest errors."""
+    return table(HEAD, [line for line in lines if line[2] not in IN_TEXT_ALONE
+                        and (line[3] == "planes" and line[1] in WHOLE or line[0] == "moe" and line[1] in EXPERTS)])
 
 
 def evaluation_text(lines):
