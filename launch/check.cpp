@@ -90,8 +90,11 @@ std::vector<Open> open_adapters(const std::string& setting, const workloads::Mod
 }
 
 FitAsked fit_asked(const CheckAsked& asked, const Checked& checked, workloads::Model model) {
-    return {asked.cluster,  checked.gpus, std::move(model),        asked.dataset, asked.recipe, asked.seed, asked.batch,
-            asked.assigned, {},           sets_others(asked.said), asked.anchor};
+    FitAsked of{
+        asked.cluster,  checked.gpus, std::move(model),        asked.dataset, asked.recipe, asked.seed, asked.batch,
+        asked.assigned, {},           sets_others(asked.said), asked.anchor};
+    of.text_alone = names_text_alone(asked.said);
+    return of;
 }
 
 namespace {
@@ -330,7 +333,8 @@ BrokenWith megatron_with(const CheckAsked& asked, const MegatronLaunch& launch, 
 
 // A launch that names its model and its data, which are not at hand: text alone would say less than it holds.
 bool lacks_samples(const CheckAsked& asked, const workloads::Model& model) {
-    return is_multimodal(model) && !says_samples(asked) && !asked.said.named_model.empty();
+    const bool says_none = !says_samples(asked) && !asked.said.named_model.empty();
+    return is_multimodal(model) && says_none && !names_text_alone(asked.said);
 }
 
 // Whether it is left undecided by that.

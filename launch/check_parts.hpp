@@ -7,7 +7,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace pipeweaver::launch {
@@ -17,6 +19,19 @@ struct Checked;
 struct FitAsked;
 struct MegatronLaunch;
 struct Run;
+struct SaidLaunch;
+
+/// Whether a launch names the data that it trains on, and all of it is known to be text.
+[[nodiscard]] bool names_text_alone(const SaidLaunch& said);
+
+/// Of the data that a launch names, what no sample is longer than.
+struct LongestNamed {
+    std::int64_t tokens = 0;
+    std::string_view data_set{}, source{};  ///< of the longest
+};
+
+/// None: a data set or its samples' length is not known, or depends on what else is said or on the tokenizer.
+[[nodiscard]] std::optional<LongestNamed> longest_named(const SaidLaunch& said, const workloads::Model& model);
 
 /// With what is known before anything is read.
 [[nodiscard]] Checked begun(const CheckAsked& asked);

@@ -73,9 +73,11 @@ void add_degrees(const ShardedLaunch& l, Checked& checked) {
                        {"microbatches", l.microbatches(checked.gpus) * l.parts()}};
 }
 
+bool says_batch(const CheckAsked& asked) { return !asked.batch.empty() || !asked.dataset.empty(); }
+
 // What a microbatch holds is known: all of a length that is said, or samples that are.
 bool knows_samples(const CheckAsked& asked, const workloads::Model& model) {
-    return !asked.batch.empty() || !asked.dataset.empty() || !is_multimodal(model);
+    return says_batch(asked) || !is_multimodal(model) || names_text_alone(asked.said);
 }
 
 bool is_filled(const CheckAsked& asked, const ShardedLaunch& l) {
@@ -106,10 +108,11 @@ public:
 
     void run() {
         take_whole_samples();
+        take_longest_named();
         const bool knows = knows_samples(asked_, model_) && launch_.length;
         if (!knows) return run_without_samples();
         const FitAsked of = fit_asked(asked_, checked_, model_);
-        if (asked_.dataset.empty() && asked_.batch.empty() && !launch_.packs.value_or(false))
+        if (!says_batch(asked_) && !is_of_named_ && !launch_.packs.value_or(false))
             checked_.assumed.push_back("samples are not said: " + counted_as(longest()));
         put(fit_of(run_of(launch_, of), of.seed, execute_));
         std::vector<Open> open = open_of_fit(*checked_.fit);
@@ -128,9 +131,22 @@ public:
 private:
     // Without a length that is said nothing is cut from samples that are.
     void take_whole_samples() {
-        const bool are_said = !asked_.dataset.empty() || !asked_.batch.empty();
-        takes_whole_ = !launch_.length && are_said && !launch_.packs.value_or(false);
+        takes_whole_ = !launch_.length && says_batch(asked_) && !launch_.packs.value_or(false);
         if (takes_whole_) launch_.length = longest_sample;
+    }
+
+    // Where nobody says a length, the data that is named may have a longest sample. Pairs are longer than it.
+    void take_longest_named() {
+        const auto* const kind = frameworks::training_stage(launch_.stage);
+        if (launch_.length || launch_.packs.value_or(false) || (kind != nullptr && kind->rows > 1)) return;
+        const auto longest = longest_named(asked_.said, model_);
+        if (!longest) return;
+        is_of_named_ = true;
+        launch_.length = longest->tokens;
+        if (kind != nullptr && kind->generates) *launch_.length += launch_.answer_length.value_or(0);
+        checked_.assumed.push_back(
+            fmt::format("no sample of '{}' has more than {} tokens ({}): all are counted as long", longest->data_set,
+                        longest->tokens, longest->source));
     }
 
     void put(Fit fit) {
@@ -246,6 +262,7 @@ private:
     Checked& checked_;
     const Executor& execute_;
     bool takes_whole_ = false;  // no length is said, and samples are
+    bool is_of_named_ = false;  // the length is that of the data's longest sample
 };
 
 std::vector<std::string> names_of(const std::vector<Setting>& settings) {

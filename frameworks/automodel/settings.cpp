@@ -84,6 +84,7 @@ std::vector<Entry> automodel_entries() {
     entry.marks = {"step_scheduler.local_batch_size", "step_scheduler.global_batch_size",
                    "model.pretrained_model_name_or_path"};
     entry.bounds_items = true;  // components/datasets/vlm/collate_fns.py: a cut image is an error, as in packs
+    entry.data = {"dataset.path_or_dataset", "dataset.dataset_name", "dataset.path_or_dataset_id"};
     entry.source = automodel_source;
     return {entry};
 }

@@ -69,6 +69,9 @@ std::vector<Entry> sharded_swift_entries() {
     entry.program_defaults = {{"swift rlhf", "rlhf_type", "dpo"}, {"swift/cli/rlhf.py", "rlhf_type", "dpo"}};
     entry.unbounds_unless = {{"rlhf_type", "grpo", "truncation_strategy"}};  // rlhf_args.py _init_grpo: prompts are cut
     entry.spreads_layers = true;  // swift/cli/main.py use_torchrun, model/utils.py get_default_device_map
+    entry.data = {"dataset"};
+    entry.remakes = {"external_plugins", "custom_register_path", "custom_dataset_info"};
+    entry.lengthens = {"system", "agent_template", "response_prefix"};
     entry.source = sharded_swift_source;
     return {entry};
 }

@@ -55,7 +55,7 @@ namespace {
 // Of text, or of the data set that is asked for.
 std::string dataset_of(const FitAsked& asked, std::int64_t sequence) {
     if (!asked.dataset.empty()) return asked.dataset;
-    if (is_multimodal(asked.model))
+    if (is_multimodal(asked.model) && !asked.text_alone)
         fail(ErrorKind::input,
              "--dataset, --batch: one is needed: {} takes more than text; `pipeweaver list datasets` names the known "
              "data sets",

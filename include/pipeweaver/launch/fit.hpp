@@ -33,6 +33,7 @@ struct FitAsked {
     std::string samples{};   ///< the batch file itself, which `batch` is then what it is called; empty: it is read
     bool is_named = false;   ///< a recipe or configuration by name sets what the launch does not say
     std::shared_ptr<const planner::Anchor> anchor{};  ///< a measured launch that corrects memory; null: none
+    bool text_alone = false;  ///< where no samples are said they hold text, whatever else the model reads
 };
 
 /// What a GPU holds beside what the emulation counts.

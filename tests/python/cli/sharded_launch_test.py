@@ -148,6 +148,27 @@ def test_what_takes_off_alone_leaves_fits(pipeweaver, tmp_path):
 SWIFT = "NPROC_PER_NODE=8 swift sft --model Qwen/Qwen2.5-7B-Instruct --dataset own --deepspeed zero3 "
 
 
+def test_the_longest_sample_of_data_that_is_known_is_a_length(pipeweaver, tmp_path):
+    launch = SWIFT.replace("--dataset own", "--dataset swift/self-cognition#500")
+    answer = script(pipeweaver, tmp_path, launch, *ON)
+    assert answer["verdict"] == "fits"  # 131 tokens, and 512 for what its template may add
+    says = "no sample of 'swift/self-cognition' has more than 643 tokens"
+    assert any(one.startswith(says) for one in answer["assumed"])
+    answer = script(pipeweaver, tmp_path, launch.replace("#500", " own.jsonl"), *ON)
+    assert answer["verdict"] == "undecided" and opened(answer) == ["--max_length"]
+    text = (FIELD / "automodel_packed.yaml").read_text().replace("sequence_size: 4096", "sequence_size: 0")
+    loader = "nemo_automodel.components.datasets.llm.hellaswag.HellaSwag, path_or_dataset: rowan/hellaswag"
+    answer = script(pipeweaver, tmp_path, text + f"dataset: {{_target_: {loader}}}\n", *ON, name="train.yaml")
+    assert answer["verdict"] == "fits" and any("more than 1024 tokens" in one for one in answer["assumed"])
+
+
+def test_data_that_is_known_to_be_text_says_what_a_model_of_images_reads(pipeweaver, tmp_path):
+    launch = "NPROC_PER_NODE=8 swift rlhf --rlhf_type grpo --model Qwen/Qwen3.5-4B --max_length 1024 --deepspeed zero3 " \
+        "--use_vllm true --vllm_mode server --dataset "
+    assert opened(script(pipeweaver, tmp_path, launch + "own", *ON)) == ["--dataset"]
+    assert script(pipeweaver, tmp_path, launch + "modelscope/gsm8k", *ON)["verdict"] == "fits"
+
+
 def test_a_length_that_is_not_said_is_asked_for_unless_nothing_fits(pipeweaver, tmp_path):
     answer = script(pipeweaver, tmp_path, SWIFT + "--tuner_type full", *ON)
     assert answer["verdict"] == "undecided" and opened(answer) == ["--max_length"]

@@ -1,0 +1,89 @@
+// What is known of the data that a launch names, without reading it.
+#include "launch/check_parts.hpp"
+#include "pipeweaver/frameworks/data_set.hpp"
+#include "pipeweaver/frameworks/entry.hpp"
+#include "pipeweaver/launch/said.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pipeweaver::launch {
+
+namespace {
+
+using frameworks::CountedBy;
+using frameworks::DataSet;
+
+bool is_among_names(const std::vector<std::string_view>& names, const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// Whether the launch reads it with the class that the row is of.
+bool is_loaded_by(const SaidLaunch& said, const DataSet& row) {
+    return row.loader.empty() || std::any_of(said.settings.begin(), said.settings.end(), [&](const Setting& one) {
+               return one.values.size() == 1 && one.values.front().ends_with(row.loader);
+           });
+}
+
+// All that are named; none: one of them is not known, or samples are made of them in another way.
+std::vector<const DataSet*> data_sets_of(const SaidLaunch& said) {
+    if (said.entry == nullptr || said.is_dump) return {};
+    std::vector<const DataSet*> sets;
+    for (const Setting& one : said.settings) {
+        if (is_among_names(said.entry->remakes, one.name)) return {};
+        if (!is_among_names(said.entry->data, one.name)) continue;
+        for (const std::string& value : one.values) {
+            const DataSet* const set = frameworks::data_set(value);
+            if (set == nullptr || !is_loaded_by(said, *set)) return {};
+            sets.push_back(set);
+        }
+    }
+    return sets;
+}
+
+// A template, a short prompt and a name that is put in: no text of these has more tokens than bytes.
+constexpr std::int64_t besides_a_sample = 512;
+
+bool is_lengthened(const SaidLaunch& said) {
+    constexpr std::size_t longest_prompt = 256;
+    return std::any_of(said.settings.begin(), said.settings.end(), [&](const Setting& one) {
+        if (!is_among_names(said.entry->lengthens, one.name)) return false;
+        return std::any_of(one.values.begin(), one.values.end(), [](const std::string& value) {
+            return value.size() > longest_prompt || value.find('/') != std::string::npos;
+        });
+    });
+}
+
+// Qwen2, Qwen2.5 and Qwen3 part text alike; their vocabularies differ by entries that stand for no text.
+bool has_tokenizer_of_qwen(const workloads::Model& model) {
+    constexpr std::int64_t least = 151'643, most = 152'064;
+    const std::int64_t entries = model.modules[model.backbone()].architecture.vocab;
+    return entries >= least && entries <= most;
+}
+
+std::optional<std::int64_t> most_of(const DataSet& set, const workloads::Model& model) {
+    if (set.counted_by == CountedBy::any_tokenizer) return set.most;
+    if (set.counted_by != CountedBy::qwen || !has_tokenizer_of_qwen(model)) return std::nullopt;
+    return set.most + besides_a_sample;
+}
+
+}  // namespace
+
+bool names_text_alone(const SaidLaunch& said) { return !data_sets_of(said).empty(); }
+
+std::optional<LongestNamed> longest_named(const SaidLaunch& said, const workloads::Model& model) {
+    const auto sets = data_sets_of(said);
+    if (sets.empty() || is_lengthened(said)) return std::nullopt;
+    LongestNamed longest;
+    for (const DataSet* const set : sets) {
+        const auto most = most_of(*set, model);
+        if (!most) return std::nullopt;
+        if (*most > longest.tokens) longest = {*most, set->names.substr(0, set->names.find('|')), set->source};
+    }
+    return longest;
+}
+
+}  // namespace pipeweaver::launch
