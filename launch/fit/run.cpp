@@ -149,26 +149,49 @@ bool has_blocks_of_one_part(const workloads::Architecture& a) {
     return a.layer_pattern.find_first_not_of("LFP") != std::string::npos;
 }
 
-// Blocks of multi-token prediction are as the last block is (core_v0.16.1 gpt_layer_specs.py get_gpt_mtp_block_spec).
-// Pre: no blocks of one part each.
+// Of Nemotron 3 a block of multi-token prediction is attention and experts, a layer each (mtp_hybrid_override_pattern
+// "*E"; NVIDIA-NeMo/Automodel 0.5.0 components/models/nemotron_v3/mtp.py). Others predict with blocks as the last one
+// is (core_v0.16.1 gpt_layer_specs.py get_gpt_mtp_block_spec).
+constexpr std::string_view block_of_nemotron = "*E";
+
+bool predicts_as_nemotron(const workloads::Architecture& a) {
+    return has_blocks_of_one_part(a) && a.layer_pattern.find('*') != std::string::npos &&
+           a.layer_pattern.find('E') != std::string::npos;
+}
+
+// What a block of multi-token prediction counts as of layers.
+std::int64_t layers_of_predicted(const workloads::Architecture& a) {
+    return has_blocks_of_one_part(a) ? std::ssize(block_of_nemotron) : 1;
+}
+
+// Pre: with blocks of one part each it predicts as Nemotron does.
 void add_predicted(std::int64_t mtp, workloads::Architecture& a) {
+    const std::int64_t more = mtp * layers_of_predicted(a);
+    const bool of_one_part = has_blocks_of_one_part(a), last_has_experts = a.moe && is_moe_layer(a, a.layers - 1);
     if (!a.layer_pattern.empty()) {
         const std::string once = a.layer_pattern;
         while (std::ssize(a.layer_pattern) < a.layers) a.layer_pattern += once;
         a.layer_pattern.resize(static_cast<std::size_t>(a.layers));
-        a.layer_pattern.append(static_cast<std::size_t>(mtp), a.layer_pattern.back());
+        const std::string block =
+            of_one_part ? std::string(block_of_nemotron) : a.layer_pattern.substr(a.layer_pattern.size() - 1);
+        for (std::int64_t i = 0; i < mtp; ++i) a.layer_pattern += block;
     }
-    if (a.moe && is_moe_layer(a, a.layers - 1) && a.moe->every == 1) a.moe->moe_layers += mtp;
-    a.layers += mtp;
+    if (a.moe && (of_one_part || (last_has_experts && a.moe->every == 1))) a.moe->moe_layers += mtp;
+    a.layers += more;
+    if (of_one_part && a.moe) a.moe->first_layer = a.layers - a.moe->moe_layers;  // which they are the letters say
     a.predicted_layers = mtp;
 }
 
-// Layers of the backbone by stage as --layers takes them, multi-token prediction among them.
-std::string layers_text(BuiltLayers built, workloads::Model& model, Run& run) {
+// Layers of the backbone by stage as --layers takes them, multi-token prediction among them, which `predicts` says.
+std::string layers_text(BuiltLayers built, const std::string& predicts, workloads::Model& model, Run& run) {
     const std::int64_t mtp = std::accumulate(built.mtp.begin(), built.mtp.end(), std::int64_t{0});
-    for (std::size_t s = 0; s < built.layers.size(); ++s) built.layers[s] += built.mtp[s];
+    workloads::Architecture& backbone = model.modules[model.backbone()].architecture;
+    const std::int64_t each = layers_of_predicted(backbone);
+    for (std::size_t s = 0; s < built.layers.size(); ++s) built.layers[s] += each * built.mtp[s];
     if (mtp > 0) {
-        add_predicted(mtp, model.modules[model.backbone()].architecture);
+        if (each > 1 && mtp > 1)
+            run.doubts.push_back({Effect::less, "weights of several predictions, which may be the same", predicts});
+        add_predicted(mtp, backbone);
         run.assumed.push_back(fmt::format(
             "{} {} of multi-token prediction on the last stage: projection, logits{} of its own are counted", mtp,
             mtp == 1 ? "layer" : "layers", built.layers.size() > 1 ? " and a copy of the embedding" : ""));
@@ -374,7 +397,8 @@ std::optional<NotEmulated> why_not_emulated(const MegatronLaunch& l, const workl
     const BuiltLayers built = built_layers(l);
     if (auto why = empty_stage(built, model)) return NotEmulated{setting("pipeline-model-parallel-size"), *why};
     const bool predicts = std::any_of(built.mtp.begin(), built.mtp.end(), [](std::int64_t mtp) { return mtp > 0; });
-    if (predicts && has_blocks_of_one_part(model.modules[model.backbone()].architecture))
+    const workloads::Architecture& backbone = model.modules[model.backbone()].architecture;
+    if (predicts && has_blocks_of_one_part(backbone) && !predicts_as_nemotron(backbone))
         return NotEmulated{setting("mtp-num-layers"),
                            "multi-token prediction of a model whose blocks have one part each is not emulated"};
     return std::nullopt;
@@ -470,7 +494,7 @@ Run run_without_batch(const MegatronLaunch& l, const FitAsked& asked) {
     planner::EmulateOptions& options = run.options;
     workloads::Model model = asked.model;
     model.microbatch_tokens = *l.seq_length * l.sequences();
-    options.layers = layers_text(built_layers(l), model, run);
+    options.layers = layers_text(built_layers(l), written(l.dialect, "mtp-num-layers"), model, run);
     put_tuning(tuning_of(l), model, run.doubts);
     put_stage(l, asked, run);
     leave_reference_to(l.learns, model, run);
@@ -540,7 +564,7 @@ Run run_of(const TitanLaunch& l, const FitAsked& asked) {
     workloads::Model model = asked.model;
     const std::int64_t samples = l.pp > 1 ? l.microbatch : l.local_batch;
     model.microbatch_tokens = l.seq_len * samples;
-    options.layers = layers_text(built_of(l, model), model, run);
+    options.layers = layers_text(built_of(l, model), {}, model, run);
     put_degrees(options.workload, asked, model);
     options.workload.tp = degree(l.tp);
     options.workload.pp = degree(l.pp);

@@ -176,6 +176,24 @@ TEST_CASE("a global batch that is rounded down to whole microbatches constructs"
     CHECK_FALSE(of_model("llama3-8b", odd + "--decrease-batch-size-if-needed --micro-batch-size 40").constructs());
 }
 
+TEST_CASE("a block of multi-token prediction of Nemotron 3 is attention and experts") {
+    const std::string experts = "--moe-token-dispatcher-type alltoall --expert-model-parallel-size 1 ";
+    const auto of = [&](const std::string& more) {
+        return of_model("nemotron-3-nano-30b-a3b", on_four_ranks + rotary + experts + more, "h200-sxm:32");
+    };
+    const auto without = of(""), with = of("--mtp-num-layers 1"), twice = of("--mtp-num-layers 2");
+    REQUIRE((without.fit && with.fit && twice.fit));
+    const auto model = workloads::model("nemotron-3-nano-30b-a3b");
+    const auto& network = model.modules[0].architecture;
+    REQUIRE(network.layer_pattern.substr(0, 6) == "MEMEM*");
+    const std::int64_t block = layer_parameters(network, 5) + layer_parameters(network, 1);
+    const std::int64_t each = block + 2 * network.hidden * network.hidden;
+    CHECK(last_of(with).weights - last_of(without).weights == Bytes{2 * (each + network.vocab * network.hidden)});
+    CHECK(last_of(twice).weights - last_of(with).weights == Bytes{2 * each});
+    // Megatron may take the same weights for each of several.
+    CHECK(twice.fit->doubts.size() == with.fit->doubts.size() + 1);
+}
+
 TEST_CASE("multi-token prediction of blocks of one part each is not emulated, which leaves the answer open") {
     const auto answer = of_model("nemotron-nano-9b-v2", on_four_ranks + rotary + "--mtp-num-layers 1");
     CHECK(answer.constructs());
