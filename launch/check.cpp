@@ -82,11 +82,11 @@ void append(std::vector<Open> more, std::vector<Open>& open) {
     open.insert(open.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
 
-// Latent attention's matrices are others than those that adapters are known of.
+// Factored attention's matrices are others than those that adapters are known of.
 std::vector<Open> open_adapters(const std::string& setting, const workloads::Model& model) {
     const auto kind = model.modules[model.backbone()].architecture.attention.kind;
-    if (kind != workloads::AttentionKind::latent && kind != workloads::AttentionKind::factored) return {};
-    return {{setting, "adapters of latent attention are not counted", {}, frameworks::Effect::either}};
+    if (kind != workloads::AttentionKind::factored) return {};
+    return {{setting, "adapters of factored attention are not counted", {}, frameworks::Effect::either}};
 }
 
 FitAsked fit_asked(const CheckAsked& asked, const Checked& checked, workloads::Model model) {

@@ -219,7 +219,8 @@ namespace {
 // A matrix of a block that may have adapters.
 struct Adapted {
     std::int64_t in, out;
-    bool by_columns;  // split by its columns, else by its rows
+    bool by_columns;     // split by its columns, else by its rows
+    bool whole = false;  // or by neither: tensor parallel GPUs have copies
 };
 
 // Matrices of the same rows, as one or each by itself.
@@ -228,13 +229,28 @@ void add_columns(const std::vector<std::int64_t>& columns, std::int64_t rows, bo
     for (const std::int64_t one : columns) all.push_back({rows, one, true});
 }
 
+// Down to the ranks of queries, keys and values, of which GPUs have copies, and up to their heads; the output.
+void add_latent(const Architecture& a, const Adapters& adapters, std::vector<Adapted>& all) {
+    const Attention& t = a.attention;
+    const std::int64_t queries = a.heads * (t.qk_nope_head_dim + t.qk_rope_head_dim);
+    if (adapters.qkv) {
+        if (t.q_lora_rank) all.push_back({a.hidden, *t.q_lora_rank, true, true});
+        all.push_back({t.q_lora_rank.value_or(a.hidden), queries, true});
+        all.push_back({a.hidden, t.kv_lora_rank + t.qk_rope_head_dim, true, true});
+        all.push_back({t.kv_lora_rank, a.heads * (t.qk_nope_head_dim + t.v_head_dim), true});
+    }
+    if (adapters.output) all.push_back({a.heads * t.v_head_dim, a.hidden, false});
+}
+
 std::vector<Adapted> adapted(const Architecture& a, std::int64_t layer, const Adapters& adapters) {
     const BlockParts parts = block_parts(a, layer);
     const std::int64_t queries = a.heads * a.head_dim, keys = is_cross_layer(a, layer) ? 0 : a.kv_heads * a.head_dim;
     const std::int64_t gates = a.attention.output_gate ? queries : 0;
     const std::int64_t ffn = parts.experts ? a.moe->shared_ffn : parts.dense ? a.ffn : 0;
     std::vector<Adapted> all;
-    if (parts.attention) {
+    if (parts.attention && a.attention.kind == AttentionKind::latent) {
+        add_latent(a, adapters, all);
+    } else if (parts.attention) {
         std::vector<std::int64_t> columns{queries + gates};
         if (keys > 0) columns.insert(columns.end(), 2, keys);
         if (adapters.qkv) add_columns(columns, a.hidden, adapters.apart, all);
@@ -260,8 +276,9 @@ std::vector<Adapted> adapted(const Architecture& a, std::int64_t layer, const Ad
 LayerParameterParts adapter_parameters(const Architecture& a, std::int64_t layer, const Adapters& adapters) {
     LayerParameterParts parts;
     for (const Adapted& matrix : adapted(a, layer, adapters)) {
-        parts.split += adapters.rank * (matrix.by_columns ? matrix.out : matrix.in);
-        parts.copied += adapters.rank * (matrix.by_columns ? matrix.in : matrix.out);
+        const std::int64_t split = matrix.whole ? 0 : matrix.by_columns ? matrix.out : matrix.in;
+        parts.split += adapters.rank * split;
+        parts.copied += adapters.rank * (matrix.in + matrix.out - split);
     }
     return parts;
 }

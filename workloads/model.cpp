@@ -79,9 +79,8 @@ bool read_the_same(const Model& a, const Model& b) {
 }  // namespace
 
 bool may_have_adapters(const Architecture& network) {
-    const auto kind = network.attention.kind;
-    const bool compressed = kind == AttentionKind::latent || kind == AttentionKind::factored;
-    return network.kind != ModuleKind::head && !network.mmdit && !compressed;
+    const bool is_factored = network.attention.kind == AttentionKind::factored;
+    return network.kind != ModuleKind::head && !network.mmdit && !is_factored;
 }
 
 std::optional<Model> model_beside(const Model& model) {

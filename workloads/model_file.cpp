@@ -26,7 +26,7 @@ Modality parse_modality(const Json& json) {
 void check_adapted(const Json& json, const Architecture& network) {
     if (!may_have_adapters(network))
         json.fail(
-            "a network of this kind cannot have adapters: allowed are those with dense, windowed or linear "
+            "a network of this kind cannot have adapters: allowed are those with dense, windowed, latent or linear "
             "attention");
 }
 

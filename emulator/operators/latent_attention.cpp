@@ -1,5 +1,7 @@
 #include "emulator/operators/latent_attention.hpp"
 
+#include <string_view>
+
 namespace pipeweaver::emulator {
 
 using workloads::Architecture;
@@ -13,23 +15,29 @@ void latent_attention(OperatorBuilder& layer, const Architecture& network, const
     const std::int64_t head = latent.qk_nope_head_dim + latent.qk_rope_head_dim, heads = network.heads / layout.tp;
     const std::int64_t rank = latent.q_lora_rank.value_or(network.hidden);
     const std::int64_t keys = latent.kv_lora_rank + latent.qk_rope_head_dim, own = own_positions(m, layout);
+    const auto& adapters = layer.execution().adapters;
+    const auto product = [&](std::string_view name, std::int64_t n, std::int64_t k) {
+        layer.gemm(name, n, k);
+        if (adapters && adapters->qkv) layer.adapter(n, k);
+    };
     layer.over(m);
     layer.tensor_parallel(rank + keys, network.hidden);
     if (latent.q_lora_rank) {
         layer.over(own);
-        layer.gemm("query down", rank, network.hidden);
+        product("query down", rank, network.hidden);
         layer.over(m);
     }
-    layer.gemm("query up", heads * head, rank);
+    product("query up", heads * head, rank);
     layer.over(own);
-    layer.gemm("keys down", keys, network.hidden);
+    product("keys down", keys, network.hidden);
     layer.over(m);
-    layer.gemm("keys and values up", heads * (latent.qk_nope_head_dim + latent.v_head_dim), latent.kv_lora_rank);
+    product("keys and values up", heads * (latent.qk_nope_head_dim + latent.v_head_dim), latent.kv_lora_rank);
     Architecture scores = network;  // all heads have keys of their own once they are unpacked
     scores.kv_heads = network.heads;
     scores.head_dim = head;
     layer.attention(scores, attended);
     layer.gemm("attention output", network.hidden, heads * latent.v_head_dim);
+    if (adapters && adapters->output) layer.adapter(network.hidden, heads * latent.v_head_dim);
 }
 
 void factored_attention(OperatorBuilder& layer, const Architecture& network, const Layout& layout, std::int64_t m,

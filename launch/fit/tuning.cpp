@@ -13,16 +13,34 @@ using frameworks::Effect;
 using workloads::Adapters;
 using workloads::Model;
 
-// Which matrices a name of a linear layer is; projected together have one pair.
+// Which matrices a name of a linear layer is; projected together have one pair. Those of linear attention (in_proj,
+// out_proj of Mamba-2) go with those of full attention, and of latent attention all that lead to its heads go together:
+// where one is named alone, all are counted.
 struct Target {
     std::string_view name;
     bool Adapters::*matrix;
 };
-constexpr std::array targets{Target{"linear_qkv", &Adapters::qkv},     Target{"q_proj", &Adapters::qkv},
-                             Target{"k_proj", &Adapters::qkv},         Target{"v_proj", &Adapters::qkv},
-                             Target{"linear_proj", &Adapters::output}, Target{"o_proj", &Adapters::output},
-                             Target{"linear_fc1", &Adapters::up},      Target{"gate_proj", &Adapters::up},
-                             Target{"up_proj", &Adapters::up},         Target{"linear_fc2", &Adapters::down},
+constexpr std::array targets{Target{"linear_qkv", &Adapters::qkv},
+                             Target{"q_proj", &Adapters::qkv},
+                             Target{"k_proj", &Adapters::qkv},
+                             Target{"v_proj", &Adapters::qkv},
+                             Target{"in_proj", &Adapters::qkv},
+                             Target{"out_proj", &Adapters::output},
+                             Target{"q_a_proj", &Adapters::qkv},
+                             Target{"q_b_proj", &Adapters::qkv},
+                             Target{"kv_b_proj", &Adapters::qkv},
+                             Target{"kv_a_proj_with_mqa", &Adapters::qkv},
+                             Target{"linear_q_proj", &Adapters::qkv},
+                             Target{"linear_q_down_proj", &Adapters::qkv},
+                             Target{"linear_q_up_proj", &Adapters::qkv},
+                             Target{"linear_kv_down_proj", &Adapters::qkv},
+                             Target{"linear_kv_up_proj", &Adapters::qkv},
+                             Target{"linear_proj", &Adapters::output},
+                             Target{"o_proj", &Adapters::output},
+                             Target{"linear_fc1", &Adapters::up},
+                             Target{"gate_proj", &Adapters::up},
+                             Target{"up_proj", &Adapters::up},
+                             Target{"linear_fc2", &Adapters::down},
                              Target{"down_proj", &Adapters::down}};
 
 bool is_all(const std::string& name) { return name == "all-linear" || name == "all"; }

@@ -117,7 +117,8 @@ std::vector<std::string> adapted_modules(const workloads::Model& model, const st
     }
     if (able.empty())
         fail(ErrorKind::input,
-             "--lora: no module of '{}' can have adapters: allowed are those with dense, windowed or linear attention",
+             "--lora: no module of '{}' can have adapters: allowed are those with dense, windowed, latent or linear "
+             "attention",
              model.name);
     if (named.empty() && trained.empty())
         fail(ErrorKind::input, "--lora: no module of '{}' that is trained can have adapters; --lora-modules names some",

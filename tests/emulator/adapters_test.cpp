@@ -5,6 +5,7 @@
 #include "pipeweaver/emulator/layer_costs.hpp"
 #include "pipeweaver/emulator/operators.hpp"
 #include "pipeweaver/workloads/activations.hpp"
+#include "pipeweaver/workloads/catalogue.hpp"
 #include "pipeweaver/workloads/counts.hpp"
 #include "tests/support/queries.hpp"
 #include "tests/support/small_workload.hpp"
@@ -75,6 +76,24 @@ TEST_CASE("beside each projection run two thin products, and a sum of their outp
     CHECK(names(layer(PassKind::forward, {}, {rank, true, false, false, false})) ==
           std::vector<std::string>{"norms and activations", "qkv", "adapter down", "adapter up", "adapter sum",
                                    "attention", "attention output", "up", "down"});
+}
+
+TEST_CASE("of latent attention what leads down to its ranks has whole adapters, what leads up to its heads is split") {
+    const auto model = workloads::model("deepseek-v3");
+    const auto& latent = model.modules[0].architecture;  // 7168 wide, 128 heads
+    const auto to_heads = workloads::adapter_parameters(latent, 0, {rank, true, false, false, false});
+    // Up to 128 heads of 128 + 64 columns of queries, and of 128 + 128 of keys and values.
+    CHECK(to_heads.split == rank * (128 * 192 + 128 * 256));
+    // Down to 1536 of queries, 512 + 64 of keys and values, both from 7168, and the ranks that are led up.
+    CHECK(to_heads.copied == rank * (7168 + 1536 + 7168 + 576 + 1536 + 512));
+    const auto output = workloads::adapter_parameters(latent, 0, {rank, false, true, false, false});
+    CHECK((output.split == rank * 128 * 128 && output.copied == rank * 7168));
+    Execution execution;
+    execution.adapters = workloads::Adapters{rank, true, false, false, false};
+    const auto forward = layer_operators(latent, shape, {}, PassKind::forward, 0, execution);
+    const auto up = gemms(forward, "adapter up");
+    REQUIRE(up.size() == 4);
+    CHECK((up[0].n == 1536 && up[1].n == 128 * 192 && up[2].n == 576 && up[3].n == 128 * 256));
 }
 
 TEST_CASE("frozen products have no weight gradient, adapters have theirs") {

@@ -196,8 +196,8 @@ inline constexpr std::array<AdaptedMatrix, 4> adapted_matrix_names{
 [[nodiscard]] Adapters parse_adapters(const Json& json);
 [[nodiscard]] std::string to_json(const Adapters& adapters);
 
-/// Whether adapters beside its matrices are known: of plain projections, not of latent and factored attention, streams
-/// and heads.
+/// Whether adapters beside its matrices are known: of plain projections and latent attention, not of factored
+/// attention, streams and heads.
 [[nodiscard]] bool may_have_adapters(const Architecture& network);
 
 struct Module {

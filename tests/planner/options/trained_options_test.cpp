@@ -103,9 +103,9 @@ TEST_CASE("what --freeze and --lora cannot mean is refused by name") {
     options.lora_modules.clear();
     options.lora_experts = "each";
     CHECK(problem(options).starts_with("--lora-experts: none of the modules with adapters has experts"));
-    options = of("deepseek-v3");  // latent attention
+    options = of("step3-316b-llm");  // factored attention
     options.lora_rank = 4;
-    CHECK(problem(options).starts_with("--lora: no module of 'deepseek-v3' can have adapters"));
+    CHECK(problem(options).starts_with("--lora: no module of 'step3-316b-llm' can have adapters"));
 }
 
 // Of 12 bytes: a half leaves 6, a third 8, rounded up, as Megatron Core's fraction does.

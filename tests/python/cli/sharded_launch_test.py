@@ -163,8 +163,8 @@ def test_the_longest_sample_of_data_that_is_known_is_a_length(pipeweaver, tmp_pa
 
 
 def test_data_that_is_known_to_be_text_says_what_a_model_of_images_reads(pipeweaver, tmp_path):
-    launch = "NPROC_PER_NODE=8 swift rlhf --rlhf_type grpo --model Qwen/Qwen3.5-4B --max_length 1024 --deepspeed zero3 " \
-        "--use_vllm true --vllm_mode server --dataset "
+    launch = "NPROC_PER_NODE=8 swift rlhf --rlhf_type grpo --model Qwen/Qwen3.5-4B --max_length 1024 " \
+        "--deepspeed zero3 --use_vllm true --vllm_mode server --dataset "
     assert opened(script(pipeweaver, tmp_path, launch + "own", *ON)) == ["--dataset"]
     assert script(pipeweaver, tmp_path, launch + "modelscope/gsm8k", *ON)["verdict"] == "fits"
 
@@ -491,14 +491,14 @@ def test_an_engine_on_the_same_gpus_takes_its_share(pipeweaver, tmp_path):
         assert answer["verdict"] == "undecided" and opened(answer) == [setting]
 
 
-def test_adapters_of_latent_attention_leave_it_undecided(pipeweaver, tmp_path):
+def test_adapters_of_latent_attention_are_counted(pipeweaver, tmp_path):
     launch = "NPROC_PER_NODE=8 swift sft --model deepseek-ai/DeepSeek-V2-Lite --dataset own --max_length 2048"
     answer = script(pipeweaver, tmp_path, launch, *ON)
-    assert answer["verdict"] == "undecided" and opened(answer) == ["--lora_rank"]
+    assert answer["verdict"] in ("fits", "close") and "--lora_rank" not in opened(answer)
     megatron = (launch.replace("swift sft", "megatron sft") + " --tuner_type lora --lora_rank 8 "
                 "--expert_model_parallel_size 4 --micro_batch_size 1 --global_batch_size 16")
     answer = script(pipeweaver, tmp_path, megatron, *ON)
-    assert answer["verdict"] == "undecided" and opened(answer) == ["--lora-rank"]
+    assert answer["verdict"] in ("fits", "close") and "--lora-rank" not in opened(answer)
 
 
 def test_weights_of_fewer_bits_hold_no_more_than_of_sixteen(pipeweaver, tmp_path):
