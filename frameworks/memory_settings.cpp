@@ -222,8 +222,6 @@ Rows sharded_memory_rows() {
         {sharded_settings, "multi_turn_scheduler", more, "answers of several turns, longer than one"},
         {sharded_settings, "use_gym_env", more, "answers of several turns, longer than one"},
         {sharded_settings, "chord_sft_dataset", more, "samples that are trained beside the answers"},
-        classes({sharded_settings, "task_type", less, task}),
-        {sharded_settings, "task_type", either, task, "causal_lm"},  // ms-swift 3602360a base_args/model_args.py
         // LLaMA-Factory ff6d4d12 hparams/training_args.py: fields of mcore_adapter's arguments alone
         {sharded_settings, "tensor_model_parallel_size", either, megatron_core},
         {sharded_settings, "pipeline_model_parallel_size", either, megatron_core},

@@ -38,6 +38,7 @@ constexpr std::array rows_of_sharded_swift{
     ShardedRow{"per_device_train_batch_size", &L::micro_batch, "1"},
     ShardedRow{"gradient_accumulation_steps", &L::accumulation},
     ShardedRow{"rlhf_type", &L::stage},
+    ShardedRow{"task_type", &L::task},
     ShardedRow{"beta", &L::reference},
     ShardedRow{"max_completion_length", &L::answer_length, "512"},
     ShardedRow{"use_vllm", &L::by_engine},

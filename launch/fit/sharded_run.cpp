@@ -105,13 +105,16 @@ bool fuses_loss(const ShardedLaunch& l) {
     return l.fused_loss && (kind == nullptr || kind->generates);
 }
 
+// A head of a few classes in place of the vocabulary's (ms-swift 3602360a model/patcher.py).
+bool has_classes(const ShardedLaunch& l) { return l.task == "seq_cls"; }
+
 // What eager PyTorch keeps beside the emulation's kernels, in values of 2 bytes: of each of two norms a 32-bit input
 // and a 32-bit result, and of rotated queries and keys 2 copies. Logits have 16 bits, a 32-bit copy, its log-softmax
 // and the gradients of both.
 void put_kept(const ShardedLaunch& l, Recipe& recipe) {
     constexpr std::int64_t norms_and_rotations = 10, eager_logit = 16;
     recipe.kept.masks = norms_and_rotations;
-    recipe.kept.logit = fuses_loss(l) ? 0 : eager_logit;
+    recipe.kept.logit = fuses_loss(l) || has_classes(l) ? 0 : eager_logit;
     recipe.kept.fused_gate = l.fused_loss;
     recipe.execution.fused_attention = l.attention != "eager";
 }
@@ -223,9 +226,13 @@ void put_stage_doubts(const ShardedLaunch& l, Run& run) {
         run.doubts.push_back({Effect::less, "logits, in place of one value", written(l, &Said::stage)});
 }
 
-// What the emulation has no word for.
+// What the emulation has no word for. Tasks but these have another head, and several sequences a sample (ms-swift
+// 3602360a template/base.py _embedding_encode, _reranker_encode).
 void put_other_doubts(const ShardedLaunch& l, Run& run) {
     put_stage_doubts(l, run);
+    if (!l.task.empty() && l.task != "causal_lm" && !has_classes(l))
+        run.doubts.push_back(
+            {Effect::either, fmt::format("samples and head of the task '{}'", l.task), written(l, &Said::task)});
     if (l.is_deepspeed() && l.zero_stage() == 0)
         run.doubts.push_back({Effect::less, "32-bit states, which DeepSpeed may share out without ZeRO, too",
                               "deepspeed.zero_optimization.stage"});
@@ -297,6 +304,7 @@ Run run_of(const ShardedLaunch& l, const FitAsked& asked) {
     workloads::Model model = asked.model;
     model.microbatch_tokens = *l.tokens();
     put_pixels(l, model);
+    if (has_classes(l)) model.modules[model.backbone()].architecture.tied_embeddings = true;
     put_tuning(tuning_of(l), model, run.doubts);
     put_other_doubts(l, run);
     leave_reference_to(l.stage, model, run);

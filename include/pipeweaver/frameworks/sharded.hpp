@@ -89,6 +89,7 @@ struct ShardedLaunch {
 
     // What is trained
     std::string stage{};         ///< "sft", "pt", of training_stages(), or another, of which it is not known
+    std::string task{};          ///< ms-swift: "seq_cls" has a head of classes; empty, "causal_lm": the vocabulary's
     std::string tuner = "full";  ///< "lora", "freeze", ...
     Number lora_rank{};
     Texts lora_targets{};      ///< empty, "all", "all-linear": all linear layers
