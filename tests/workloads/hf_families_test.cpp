@@ -321,6 +321,25 @@ TEST_CASE("towers of further families: layers that are kept, words of vision, qu
     CHECK(projector_parameters(radio.edges[0]) == 2048 * (4 * 1280 + 256));
 }
 
+TEST_CASE("latent attention before experts, a gate behind windows, and dense layers in front of shared experts") {
+    const auto mistral = llm(model("mistral-small-4-119b"));
+    CHECK((mistral.attention.kind == AttentionKind::latent && mistral.moe->moe_layers == 36));
+    CHECK((mistral.moe->shared_ffn == 2048 && *mistral.attention.q_lora_rank == 1024));
+    const auto muse = llm(model("muse-glimmer-30b"));
+    CHECK((muse.attention.output_gate && muse.attention.kind == AttentionKind::windowed));
+    REQUIRE(muse.attention.full_layers.size() == 13);
+    CHECK((muse.attention.full_layers.front() == 3 && muse.attention.full_layers.back() == 51));
+    CHECK(model("muse-glimmer-30b").modules[0].architecture.layers == 50);
+    const auto minimax = llm(model("minimax-m3"));
+    CHECK((minimax.ffn == 12288 && minimax.moe->first_layer == 3 && minimax.moe->moe_layers == 57));
+    CHECK((minimax.moe->expert_ffn == 3072 && minimax.moe->shared_ffn == 3072 && minimax.attention.qk_norm));
+    // What a file leaves out is as its class has it.
+    const auto bare = parsed(R"({"model_type":"muse_glimmer","projector_hidden_size":4096,"text_config":)"
+                             R"({"model_type":"muse_glimmer_text"},"vision_config":)"
+                             R"({"model_type":"muse_glimmer_vision"}})");
+    CHECK(all_parameters(llm(bare)) == all_parameters(muse));
+}
+
 TEST_CASE("video pipelines: positions of text, rates and what their autoencoders make of frames") {
     const auto hunyuan = model("hunyuanvideo-1.5");
     CHECK((hunyuan.modules[0].architecture.text_tokens == 1985 && hunyuan.video.fps == 24));

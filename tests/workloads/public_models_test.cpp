@@ -219,7 +219,10 @@ constexpr std::array published_weights{PublicWeights{"qwen2.5-0.5b", 0.494},
                                        PublicWeights{"deepseek-vl2-tiny", 3.37},
                                        PublicWeights{"ovis2.5-2b", 2.57},
                                        PublicWeights{"keye-vl-1.5-8b", 8.7},
-                                       PublicWeights{"qwen3-embedding-8b", 7.57}};
+                                       PublicWeights{"qwen3-embedding-8b", 7.57},
+                                       PublicWeights{"mistral-small-4-119b", 119},
+                                       PublicWeights{"muse-glimmer-30b", 30},
+                                       PublicWeights{"minimax-m3", 428}};
 
 double parameters_in(const Model& model) {
     std::int64_t sum = 0;

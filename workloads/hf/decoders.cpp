@@ -340,6 +340,7 @@ Architecture language_model(const Part& part, const Part& whole, const DecoderRo
     if (!given(part, key::tied) && !given(whole, key::tied))
         assume(*part.reading, fmt::format("embedding and output head are {}: there is no tie_word_embeddings",
                                           row.tied ? "one weight" : "two weights"));
+    a.attention.output_gate = row.gate;
     if (row.linear) read_linear(part, a);
     if (row.cross) read_cross(part, a);
     read_windows(part, row, a);

@@ -41,6 +41,7 @@ struct DecoderRow {
     bool latent = false;
     bool plain_heads = false;  ///< of latent attention: in files that say nothing of it
     bool indexed = false;      ///< an indexer chooses the positions that are attended to
+    bool gate = false;         ///< attention has an output gate
     bool linear = false;       ///< gated delta nets but in each n-th layer; those have an output gate
     bool cross = false;        ///< added cross-attention layers
     Windows windows = Windows::none;

@@ -11,7 +11,7 @@ inline constexpr Key depth{"depth", "num_hidden_layers"};
 inline constexpr Key hidden{"hidden_size", "n_embd", "vt_hidden_size", "width"};
 inline constexpr Key embed{"embed_dim"};
 inline constexpr Key ffn{"intermediate_size", "ffn_hidden_size", "vt_intermediate_size"};
-inline constexpr Key ffn_of_dense{"intermediate_size_mlp"};
+inline constexpr Key ffn_of_dense{"intermediate_size_mlp", "dense_intermediate_size"};
 inline constexpr Key ratio{"mlp_ratio"};
 inline constexpr Key heads{"num_attention_heads",    "num_heads", "attention_heads", "n_head",
                            "vt_num_attention_heads", "heads"};
@@ -29,7 +29,7 @@ inline constexpr Key top_k_token{"num_experts_per_token"};
 inline constexpr Key expert_ffn{"moe_intermediate_size", "expert_intermediate_size"};
 inline constexpr Key shared_experts{"n_shared_experts", "num_shared_experts", "moe_num_shared_experts"};
 inline constexpr Key shared_ffn{"shared_expert_intermediate_size", "moe_shared_expert_intermediate_size",
-                                "share_expert_dim"};
+                                "share_expert_dim", "shared_intermediate_size"};
 inline constexpr Key expert_latent{"moe_latent_size"};
 inline constexpr Key moe_used{"enable_moe_block"};
 inline constexpr Key first_dense{"first_k_dense_replace", "moe_layer_start_index"};
@@ -88,7 +88,7 @@ inline constexpr Key patch{"patch_size", "image_patch_size"};
 inline constexpr Key temporal_patch{"temporal_patch_size"};
 inline constexpr Key image{"image_size", "image_default_input_size"};
 inline constexpr Key forced_image{"force_image_size"};
-inline constexpr Key merge{"spatial_merge_size", "hidden_stride"};
+inline constexpr Key merge{"spatial_merge_size", "hidden_stride", "merge_size"};
 inline constexpr Key downsample{"downsample_factor"};
 inline constexpr Key queries{"query_num"};
 inline constexpr Key visual_vocab{"visual_vocab_size"};

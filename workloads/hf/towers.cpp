@@ -88,6 +88,13 @@ constexpr std::array ernie_vit{Default{"depth", 32}, Default{"hidden_size", 1280
 constexpr std::array radio_vit{Default{"hidden_size", 1280},     Default{"intermediate_size", 5120},
                                Default{"num_hidden_layers", 32}, Default{"num_attention_heads", 16},
                                Default{"image_size", 512},       Default{"patch_size", 16}};
+constexpr std::array minimax_m3_vit{Default{"hidden_size", 1280},     Default{"intermediate_size", 5120},
+                                    Default{"num_hidden_layers", 32}, Default{"num_attention_heads", 16},
+                                    Default{"patch_size", 14},        Default{"temporal_patch_size", 2},
+                                    Default{"spatial_merge_size", 2}};
+constexpr std::array muse_vit{Default{"hidden_size", 1536},     Default{"intermediate_size", 8960},
+                              Default{"num_hidden_layers", 50}, Default{"num_attention_heads", 16},
+                              Default{"patch_size", 14},        Default{"merge_size", 2}};
 constexpr std::array deepseek_vit{Default{"num_attention_heads", 16}, Default{"image_size", 384},
                                   Default{"patch_size", 14}};
 constexpr std::array gemma4_audio{Default{"hidden_size", 1024}, Default{"num_hidden_layers", 12},
@@ -130,6 +137,8 @@ constexpr std::array vision_rows{
     VisionRow{
         .type = "DFNRope_vision_transformer", .defaults = dfn_vit, .embed = true, .ffn = Width::ratio, .native = true},
     VisionRow{.type = "ernie4_5_vl_moe_vision", .defaults = ernie_vit, .native = true},
+    VisionRow{.type = "minimax_m3_vl", .defaults = minimax_m3_vit, .native = true},
+    VisionRow{.type = "muse_glimmer", .defaults = muse_vit, .native = true},
     VisionRow{.type = "radio", .defaults = radio_vit},
     VisionRow{.type = "vision", .defaults = deepseek_vit, .ffn = Width::ratio},
     VisionRow{.type = "mllama_vision_model", .defaults = mllama_vit, .globals = true},
