@@ -64,6 +64,7 @@ constexpr std::array rows_of_automodel{
     ShardedRow{"optimizer.store_param_remainders", &L::keeps_remainders},
     ShardedRow{"loss_fn._target_", &L::fused_loss, "",
                "nemo_automodel.components.loss.linear_ce.FusedLinearCrossEntropy=true|*=false"},
+    ShardedRow{"loss_fn.fp32_upcast", &L::upcasts_logits},  // components/loss/masked_ce.py
     ShardedRow{"model.attn_implementation", &L::attention, "", "flash_attention_2=flash"},
     ShardedRow{"model.backend.attn", &L::attention, "", "torch=eager"},  // of its own implementations
     ShardedRow{"distributed.defer_fsdp_grad_sync", &L::deferred, "4", "true=4|True=4|false=0|False=0"},

@@ -110,11 +110,11 @@ bool has_classes(const ShardedLaunch& l) { return l.task == "seq_cls"; }
 
 // What eager PyTorch keeps beside the emulation's kernels, in values of 2 bytes: of each of two norms a 32-bit input
 // and a 32-bit result, and of rotated queries and keys 2 copies. Logits have 16 bits, a 32-bit copy, its log-softmax
-// and the gradients of both.
+// and the gradients of both; without the copy all of these have 16.
 void put_kept(const ShardedLaunch& l, Recipe& recipe) {
-    constexpr std::int64_t norms_and_rotations = 10, eager_logit = 16;
+    constexpr std::int64_t norms_and_rotations = 10, eager_logit = 16, narrow_logit = 8;
     recipe.kept.masks = norms_and_rotations;
-    recipe.kept.logit = fuses_loss(l) || has_classes(l) ? 0 : eager_logit;
+    recipe.kept.logit = fuses_loss(l) || has_classes(l) ? 0 : l.upcasts_logits ? eager_logit : narrow_logit;
     recipe.kept.fused_gate = l.fused_loss;
     recipe.execution.fused_attention = l.attention != "eager";
 }

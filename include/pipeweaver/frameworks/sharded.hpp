@@ -84,8 +84,9 @@ struct ShardedLaunch {
     bool recompute_selective = false;  ///< of a block only what is cheap
     std::string recompute_kind{};      ///< of NeMo AutoModel: "full", "selective", "true", "false"
     bool recompute_by_fsdp = false;
-    bool fused_loss = false;  ///< logits are worked out in pieces and not kept
-    std::string attention{};  ///< "eager" keeps scores; others do not
+    bool fused_loss = false;     ///< logits are worked out in pieces and not kept
+    bool upcasts_logits = true;  ///< the loss takes them in 32 bits; false: in 16
+    std::string attention{};     ///< "eager" keeps scores; others do not
 
     // What is trained
     std::string stage{};         ///< "sft", "pt", of training_stages(), or another, of which it is not known

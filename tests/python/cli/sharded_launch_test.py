@@ -317,7 +317,7 @@ def test_a_setting_with_several_reasons_is_named_once_in_the_first_line(pipeweav
     (tmp_path / "launch.sh").write_text(
         "torchrun --nproc_per_node 8 scripts/training/run_recipe.py --recipe nemotron_3_nano_pretrain_config "
         "model.seq_length=8192 train.micro_batch_size=1 train.global_batch_size=16 peft.dim=8 "
-        "'peft.target_modules=[linear_qkv,in_proj,out_proj]'\n")
+        "'peft.target_modules=[linear_qkv,x_proj,dt_proj]'\n")
     text = pipeweaver.run("check", *ON, "--model", "nemotron-3-nano-30b-a3b", tmp_path / "launch.sh").stdout
     assert text.splitlines()[0].count("peft.target_modules") == 1 and text.count("peft.target_modules") == 3
 
@@ -335,8 +335,20 @@ def test_automodel_shares_gradients_and_names_targets_by_patterns(pipeweaver, tm
     assert named["verdict"] == "fits"
     for pattern in ("'*_proj'", "'*.layers.*_proj'"):
         assert peak(answer(peft.replace("TARGETS", pattern))) == peak(named)
-    unknown = answer(peft.replace("TARGETS", "[in_proj]"))
+    unknown = answer(peft.replace("TARGETS", "[dt_proj]"))
     assert unknown["verdict"] == "undecided" and opened(unknown) == ["--peft.target_modules"]
+
+
+def test_a_loss_in_sixteen_bits_keeps_half_of_the_logits(pipeweaver, tmp_path):
+    text = (FIELD / "automodel_packed.yaml").read_text().replace("linear_ce.FusedLinear", "masked_ce.Masked")
+
+    def of(loss):
+        recipe = text.replace("MaskedCrossEntropy", "MaskedCrossEntropy" + loss)
+        return peak(script(pipeweaver, tmp_path, recipe, *ON, "--model", "llama3-8b", name="recipe.yaml"))
+
+    logits = 8 * 4096 * 128256 / GIB
+    assert of("") - of(", fp32_upcast: false") == pytest.approx(logits, rel=0.1)
+    assert of(", fp32_upcast: true") == of("")
 
 
 def test_samples_that_are_not_said_are_counted_as_the_longest_and_the_answer_says_so(pipeweaver, tmp_path):
