@@ -21,7 +21,7 @@ struct MegatronLaunch;
 struct Run;
 struct SaidLaunch;
 
-/// Whether a launch names the data that it trains on, and all of it is known to be text.
+/// Whether a launch says that its samples are text, or names the data that it trains on and all is known to be text.
 [[nodiscard]] bool names_text_alone(const SaidLaunch& said);
 
 /// Of the data that a launch names, what no sample is longer than.

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace pipeweaver::launch {
@@ -72,7 +73,20 @@ std::optional<std::int64_t> most_of(const DataSet& set, const workloads::Model& 
 
 }  // namespace
 
-bool names_text_alone(const SaidLaunch& said) { return !data_sets_of(said).empty(); }
+namespace {
+
+bool says_text(const SaidLaunch& said) {
+    const auto is_said = [&](const std::pair<std::string_view, std::string_view>& text) {
+        return std::any_of(said.settings.begin(), said.settings.end(), [&](const Setting& one) {
+            return one.name == text.first && one.values.size() == 1 && one.values.front().starts_with(text.second);
+        });
+    };
+    return said.entry != nullptr && std::any_of(said.entry->texts.begin(), said.entry->texts.end(), is_said);
+}
+
+}  // namespace
+
+bool names_text_alone(const SaidLaunch& said) { return says_text(said) || !data_sets_of(said).empty(); }
 
 std::optional<LongestNamed> longest_named(const SaidLaunch& said, const workloads::Model& model) {
     const auto sets = data_sets_of(said);

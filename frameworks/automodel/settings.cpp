@@ -86,6 +86,7 @@ std::vector<Entry> automodel_entries() {
                    "model.pretrained_model_name_or_path"};
     entry.bounds_items = true;  // components/datasets/vlm/collate_fns.py: a cut image is an error, as in packs
     entry.data = {"dataset.path_or_dataset", "dataset.dataset_name", "dataset.path_or_dataset_id"};
+    entry.texts = {{"dataset._target_", "nemo_automodel.components.datasets.llm."}};
     entry.source = automodel_source;
     return {entry};
 }

@@ -77,6 +77,9 @@ std::vector<Entry> veomni_entries() {
     entry.model = "model.model_path";
     entry.packs = "train.dyn_bsz";
     entry.marks = {"data.max_seq_len", "train.accelerator.fsdp_config.fsdp_mode", "train.data_parallel_mode"};
+    // data/chat_template.py has templates of text, data/multimodal/multimodal_chat_template.py others.
+    entry.texts = {
+        {"data.data_type", "plaintext"}, {"data.chat_template", "chatml"}, {"data.chat_template", "default"}};
     entry.source = veomni_now;
     return {entry};
 }

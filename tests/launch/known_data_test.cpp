@@ -40,6 +40,15 @@ TEST_CASE("data is text alone where all of it is known to be, and nothing makes 
     CHECK_FALSE(names_text_alone(swift_launch("--dataset modelscope/gsm8k own.jsonl")));
     CHECK_FALSE(names_text_alone(swift_launch("--dataset modelscope/gsm8k --external_plugins own.py")));
     CHECK_FALSE(names_text_alone(swift_launch("--max_length 512")));
+    const auto veomni = [](const std::string& chat) {
+        return read_script(
+            "python tasks/train_text.py --model.model_path Qwen3.5-9B --data.max_seq_len 2048 "
+            "--train.micro_batch_size 1 --data.chat_template " +
+                chat + "\n",
+            "launch.sh");
+    };
+    CHECK(names_text_alone(veomni("chatml")));
+    CHECK_FALSE(names_text_alone(veomni("qwen3vl")));
 }
 
 TEST_CASE("the longest sample of known data is known by the tokenizer that counted it") {

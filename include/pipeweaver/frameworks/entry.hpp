@@ -88,9 +88,11 @@ struct Entry {
     bool bounds_items = false;           ///< no sample is longer than its length says, positions of images among them
     std::vector<std::pair<std::string_view, std::string_view>> unbounds{};  ///< settings and values with which some are
     std::vector<ProgramDefault> program_defaults{};
-    std::string_view unbounded_family{};        ///< models of which an encoder reads items whole that are cut behind it
-    std::vector<Default> unbounds_unless{};     ///< the same, where nobody says the third setting
-    std::vector<std::string_view> data{};       ///< settings that name data sets
+    std::string_view unbounded_family{};     ///< models of which an encoder reads items whole that are cut behind it
+    std::vector<Default> unbounds_unless{};  ///< the same, where nobody says the third setting
+    std::vector<std::string_view> data{};    ///< settings that name data sets
+    /// Settings and beginnings of their values by which samples are text, whatever the data is.
+    std::vector<std::pair<std::string_view, std::string_view>> texts{};
     std::vector<std::string_view> remakes{};    ///< settings with which samples are made in another way than its own
     std::vector<std::string_view> lengthens{};  ///< settings whose text, or file of text, is put in front of each
     bool takes_file = false;  ///< of flags, a YAML file among the words has some in front of the others
