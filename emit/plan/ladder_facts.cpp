@@ -5,6 +5,7 @@
 #include "emit/plan/parts.hpp"
 #include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/base/joined.hpp"
+#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emulator/emulation.hpp"
 #include "pipeweaver/emulator/reserve.hpp"
 #include "pipeweaver/planner/job.hpp"
@@ -110,7 +111,7 @@ std::string named_way(const Ladder& ladder, const Rung& rung) {
 std::string rung_padding_text(const Rung& rung) {
     if (!rung.padding) return {};
     const Padding& padding = *rung.padding;
-    const auto tokens =
+    auto tokens =
         fmt::format("padded to {} tokens, {} of them padding", padding.tokens, percent(padding.of_tokens));
     if (padding.of_items == 0) return tokens;
     return fmt::format("{}, and to {}, {} of their positions padding", tokens,
