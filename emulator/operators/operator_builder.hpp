@@ -71,7 +71,7 @@ public:
     // The operators that follow work on so many positions.
     void over(std::int64_t positions) { m_ = positions; }
 
-    // Whole on every GPU, or of what one holds of the positions; such are not in fp8.
+    // Whole on every GPU, or of what one holds of the positions; such are in no fewer than 16 bits.
     void gemm(std::string_view name, std::int64_t n, std::int64_t k) {
         const bool fp32 = execution_.products == costdb::Dtype::fp32;
         product(name, n, k, fp32 ? costdb::Dtype::fp32 : costdb::Dtype::bf16, gemm_pass(pass_));
@@ -85,8 +85,9 @@ public:
     // inputs once more for the weight gradient and scatters the input gradient.
     void column_parallel(std::string_view name, std::int64_t n, std::int64_t k);
 
-    // Of fp8 products so far: their inputs, weights and outputs are cast, and transposed for the backward: 3 bytes a
-    // value of the inputs that a GPU holds.
+    // Of products in fewer than 16 bits so far: their inputs, weights and outputs are cast, and transposed for the
+    // backward: of each value of the inputs that a GPU holds 2 bytes are read and those of the format written, in fp8 3
+    // in all. Between products in equal formats of 16 bits or more there is nothing to cast.
     void casts();
 
     // Inputs of products that another operator holds, for casts().

@@ -61,7 +61,8 @@ StagePrices::StagePrices(const StepInput& input)
     // How many of a teacher's layers lie beside them depends on where they stand.
     const workloads::Model& model = input.setup->model;
     for (const workloads::Module& module : model.modules)
-        alike_.push_back(model.teacher.empty() && are_alike(module.architecture));
+        alike_.push_back(model.teacher.empty() && are_alike(module.architecture) &&
+                         !input.setup->recipe.tells_layers_apart(module));
 }
 
 // Of like blocks only the first and the last are anywhere else than the others.

@@ -172,6 +172,9 @@ void RecipeOverrides::add_to(OptionTable& options) {
         "time of a backward in two parts, over that of the same kernels in a whole one (default: the recipe's)",
         [this](const std::string& text) { split_slowdown = parse_number("--split-slowdown", text, 1, 10); },
         said(split_slowdown));
+    options.text("precision", precision, "FORMAT|MODULE=FORMAT,...",
+                 "what products of blocks are in: bf16, fp8, fp8_block, nvfp4 or fp32 of all, or by module and layers, "
+                 "like vit=bf16,llm=fp8,llm:0-3=bf16 (default: the recipe's)");
     options.parsed(
         "host-link", "SPEED", "between a GPU and its host, for offloading (default: the recipe's)",
         [this](const std::string& text) { host_link = host_link_of(text); }, said(host_link));
@@ -191,6 +194,7 @@ emulator::Recipe RecipeOverrides::over(emulator::Recipe recipe) const {
     put(overlap_slowdown, recipe.overlap_slowdown);
     put(split_slowdown, recipe.split_slowdown);
     put(host_link, recipe.host_link);
+    if (!precision.empty()) recipe = with_precision(std::move(recipe), "--precision", precision);
     if (recipe.zero < 2 || recipe.bucket == Bytes{}) return recipe;
     if (own_buckets && !bucket)
         fail(ErrorKind::input,

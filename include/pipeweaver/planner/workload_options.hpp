@@ -44,6 +44,7 @@ struct RecipeOverrides {
     std::optional<Duration> launch, action;
     std::optional<double> overlap_slowdown, split_slowdown;
     std::optional<Bandwidth> host_link;
+    std::string precision;  ///< as emulator::with_precision() takes it; empty: the recipe's
 
     void add_to(OptionTable& options);
 
