@@ -72,6 +72,7 @@ struct Emulate {
         std::vector<double> each;
         auto emulation = emulate(request, each);
         emulation.host = planner::host_bound(request, emulation, limits.executor());
+        emulation.precision = planner::precision_answer(request, emulation, limits.executor());
         emulation.price = planner::price_of_shapes(request, emulation, limits.executor());
         auto json = emit::emulation_json(request, emulation, base ? &*base : nullptr);
         std::vector<FileToWrite> files;
@@ -91,7 +92,7 @@ struct Emulate {
     std::optional<planner::Emulation> without_what_if(planner::EmulationRequest request) const {
         const emulator::Setup& setup = *request.job.setup;
         if (setup.what_if.empty()) return std::nullopt;
-        auto as_it_is = std::make_shared<emulator::Setup>(with_recipe(setup, setup.recipe));
+        auto as_it_is = std::make_shared<emulator::Setup>(with_recipe(setup, request.as_it_is.value_or(setup.recipe)));
         if (!setup.store) as_it_is->store.reset();
         request.job.setup = std::move(as_it_is);
         request.loader.reset();

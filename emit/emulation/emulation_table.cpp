@@ -1,5 +1,6 @@
 // An emulated step as text.
 #include "emit/emulation/input_parts.hpp"
+#include "emit/emulation/precision_parts.hpp"
 #include "emit/plan/parts.hpp"
 #include "emit/report/report_parts.hpp"
 #include "pipeweaver/base/figures.hpp"
@@ -34,6 +35,7 @@ std::string recipe_text(const EmulationRequest& request, const Emulation& emulat
     std::string text;
     if (emulation.recompute) text = fmt::format("recompute {}, ", name_of(*emulation.recompute));
     text += fmt::format("recipe {}, ZeRO {}", recipe.name, recipe.zero);
+    if (const auto formats = formats_of(recipe); !formats.empty()) text += ", products in " + formats;
     if (recipe.bucket.count > 0) text += fmt::format(", gradients in buckets of {}", human(recipe.bucket));
     if (recipe.launch.count() > 0) text += fmt::format(", {} of the host a kernel", human(recipe.launch));
     if (recipe.action.count() > 0) text += fmt::format(", {} of the host a task", human(recipe.action));
@@ -190,6 +192,7 @@ std::string factors_text(const WhatIf& what_if) {
     for (const auto& [name, factor] : what_if.links) add("link " + name, factor);
     for (const auto& [name, factor] : what_if.operators) add("operator " + name, factor);
     for (const auto& [name, factor] : what_if.modules) add("module " + name, factor);
+    if (!what_if.precision.empty()) text += fmt::format("{}{}", text.empty() ? "" : ", ", what_if.precision);
     return text;
 }
 
@@ -334,6 +337,7 @@ std::string emulation_table(const EmulationRequest& request, const Emulation& em
     const Shown shown = shown_ranks(emulation);
     std::string text = emulation_heading(request, emulation) + figures(request, emulation) +
                        footing_lines(request, emulation) + what_if_text(request, emulation, base) +
+                       (emulation.precision ? precision_text(*emulation.precision) : "") +
                        time_table(emulation, shown) + memory_table(request, emulation, shown) +
                        critical_path(emulation) + "\n" + shares_text(emulation.shares);
     for (const std::string& sentence : emulator::approximations(*request.job.setup, emulation.host.has_value()))
