@@ -72,6 +72,7 @@ struct Emulate {
         std::vector<double> each;
         auto emulation = emulate(request, each);
         emulation.host = planner::host_bound(request, emulation, limits.executor());
+        if (request.lengths) emulation.lengths = planner::long_context(*request.job.setup);
         emulation.precision = planner::precision_answer(request, emulation, limits.executor());
         emulation.price = planner::price_of_shapes(request, emulation, limits.executor());
         auto json = emit::emulation_json(request, emulation, base ? &*base : nullptr);

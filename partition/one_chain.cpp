@@ -35,9 +35,9 @@ std::vector<std::size_t> modules_between(std::size_t begin, std::size_t end) {
 
 namespace {
 
-// Layers that take equally long: of one module, kind and format, with the same before and after them. How many of a
-// teacher's layers lie beside one depends on where it stands.
-using LikeLayers = std::tuple<std::size_t, BlockKind, bool, bool, bool, std::int64_t, costdb::Dtype>;
+// Layers that take equally long: of one module, kind, format and sparsity, with the same before and after them. How
+// many of a teacher's layers lie beside one depends on where it stands.
+using LikeLayers = std::tuple<std::size_t, BlockKind, bool, bool, bool, std::int64_t, costdb::Dtype, double>;
 
 LikeLayers like(const Setup& setup, const LayerRange& layer) {
     const Model& model = setup.model;
@@ -48,7 +48,8 @@ LikeLayers like(const Setup& setup, const LayerRange& layer) {
             layer.first == 0,
             layer.first + 1 == network.layers,
             model.teacher.empty() ? 0 : layer.first,
-            setup.recipe.products_of(model.modules[layer.module], layer.first)};
+            setup.recipe.products_of(model.modules[layer.module], layer.first),
+            sparsity_of(network, layer.first)};
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // emulation.json.
 #include "emit/emulation/input_parts.hpp"
+#include "emit/emulation/long_context_parts.hpp"
 #include "emit/emulation/precision_parts.hpp"
 #include "emit/plan/parts.hpp"
 #include "pipeweaver/base/or_null.hpp"
@@ -200,6 +201,7 @@ Writer emulation_json(const EmulationRequest& request, const Emulation& emulatio
         json["step_range_ns"] = {emulation.step.count(), emulation.host->most().count()};
         json["host"] = host_json(*emulation.host);
     }
+    if (emulation.lengths) json["lengths"] = long_context_json(*emulation.lengths);
     if (emulation.precision) json["precision"] = precision_json(*emulation.precision);
     if (emulation.shapes) json["shapes"] = shapes_json(*emulation.shapes);
     if (emulation.price) json["shapes"]["price"] = price_json(*request.compiling, *emulation.price);

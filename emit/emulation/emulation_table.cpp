@@ -1,5 +1,6 @@
 // An emulated step as text.
 #include "emit/emulation/input_parts.hpp"
+#include "emit/emulation/long_context_parts.hpp"
 #include "emit/emulation/precision_parts.hpp"
 #include "emit/plan/parts.hpp"
 #include "emit/report/report_parts.hpp"
@@ -335,11 +336,11 @@ std::string critical_path(const Emulation& emulation) {
 
 std::string emulation_table(const EmulationRequest& request, const Emulation& emulation, const Emulation* base) {
     const Shown shown = shown_ranks(emulation);
-    std::string text = emulation_heading(request, emulation) + figures(request, emulation) +
-                       footing_lines(request, emulation) + what_if_text(request, emulation, base) +
-                       (emulation.precision ? precision_text(*emulation.precision) : "") +
-                       time_table(emulation, shown) + memory_table(request, emulation, shown) +
-                       critical_path(emulation) + "\n" + shares_text(emulation.shares);
+    std::string text =
+        emulation_heading(request, emulation) + figures(request, emulation) + footing_lines(request, emulation) +
+        what_if_text(request, emulation, base) + (emulation.lengths ? long_context_text(*emulation.lengths) : "") +
+        (emulation.precision ? precision_text(*emulation.precision) : "") + time_table(emulation, shown) +
+        memory_table(request, emulation, shown) + critical_path(emulation) + "\n" + shares_text(emulation.shares);
     for (const std::string& sentence : emulator::approximations(*request.job.setup, emulation.host.has_value()))
         text += fmt::format("assumed: {}\n", sentence);
     for (const std::string& sentence : assumptions(request.job, request.batch))

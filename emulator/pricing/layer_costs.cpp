@@ -167,8 +167,7 @@ double LayerCosts::passes_of_host(const workloads::Architecture& network, const 
     const bool fallback = !recipe_.execution.fused_attention && squares % 4 != 0;
     // A ring launches its steps one by one: an attention and its sends each.
     constexpr double of_a_step = 0.2;
-    const bool ring = layout.context == ContextParallel::ring;
-    const double steps = ring ? of_a_step * static_cast<double>(layout.cp - 1) : 0;
+    const double steps = of_a_step * static_cast<double>(layout.cp / layout.exchanging() - 1);
     return layers_of_host(place.pass) * (1 + steps) + (fallback ? 0.5 : 0);
 }
 
@@ -278,12 +277,13 @@ const PassCost& LayerCosts::layer_on_copy(std::size_t module, std::int64_t layer
     const double factor = device(rank);
     OfShape& known = of(shape);
     const costdb::Dtype products = recipe_.products_of(model_.modules[module], layer);
-    const auto [cost, added] = known.find({module, kind_in(kind, products), pass, factor});
+    const double sparsity = workloads::sparsity_of(model_.modules[module].architecture, layer);
+    const auto [cost, added] = known.find({module, kind_in(kind, products), pass, factor, sparsity});
     if (!added) return *cost;
     if (store_ == nullptr) return *cost = priced_layer(layer, shape, {module, rank, pass}).cost;
     const Layout& layout = layout_of(module);
     const bool ring = layout.context == ContextParallel::ring;
-    const LayerKey key{module, kind, pass, factor, layout.tp, layout.cp, ring, last_->first, products};
+    const LayerKey key{module, kind, pass, factor, layout.tp, layout.cp, ring, last_->first, products, sparsity};
     if (const auto found = store_->find(key)) return *cost = *found;
     *cost = priced_layer(layer, shape, {module, rank, pass}).cost;
     store_->insert(key, *cost);
@@ -370,7 +370,9 @@ PassCost LayerCosts::blocks_forward(const StageLayers& stage, const std::vector<
                 const auto kind = workloads::block_kind(module.architecture, first);
                 const std::size_t what = again_kinds + kind_in(kind, recipe_.products_of(module, first)) +
                                          (recompute == Recompute::core_attention ? after_kinds : 0);
-                const auto [cost, added] = of(shape).find({part.module, what, PassKind::forward, device(stage.rank)});
+                const double sparsity = workloads::sparsity_of(module.architecture, first);
+                const auto [cost, added] =
+                    of(shape).find({part.module, what, PassKind::forward, device(stage.rank), sparsity});
                 if (added) *cost = priced_again(first, shape, {part.module, stage.rank}, recompute).cost;
                 sum += alike * *cost;
             },

@@ -61,7 +61,7 @@ WeightGradientNeeds needs_around(const StepInput& input, const LayerRange& part,
 // All-to-alls leave the attention's output in parts of the heads and in parts of the sequence; both are kept. Linear
 // attention takes them beside a ring, too. Sequences that lie whole on a group are not exchanged.
 Bytes kept_for_exchange(const Layout& layout, const Architecture& network, std::int64_t layer, const PassShape& shape) {
-    const bool ring = layout.context == ContextParallel::ring && !block_parts(network, layer).linear;
+    const bool ring = layout.exchanging() == 1 && !block_parts(network, layer).linear;
     if (layout.cp == 1 || ring) return {};
     return attention_outputs(network, layer, block_positions_of_group(network, divided_of(shape), layout), layout.tp);
 }

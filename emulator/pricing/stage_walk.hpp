@@ -23,6 +23,7 @@ void walk_layers(const workloads::Model& model, const LayerRange& range, const A
     const bool formats = by != nullptr && by->tells_layers_apart(module);
     const auto are_alike = [&](std::int64_t a, std::int64_t b) {
         return workloads::block_kind(module.architecture, a) == workloads::block_kind(module.architecture, b) &&
+               workloads::sparsity_of(module.architecture, a) == workloads::sparsity_of(module.architecture, b) &&
                (!formats || by->products_of(module, a) == by->products_of(module, b));
     };
     for (std::int64_t i = 0; i < range.count;) {

@@ -32,7 +32,8 @@ Words words_of(const Unit& unit) {
 bool are_alike(const workloads::Architecture& network) {
     for (std::int64_t layer = 1; layer < network.layers; ++layer)
         if (workloads::block_kind(network, layer) != workloads::block_kind(network, 0) ||
-            workloads::is_moe_layer(network, layer) != workloads::is_moe_layer(network, 0))
+            workloads::is_moe_layer(network, layer) != workloads::is_moe_layer(network, 0) ||
+            workloads::sparsity_of(network, layer) != workloads::sparsity_of(network, 0))
             return false;
     return true;
 }

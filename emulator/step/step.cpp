@@ -246,7 +246,9 @@ private:
             const auto reaches_end = [&](const LayerRange& part) { return part.first + part.count == network.layers; };
             if ((one.first == 0) != (other.first == 0) || reaches_end(one) != reaches_end(other)) return false;
             for (std::int64_t i = 0; i < one.count; ++i)
-                if (block_kind(network, one.first + i) != block_kind(network, other.first + i)) return false;
+                if (block_kind(network, one.first + i) != block_kind(network, other.first + i) ||
+                    sparsity_of(network, one.first + i) != sparsity_of(network, other.first + i))
+                    return false;
         }
         return true;
     }

@@ -175,11 +175,20 @@ void take_precision(std::string_view what_if, const emulator::Setup& usual, emul
     factors.precision = said;
 }
 
+void require_sparse(const workloads::Model& of) {
+    if (!std::any_of(of.modules.begin(), of.modules.end(), may_leave_pairs_out))
+        fail(ErrorKind::input,
+             "--what-if: sparsity is of diffusion transformers with dense attention, and '{}' has none", of.name);
+}
+
 // What --what-if changes of the setup.
 emulator::Setup changed_by(const std::string& what_if, const emulator::Setup& usual, EmulationRequest& request) {
     emulator::WhatIf factors;
     emulator::Recipe trained = usual.recipe;
-    if (asks_precision(what_if))
+    request.lengths = what_if == "sparsity";
+    if (request.lengths)
+        require_sparse(usual.model);
+    else if (asks_precision(what_if))
         take_precision(what_if, usual, trained, factors, request);
     else if (!what_if.empty())
         factors = emulator::read_what_if(what_if, usual.model, usual.layout);
@@ -287,10 +296,11 @@ void EmulateOptions::add_to(OptionTable& options) {
         "(default: the least with which the step fits the memory)",
         [this](const std::string& given) { recompute = read_recompute(given); },
         [this] { return recompute ? std::optional(name_of(*recompute)) : std::nullopt; });
-    options.text("what-if", what_if, "FILE|precision...",
+    options.text("what-if", what_if, "FILE|precision...|sparsity",
                  "factors on devices, links, operators, modules (JSON or YAML); or precision: each module in each "
                  "format of products; precision=vit=bf16,...: these; precision=fp8:5%: the layers to have in it for "
-                 "a step that much shorter");
+                 "a step that much shorter; or sparsity: from which length sparse attention of a diffusion "
+                 "transformer pays, and each layout of its context parallelism");
     options.integer("shapes", shapes, 1, 64,
                     "pad microbatches so that they have so many shapes at most, for stacks that compile each anew");
     options.parsed(

@@ -11,6 +11,7 @@
 #include "pipeweaver/planner/tuning.hpp"
 #include "pipeweaver/workloads/built_model.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
+#include "planner/options/attention_options.hpp"
 
 #include <fmt/format.h>
 
@@ -363,6 +364,8 @@ workloads::Model WorkloadOptions::found_model() const {
     if (!too_long.empty()) found.too_long = workloads::too_long_named(too_long);
     build_encoders(found);
     settle_trained(found);
+    set_sparsity(found, sparsity);
+    set_contexts(found, module_context, cp.number);
     return found;
 }
 
@@ -485,6 +488,12 @@ void WorkloadOptions::require_one_step(const Batch& given, std::int64_t replicas
 // How the encoders of a model lie: as the target's frameworks build them, unless something else is said.
 
 void WorkloadOptions::add_encoders(OptionTable& options) {
+    options.text("sparsity", sparsity, "[MODULE=]SHARE[/SHARE...]",
+                 "of the attention of a diffusion transformer, the share of pairs from 0 to 1 that is left out, of all "
+                 "layers or one for each (default: the model's)");
+    options.text("module-context", module_context, "MODULE=ULYSSESxRING,...",
+                 "of a module's --cp GPUs, how many exchange heads, and among how many such groups keys go round, like "
+                 "dit=4x2 (default: as --context)");
     std::vector<std::string> ways{std::string(as_built), std::string(split)};
     for (std::string& one : frameworks::builders()) ways.push_back(std::move(one));
     options.choice(

@@ -129,6 +129,7 @@ private:
             std::size_t module = 0, what = 0;  // a kind of block, or what stands around the blocks
             PassKind pass{};
             double device = 1;
+            double sparsity = 0;  // of the block's attention
 
             friend bool operator==(const Asked&, const Asked&) = default;
         };

@@ -35,6 +35,7 @@ struct LayerKey {
     bool ring = false;            ///< of its context parallelism: copies beside a ring are none
     Sequences sequences{};
     costdb::Dtype products{};  ///< what the block's are in
+    double sparsity = 0;       ///< of its attention
 
     friend auto operator<=>(const LayerKey&, const LayerKey&) = default;
 };

@@ -12,6 +12,7 @@
 #include "pipeweaver/planner/host_bound.hpp"
 #include "pipeweaver/planner/input.hpp"
 #include "pipeweaver/planner/job.hpp"
+#include "pipeweaver/planner/long_context.hpp"
 #include "pipeweaver/planner/precision.hpp"
 #include "pipeweaver/planner/step_recompute.hpp"
 #include "pipeweaver/planner/targets.hpp"
@@ -51,6 +52,7 @@ struct EmulationRequest {
     std::vector<GivenSchedule> schedules;       ///< for every replica, in place of a policy, on the fixed partition
     std::optional<loader::Loader> loader{};     ///< that is replayed against the step; none: none is
     std::optional<std::size_t> shapes{};        ///< that microbatches are padded to, at most; none: each has its own
+    bool lengths = false;                       ///< long_context() is asked
     std::optional<PrecisionAsked> precision{};  ///< for precision_answer(); none: not asked
     /// How it is trained but for formats in a what-if; none: nothing of it is asked.
     std::optional<emulator::Recipe> as_it_is{};
@@ -81,20 +83,21 @@ struct Emulation {
     std::optional<StepRecompute> recompute;                 ///< none: the given schedule says it of each pass
     std::vector<std::vector<emulator::Recompute>> by_rank;  ///< of replicas and their ranks, where that was asked for
     std::vector<emulator::ReplicaEmulation> replicas;
-    partition::Shares assigned;         ///< which microbatches of the batch each replica has
-    std::size_t slowest = 0;            ///< the replica with the makespan
-    Duration makespan{};                ///< of that replica
-    Duration step{};                    ///< and the optimizer
-    double model_flops = 0;             ///< of all replicas, forward and backward, without recomputation
-    double mfu = 0;                     ///< model FLOPs / (GPUs * dense bf16 peak * step)
-    std::int64_t tokens = 0;            ///< of the backbone, in all replicas
-    double tokens_per_second = 0;       ///< of the whole cluster
-    emulator::TimeShares shares;        ///< of the time of kernels, all replicas
-    std::uint64_t kernels = 0;          ///< of all replicas
-    emulator::StoreStatistics reuse;    ///< measured
-    std::optional<HostBound> host{};    ///< as host_bound() has it: `step` is the near end; none: not asked, too
-    std::optional<Input> input{};       ///< where a loader was given
-    std::optional<FewShapes> shapes{};  ///< where a number of them was; MFU counts what is padded
+    partition::Shares assigned;            ///< which microbatches of the batch each replica has
+    std::size_t slowest = 0;               ///< the replica with the makespan
+    Duration makespan{};                   ///< of that replica
+    Duration step{};                       ///< and the optimizer
+    double model_flops = 0;                ///< of all replicas, forward and backward, without recomputation
+    double mfu = 0;                        ///< model FLOPs / (GPUs * dense bf16 peak * step)
+    std::int64_t tokens = 0;               ///< of the backbone, in all replicas
+    double tokens_per_second = 0;          ///< of the whole cluster
+    emulator::TimeShares shares;           ///< of the time of kernels, all replicas
+    std::uint64_t kernels = 0;             ///< of all replicas
+    emulator::StoreStatistics reuse;       ///< measured
+    std::optional<HostBound> host{};       ///< as host_bound() has it: `step` is the near end; none: not asked, too
+    std::optional<Input> input{};          ///< where a loader was given
+    std::optional<FewShapes> shapes{};     ///< where a number of them was; MFU counts what is padded
+    std::optional<LongContext> lengths{};  ///< where long_context() was asked
     std::optional<PrecisionAnswer> precision{};  ///< as precision_answer() has it; none: not asked, too
     std::optional<ShapesPrice> price{};          ///< as price_of_shapes() has it; none: not asked, too
 };

@@ -77,6 +77,8 @@ struct WorkloadOptions {
     std::string trained;                            ///< modules, "projectors" or "all"; empty: as the model's file says
     bool reference = false;                         ///< Model::reference, whatever the model's file says
     std::string teacher;                            ///< Model::teacher, by its name or file
+    std::string sparsity{};                         ///< as set_sparsity() takes it; empty: the model's
+    std::string module_context{};                   ///< as set_contexts() takes it; empty: as --context
     std::string encoder_recompute{};  ///< of workloads::EncoderRecompute, in place of Built::recompute; empty: as built
     Time layout_time{};               ///< that the choice of a layout may take; asked between layouts
     /// What operators cost, read before; none: `costs` and the embedded tables are read. Of the cluster's device.
