@@ -141,13 +141,6 @@ PrecisionAsked precision_asked(std::string_view text) {
 
 namespace {
 
-Bytes fullest_of(const Emulation& emulation) {
-    Bytes most;
-    for (const emulator::ReplicaEmulation& replica : emulation.replicas)
-        for (const emulator::RankMemory& rank : replica.memory) most = std::max(most, rank.peak);
-    return most;
-}
-
 double powers_of_busy(const Emulation& emulation) {
     constexpr double power = 8;
     double load = 0;
@@ -185,7 +178,7 @@ public:
         const auto emulations = emulated(recipes);
         for (std::size_t i = 0; i < all.size(); ++i) {
             all[i].step = emulations[i].step;
-            all[i].peak = fullest_of(emulations[i]);
+            all[i].peak = fullest_peak(emulations[i]);
         }
         return all;
     }
@@ -204,7 +197,7 @@ public:
         answer.count = layers_in(chosen);
         const Emulation at_end = emulated({with(answer.layers, products)}).front();
         answer.step = at_end.step;
-        answer.peak = fullest_of(at_end);
+        answer.peak = fullest_peak(at_end);
         answer.reached = answer.step <= most;
         return answer;
     }

@@ -197,13 +197,6 @@ emulator::Setup changed_by(const std::string& what_if, const emulator::Setup& us
 
 constexpr int most_zero = 3;
 
-Bytes fullest_peak(const Emulation& emulation) {
-    Bytes most{};
-    for (const emulator::ReplicaEmulation& replica : emulation.replicas)
-        for (const emulator::RankMemory& rank : replica.memory) most = std::max(most, rank.peak);
-    return most;
-}
-
 class Changes {
 public:
     Changes(const EmulateOptions& options, const EmulationRequest& request, std::uint64_t seed, const Executor& execute)

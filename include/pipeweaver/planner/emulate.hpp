@@ -117,6 +117,9 @@ struct MadeEmulation {
 /// The emulation where one is needed. Throws why there is none, and as try_emulate().
 [[nodiscard]] Emulation emulate(const EmulationRequest& request, const Executor& execute);
 
+/// The most that any rank holds.
+[[nodiscard]] Bytes fullest_peak(const Emulation& emulation);
+
 /// The replica in which a rank holds most; the first of several.
 [[nodiscard]] std::size_t fullest_replica(const Emulation& emulation, std::size_t rank);
 
