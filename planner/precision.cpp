@@ -23,10 +23,10 @@ using costdb::Dtype;
 using Choice = std::vector<std::int64_t>;
 
 // What a layer saves, by what is looked at first.
-struct Gain {
+struct Saving {
     double first = 0, then = 0;
 
-    friend auto operator<=>(const Gain&, const Gain&) = default;
+    friend auto operator<=>(const Saving&, const Saving&) = default;
 };
 
 std::int64_t layers_in(const Choice& chosen) { return std::accumulate(chosen.begin(), chosen.end(), std::int64_t{0}); }
@@ -49,15 +49,15 @@ public:
             if (choices.empty()) break;
             const auto came = come_(choices);
             std::size_t best = 0;
-            Gain most;
+            Saving most;
             for (std::size_t i = 0; i < came.size(); ++i) {
-                const Gain gain = gain_of(now, came[i], layers_in(choices[i]) - layers_in(chosen), load);
-                if (i == 0 || gain > most) {
+                const Saving saving = saving_of(now, came[i], layers_in(choices[i]) - layers_in(chosen), load);
+                if (i == 0 || saving > most) {
                     best = i;
-                    most = gain;
+                    most = saving;
                 }
             }
-            if (most <= Gain{}) break;
+            if (most <= Saving{}) break;
             chosen = choices[best];
             now = came[best];
         }
@@ -65,11 +65,11 @@ public:
     }
 
 private:
-    static Gain gain_of(const Came& before, const Came& after, std::int64_t layers, bool load) {
+    static Saving saving_of(const Came& before, const Came& after, std::int64_t layers, bool load) {
         const auto each = static_cast<double>(layers);
         const double step = static_cast<double>((before.step - after.step).count()) / each;
         const double loads = (before.load - after.load) / each;
-        return load ? Gain{loads, step} : Gain{step, loads};
+        return load ? Saving{loads, step} : Saving{step, loads};
     }
 
     // Some more layers of each row that has any left.

@@ -14,6 +14,7 @@ using planner::AttentionShare;
 using planner::ContextFrom;
 using planner::LongContext;
 using planner::SparseFrom;
+using Writer = nlohmann::ordered_json;
 
 std::string long_context_text(const LongContext& answer) {
     std::string text = "\n";
@@ -35,8 +36,7 @@ std::string long_context_text(const LongContext& answer) {
     return text;
 }
 
-nlohmann::ordered_json long_context_json(const LongContext& answer) {
-    using Writer = nlohmann::ordered_json;
+Writer long_context_json(const LongContext& answer) {
     Writer shares = Writer::array(), sparse = Writer::array(), contexts = Writer::array();
     for (const AttentionShare& one : answer.shares)
         shares.push_back({{"module", one.module}, {"attention_share", one.share}});
