@@ -75,6 +75,8 @@ struct Emulate {
         if (request.lengths) emulation.lengths = planner::long_context(*request.job.setup);
         emulation.precision = planner::precision_answer(request, emulation, limits.executor());
         emulation.price = planner::price_of_shapes(request, emulation, limits.executor());
+        emulation.jitter = planner::jitter_of(request, emulation, limits.executor());
+        emulation.gradients = planner::gradients_of(request, emulation, limits.executor());
         auto json = emit::emulation_json(request, emulation, base ? &*base : nullptr);
         std::vector<FileToWrite> files;
         if (!out.empty()) files = result_files(request, emulation, traced, json);
@@ -176,7 +178,8 @@ void add_emulate(CLI::App& program) {
              "a plan; nothing is searched. Prints step time, MFU, tokens per second, where the time of each rank "
              "goes, what its memory holds at the peak, the path that decides the step, and what was assumed.\n"
              "With --what-if it emulates the step twice, as it is and with other times of devices, links, operators "
-             "or modules.\n"
+             "or modules; --what-if gradients says which gradients are worth compressing. With --robust jitter 1,000 "
+             "steps are replayed whose tasks and ranks vary.\n"
              "Equal parts are evaluated once; --no-reuse replays every kernel, to the same nanosecond and byte.",
          .examples = {{"A known model on 32 GPUs with 1F1B",
                        "pipeweaver emulate --model dip-vlm-m --cluster h100-sxm:32 --tp 8 --pp 4 --dataset vlm-mix "
@@ -189,7 +192,7 @@ void add_emulate(CLI::App& program) {
                    {"run.json", "what was measured: seconds, threads, memory, reuse"}},
          .see_also = {"pipeweaver plan", "pipeweaver validate", "docs/emulate.md", "docs/formats.md"},
          .usual = {"model", "cluster", "tp", "pp", "layout", "batch", "dataset", "microbatches", "recipe", "partition",
-                   "policy", "schedule", "recompute", "what-if", "trace", "out", "json"}});
+                   "policy", "schedule", "recompute", "what-if", "robust", "trace", "out", "json"}});
 }
 
 }  // namespace pipeweaver::apps

@@ -28,11 +28,11 @@ namespace pipeweaver::apps {
 
 namespace {
 
-struct Row {
+struct Listed {
     std::string name;
     std::string about;
 };
-using Rows = std::vector<Row>;
+using Listing = std::vector<Listed>;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -68,36 +68,36 @@ bool before(const std::string& a, const std::string& b) {
 }
 
 // By family.
-Rows models() {
-    Rows rows;
+Listing models() {
+    Listing rows;
     for (const auto& name : workloads::model_names()) {
         const auto model = workloads::model(name);
         const auto about = joined(model.modules, " + ", [](const auto& one) { return one.architecture.name; });
         rows.push_back({name, fmt::format("{} ({})", about, model.confidence)});
     }
     for (const auto& refused : workloads::refused()) rows.push_back({refused.name, "not available: " + refused.reason});
-    std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return before(a.name, b.name); });
+    std::stable_sort(rows.begin(), rows.end(), [](const Listed& a, const Listed& b) { return before(a.name, b.name); });
     return rows;
 }
 
-Rows clusters() {
-    Rows rows;
+Listing clusters() {
+    Listing rows;
     for (const auto& c : workloads::clusters())
         rows.push_back({c.name, fmt::format("{} a node of {}, {} GB/s between nodes, {}", c.gpus_per_node, c.device,
                                             c.network.bytes_per_second / 1'000'000'000, c.source)});
     return rows;
 }
 
-Rows devices() {
-    Rows rows;
+Listing devices() {
+    Listing rows;
     for (const auto& d : workloads::devices())
         rows.push_back({d.name, fmt::format("{}, {:.0f} TFLOP/s bf16, {}; also {}", human(d.memory),
                                             d.bf16_flops * 1e-12, d.source, fmt::join(d.aliases, ", "))});
     return rows;
 }
 
-Rows networks() {
-    Rows rows;
+Listing networks() {
+    Listing rows;
     for (const auto& n : workloads::networks()) {
         const auto size = n.kind == workloads::NetworkKind::ring ? fmt::format("{} hops, one domain", n.hops)
                                                                  : fmt::format("domains of {}", n.domain);
@@ -108,23 +108,23 @@ Rows networks() {
     return rows;
 }
 
-Rows datasets() {
-    Rows rows;
+Listing datasets() {
+    Listing rows;
     for (const auto& d : workloads::datasets())
         rows.push_back({d.name, fmt::format("{}{}", d.assumed ? "assumed shape: " : "", d.about)});
     return rows;
 }
 
 template <class T>
-Rows named(const std::vector<T>& all) {
-    Rows rows;
+Listing named(const std::vector<T>& all) {
+    Listing rows;
     for (const auto& one : all) rows.push_back({one.name, one.about});
     return rows;
 }
 
 // With the measured runs that each rests on.
-Rows recipes() {
-    Rows rows;
+Listing recipes() {
+    Listing rows;
     for (const auto& recipe : emulator::recipes()) {
         const std::string runs =
             joined(recipe.runs, ", ", [](const auto& one) { return fmt::format("{} of {}", one.second, one.first); });
@@ -134,8 +134,8 @@ Rows recipes() {
 }
 
 // Of frameworks, as `check` holds launches against them.
-Rows rules() {
-    Rows rows;
+Listing rules() {
+    Listing rows;
     for (const auto& rule : launch::rule_texts()) {
         const std::string version = rule.versions.empty() ? "" : fmt::format("@{}", rule.versions);
         rows.push_back({fmt::format("{}/{}{}", rule.framework, rule.id, version),
@@ -144,8 +144,8 @@ Rows rules() {
     return rows;
 }
 
-Rows hazards() {
-    Rows rows;
+Listing hazards() {
+    Listing rows;
     for (const auto& hazard : launch::hazard_texts())
         rows.push_back(
             {fmt::format("{}/{}", hazard.framework, hazard.id), fmt::format("{} ({})", hazard.says, hazard.source)});
@@ -154,7 +154,7 @@ Rows hazards() {
 
 struct Kind {
     std::string name, about;
-    Rows (*rows)();
+    Listing (*rows)();
 };
 
 const std::vector<Kind>& kinds() {
@@ -181,23 +181,23 @@ std::vector<std::string> kind_names() {
 }
 
 // Of no kind: the kinds.
-Rows rows_of(const std::string& what) {
+Listing rows_of(const std::string& what) {
     if (what.empty()) return named(kinds());
     for (const Kind& kind : kinds())
         if (kind.name == what) return kind.rows();
     fail(ErrorKind::input, "list: {}", unknown("kind", what, kind_names()));
 }
 
-void print(const Rows& rows, bool json) {
+void print(const Listing& rows, bool json) {
     if (json) {
         auto list = nlohmann::ordered_json::array();
-        for (const Row& row : rows) list.push_back({{"name", row.name}, {"about", row.about}});
+        for (const Listed& row : rows) list.push_back({{"name", row.name}, {"about", row.about}});
         print_json(list);
         return;
     }
     std::size_t width = 0;
-    for (const Row& row : rows) width = std::max(width, row.name.size());
-    for (const Row& row : rows) fmt::print("{:<{}}  {}\n", row.name, width, row.about);
+    for (const Listed& row : rows) width = std::max(width, row.name.size());
+    for (const Listed& row : rows) fmt::print("{:<{}}  {}\n", row.name, width, row.about);
 }
 
 // A model's file; a Hugging Face configuration is one without the prefix, too.

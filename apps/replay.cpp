@@ -4,13 +4,18 @@
 #include "apps/console.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/emit/emulation_files.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/measured/measured_plan.hpp"
 #include "pipeweaver/measured/report.hpp"
+#include "pipeweaver/planner/jitter_options.hpp"
 #include "pipeweaver/schedule/gap.hpp"
 #include "pipeweaver/search/bounds.hpp"
 
 #include <nlohmann/json.hpp>
+
+#include <optional>
+#include <span>
 
 namespace pipeweaver::apps {
 
@@ -26,6 +31,10 @@ struct ReplaySchedule {
                   "what each rank recorded: timings of the executor, or PyTorch traces", "A recorded run");
         options.integer("replica", replica, 0, 1'000'000, "which replica of a plan's folder (default 0)");
         options.text("model", model, "MODEL", "refuse a plan that is older than this model; with a plan's folder");
+        options.group("Steps that vary");
+        varied.add_to(options);
+        options.integer("seed", seed, 0, 9'007'199'254'740'991, "with --robust: seed of the draws (default 1)");
+        options.integer("threads", limits.threads, 1, 1024, "threads (default: all cores); no result depends on it");
     }
 
     void run() const {
@@ -39,13 +48,23 @@ struct ReplaySchedule {
                  schedule::why_it_fails(solved.file.problem, replay));
         schedule::check_claims(solution_file(), solved.schedule, replay);
         if (measured.empty())
-            tell(replayer, solved.schedule, replay);
+            tell(replayer, solved.schedule, replay, drawn(solved));
         else
             compare(solved);
     }
 
+    std::optional<planner::JitterReport> drawn(const schedule::Solved& solved) const {
+        const auto asked = varied.request(seed.value_or(1));
+        if (!asked) return std::nullopt;
+        const planner::ReplicaLists lists{&solved.file.problem, &solved.schedule};
+        return planner::jitter(std::span(&lists, 1), *asked, limits.executor());
+    }
+
     // Options that say nothing of what is read are refused, not ignored.
     void require_fitting() const {
+        const bool varies = varied.request(1).has_value();
+        if (varies && !measured.empty()) fail(ErrorKind::input, "--robust: goes without --measured");
+        if (!varies && seed) fail(ErrorKind::input, "--seed: goes with --robust");
         if (!is_folder() && !model.empty())
             fail(ErrorKind::input, "--model: goes with a plan's folder, {} is none", problem);
         if (!is_folder() && replica != 0 && measured.empty())
@@ -85,8 +104,8 @@ struct ReplaySchedule {
             print_text("{}", measured::comparison_text(planned, comparison));
     }
 
-    void tell(const schedule::Replayer& replayer, const schedule::Schedule& schedule,
-              const schedule::Replay& replay) const {
+    void tell(const schedule::Replayer& replayer, const schedule::Schedule& schedule, const schedule::Replay& replay,
+              const std::optional<planner::JitterReport>& jitter) const {
         const auto& of = replayer.problem();
         const auto bound = search::best_bound(replayer);
         const double gap = schedule::relative_gap(replay.makespan, bound.value);
@@ -98,6 +117,7 @@ struct ReplaySchedule {
                                           {"peak_bytes", nlohmann::ordered_json::array()},
                                           {"signature", signature(schedule, replay.makespan)}};
             for (const Bytes peak : replay.peak) answer["peak_bytes"].push_back(peak.count);
+            if (jitter) answer["jitter"] = emit::jitter_json(*jitter);
             print_json(answer);
             return;
         }
@@ -108,13 +128,17 @@ struct ReplaySchedule {
             print_text("rank {:<3} peak {}{}\n", r, human(replay.peak[r]), capacity ? " of " + human(*capacity) : "");
         }
         print_text("{}", emit::picture(replayer, schedule, replay));
+        if (jitter) print_text("{}", emit::jitter_text(*jitter));
     }
 
     Options options;
     Console console;
+    Limits limits;
+    planner::JitterOptions varied;
     std::string problem, solution, model;
     std::vector<std::string> measured;
     std::int64_t replica = 0;
+    std::optional<std::int64_t> seed{};
 };
 
 }  // namespace
@@ -122,19 +146,23 @@ struct ReplaySchedule {
 void add_replay(CLI::App& program) {
     add_command<ReplaySchedule>(
         program, "replay", "recompute and check a schedule, and compare a recorded run with it",
-        {.synopsis = "(PROBLEM SOLUTION | PLAN [--replica N]) [--measured FILE...] [--json]",
+        {.synopsis = "(PROBLEM SOLUTION | PLAN [--replica N]) [--measured FILE... | --robust jitter] [--json]",
          .description = "Recomputes times and memory of a schedule and holds the solution's claims against "
                         "them. A schedule that overflows a rank's memory or waits for ever is refused with the task.\n"
                         "With --measured it is compared with a run that its ranks recorded: which passes took longer "
                         "than planned, by modules and kind, how much of the step that and waiting cost, which tasks "
                         "differ most, and which rank is slow beside its peers. Clocks of the ranks are aligned by the "
-                        "messages between them.",
+                        "messages between them.\n"
+                        "With --robust jitter 1,000 steps are replayed whose tasks and ranks vary: what the lists lose "
+                        "against a queue of ready tasks and 1F1B, and what each rank's slowness costs.",
          .examples = {{"What solve wrote", "pipeweaver replay plan/replica-000/problem.json.gz solution.json"},
                       {"What plan wrote, for a program to read",
                        "pipeweaver replay plan/replica-000/problem.json.gz plan/replica-000/solution.json --json"},
                       {"A run that two ranks recorded",
                        "pipeweaver replay examples/measured --measured examples/measured/timings-0.json.gz "
-                       "examples/measured/timings-1.json.gz"}},
+                       "examples/measured/timings-1.json.gz"},
+                      {"The same plan where times vary and a rank is slow",
+                       "pipeweaver replay examples/measured --robust jitter --slow 10-30%"}},
          .files = {{"PROBLEM, SOLUTION", "pipeweaver-problem/1 and pipeweaver-solution/1"},
                    {"PLAN", "a folder that plan or solve --stages wrote, or one of its folders with a schedule"},
                    {"--measured FILE", "pipeweaver-timings/1 or a PyTorch trace with ranges like PP:0F3, of one rank"}},

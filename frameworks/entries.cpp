@@ -88,6 +88,7 @@ Entry swift() {
                          {"freeze-aligner", "true"},
                          {"tuner-type", "full", "train-type"},
                          {"max-completion-length", "512"},
+                         {"attention-backend", "flash"},
                          {"hidden-dropout", "0"},
                          {"cross-entropy-loss-fusion", "true"},
                          {"cross-entropy-fusion-impl", "te"}},  // as its examples' memory was compared
@@ -128,6 +129,36 @@ Entry multimodal() {
             .refused = {},
             .source = "NVIDIA/Megatron-LM core_v0.16.1: examples/multimodal/model.py",
             .builds = "megatron-lm"};
+}
+
+// LLaMA-Factory with USE_MCA=1: mcore_adapter's trainer, with names of Hugging Face's beside Megatron Core's. It trains
+// all that is not frozen, whatever tuner is said.
+Entry factory_on_core() {
+    Entry entry;
+    entry.name = factory_on_megatron_core;
+    entry.programs = {"llamafactory-cli train by USE_MCA"};  // no command: a variable makes it
+    entry.defaults = {{"seq-length", "2048"},  {"micro-batch-size", "8"},           {"disable-bias-linear", "true"},
+                      {"hidden-dropout", "0"}, {"optimizer-offload-fraction", "0"}, {"freeze-llm", "false"},
+                      {"freeze-vit", "true"},  {"freeze-aligner", "true"}};
+    entry.implied = {{"recompute-granularity", "full", "recompute-method", "uniform"},
+                     {"recompute-granularity", "full", "recompute-num-layers", "1"}};
+    entry.meanings = {{"cutoff-len", "seq-length"},
+                      {"per-device-train-batch-size", "micro-batch-size"},
+                      {"finetuning-type", ""},
+                      {"stage", "rlhf-type"},
+                      {"neat-packing", "packing"},
+                      {"sequence-packing", "packing"},
+                      {"fp8", "fp8-format"},
+                      {"freeze-vision-tower", "freeze-vit"},
+                      {"freeze-multi-modal-projector", "freeze-aligner"},
+                      {"freeze-language-model", "freeze-llm"}};
+    entry.model = "model-name-or-path";
+    entry.packs = "packing";
+    entry.turns_off_sequence_parallel = true;
+    entry.source =
+        "alibaba/ROLL 8eb27cc mcore_adapter/src/mcore_adapter/training_args.py, models/model_config.py; "
+        "hiyouga/LLaMA-Factory ff6d4d12 src/llamafactory/train/mca/workflow.py, hparams/";
+    return entry;
 }
 
 // Its models have dropout off and sizes of their own; samples of sft are cut to the length and padded to the longest.
@@ -192,9 +223,15 @@ std::vector<Entry> all_entries() {
         swift(),
         multimodal(),
         loongforge(),
+        factory_on_core(),
         titan(),
         bridge_runner(),
         refused("verl", {"verl.trainer.main_ppo", "verl.trainer.main_ppo_split", "verl.trainer.sft_trainer"}, degrees),
+        refused("Megatron-LM's T5, RETRO or vision trainer",
+                {"pretrain_t5.py", "pretrain_retro.py", "pretrain_ict.py", "pretrain_vision_classify.py",
+                 "pretrain_vision_dino.py", "pretrain_vision_inpaint.py"},
+                "read are models of decoder layers, with towers in front: no decoder here attends to an encoder of "
+                "text"),
         refused("LoongForge's embodied trainer", {"loongforge/embodied/train.py"},
                 "models of actions are not in the catalogue"),
         refused("Megatron-Bridge's examples/megatron_mimo",
@@ -247,6 +284,12 @@ const Entry* entry_of(const std::vector<std::string>& words) {
             if (const std::size_t end = behind(words, program); end > 0 && are_marked(one, words, end)) return &one;
     }
     return nullptr;
+}
+
+const Entry* entry_named(std::string_view name) {
+    const auto all = entries();
+    const auto found = std::find_if(all.begin(), all.end(), [&](const Entry& one) { return one.name == name; });
+    return found == all.end() ? nullptr : &*found;
 }
 
 const Entry* entry_of_keys(const std::vector<std::string>& keys) {

@@ -24,7 +24,7 @@ constexpr std::string_view graphs = "CUDA graphs hold memory of their own";
 constexpr std::string_view network = "another network than the one that is counted";
 constexpr std::string_view task = "a head of another task in place of the vocabulary's";
 constexpr std::string_view megatron_core =
-    "a setting of Megatron Core, which USE_MCA=1 makes the trainer and is not read";
+    "a setting of Megatron Core, by whose trainer USE_MCA=1 trains: check the command that says it";
 
 MemorySetting of_step(MemorySetting row, std::string_view values = "*") {
     row.step = values;
@@ -78,6 +78,7 @@ Rows network_rows() {
         {megatron_arguments, "sound-model-type", more, tower, {}, true, true},
         {megatron_arguments, "model-provider", either, network},
         {megatron_arguments, "max-num-tiles", more, images, {}, true, true},
+        {megatron_arguments, "image-max-pixels", either, "sizes to which images are scaled"},
         {megatron_arguments, "vit-gradient-checkpointing", less, "a tower whose blocks are computed again"},
         {megatron_arguments, "decoder-seq-length", either, "a decoder's own sequence length"},
         {megatron_arguments, "decoder-num-layers", either, "a decoder's own layers", {}, true},
@@ -109,7 +110,6 @@ Rows step_rows() {
         {megatron_arguments, "ref-model", more, copy},
         {megatron_arguments, "ref-adapters", more, copy},
         {megatron_arguments, "ref-load", more, copy, {}, false, false, "tuner-type", "lora"},
-        {megatron_arguments, "teacher-model", more, copy},
         {megatron_arguments, "teacher-load", more, copy},
         {megatron_arguments, "export-kd-teacher-load", more, copy},
         {megatron_arguments, "reward-model", more, copy},

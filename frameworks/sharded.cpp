@@ -47,7 +47,8 @@ std::string_view setting_of(const ShardedTrainer& trainer, const ShardedMember& 
 }
 
 // ms-swift 3602360a swift/arguments/rlhf_args.py, rlhf_trainers/; LLaMA-Factory ff6d4d12 hparams/finetuning_args.py,
-// train/trainer_utils.py create_ref_model, data/collator.py. Others ("ppo", "gkd") hold models that are not followed.
+// train/trainer_utils.py create_ref_model, data/collator.py. "gkd" is Megatron-SWIFT's (swift/megatron/trainers/
+// gkd_trainer.py). Others ("ppo") hold models that are not followed.
 std::span<const TrainingStage> training_stages() {
     static constexpr std::array stages{TrainingStage{.name = "dpo", .rows = 2, .refers = true},
                                        TrainingStage{.name = "kto", .refers = true},
@@ -55,7 +56,8 @@ std::span<const TrainingStage> training_stages() {
                                        TrainingStage{.name = "cpo", .rows = 2},
                                        TrainingStage{.name = "simpo", .rows = 2},
                                        TrainingStage{.name = "rm", .rows = 2},
-                                       TrainingStage{.name = "grpo", .refers = true, .generates = true}};
+                                       TrainingStage{.name = "grpo", .refers = true, .generates = true},
+                                       TrainingStage{.name = "gkd", .generates = true, .distils = true}};
     return stages;
 }
 

@@ -4,9 +4,13 @@
 #include "pipeweaver/frameworks/entry.hpp"
 #include "pipeweaver/frameworks/sharded.hpp"
 
+#include <string_view>
 #include <vector>
 
 namespace pipeweaver::frameworks {
+
+/// The entry that USE_MCA=1 makes of LLaMA-Factory's.
+inline constexpr std::string_view factory_on_megatron_core = "LLaMA-Factory on Megatron Core";
 
 [[nodiscard]] ShardedTable training_arguments();  ///< of Hugging Face's Trainer
 [[nodiscard]] ShardedTable accelerate_file();     ///< of `accelerate launch`, its flags too

@@ -132,8 +132,9 @@ private:
         Allocation made;
         made.gpus = gpus;
         for (const Known& one : now_) made.taken.push_back(one.index);
-        made.step = Timetable(split_, made.taken).step();
-        if (below_ && made.step > *below_) return;
+        const Timetable timetable(split_, made.taken, best_ ? std::optional(best_->step) : below_);
+        if (timetable.is_longer()) return;
+        made.step = timetable.step();
         const auto key = [](const Allocation& a) { return std::tie(a.step, a.gpus, a.taken); };
         if (!best_ || key(made) < key(*best_)) best_ = std::move(made);
     }

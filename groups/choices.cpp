@@ -14,12 +14,13 @@ namespace {
 
 constexpr std::int64_t receive_buffers = 2;  // rounds that may wait at a bridge
 
-// Microbatches that a replica runs in a round, and replicas that share one.
-std::int64_t taken_by_one(const Degrees& degrees, const Pace& pace) {
-    return std::max(std::int64_t{1}, pace.replicas / degrees.dp);
-}
+// Replicas that share a microbatch.
 std::int64_t copies_in(const Degrees& degrees, const Pace& pace) {
     return std::max(std::int64_t{1}, degrees.dp / pace.replicas);
+}
+
+bool takes_as_long(const StagePasses& a, const StagePasses& b) {
+    return a.forward == b.forward && a.backward == b.backward;
 }
 
 // Which of the sorted microbatches are the round's.
@@ -38,11 +39,23 @@ Bytes Candidate::peak(const std::vector<std::int64_t>& ahead) const {
 
 Placing placing(const Split& split, const std::vector<std::vector<Candidate>>& of, const Allocation& found) {
     const Replayed replayed = replay(split, found.taken);
-    Placing placing{replayed.step, split.rounds, {}};
+    Placing placing{replayed.step, split.rounds, {}, {split.gpus, split.rounds, {}, split.bridges}};
     for (std::size_t g = 0; g < found.taken.size(); ++g) {
         const Candidate& as = of[g][found.taken[g]];
-        placing.groups.push_back({split.groups[g].name, as.degrees.tp, as.degrees.pp, as.degrees.dp,
-                                  Prices::modes()[as.mode], as.peak(replayed.ahead[g]), replayed.spent[g]});
+        const Degrees& in = as.degrees;
+        placing.groups.push_back({split.groups[g].name,
+                                  {},
+                                  in.tp,
+                                  in.cp,
+                                  in.pp,
+                                  in.dp,
+                                  in.zero,
+                                  Prices::modes()[as.mode],
+                                  as.peak(replayed.ahead[g]),
+                                  replayed.spent[g],
+                                  as.base,
+                                  as.held});
+        placing.split.groups.push_back({split.groups[g].name, {split.groups[g].choices[found.taken[g]]}});
     }
     return placing;
 }
@@ -72,26 +85,30 @@ std::vector<std::int64_t> divisors(std::int64_t number, std::int64_t most) {
     return all;
 }
 
-const Fixed& Choices::fixed(const Chain& chain, const Degrees& degrees) {
-    const auto place = fixed_.find({chain.name, degrees});
+const Fixed& Choices::fixed(const Chain& chain, const Taken& taken) {
+    const std::tuple key(chain.name, taken.degrees, taken.portion.joined);
+    const auto place = fixed_.find(key);
     if (place != fixed_.end()) return place->second;
-    return fixed_.emplace(std::pair(chain.name, degrees), prices_.fixed(chain, degrees)).first->second;
+    return fixed_.emplace(key, prices_.fixed(chain, taken.degrees, taken.portion)).first->second;
 }
 
-// The slowest replica of each round; they take the round's microbatches in turn.
-std::vector<Duration> Choices::rounds_of(const std::vector<Duration>& passes, const Degrees& degrees,
-                                         const Pace& pace) const {
+// The slowest replica of each round; they take the round's microbatches in turn. A pass through joined ones is as many
+// of one's alike, and those of a round are.
+std::vector<Duration> Choices::rounds_of(const std::vector<Duration>& passes, const Taken& taken) const {
+    const Pace& pace = taken.pace;
+    if (passes.size() == 1)
+        return std::vector<Duration>(static_cast<std::size_t>(pace.rounds), taken.passes() * passes.front());
     std::vector<Duration> rounds;
     rounds.reserve(static_cast<std::size_t>(pace.rounds));
     const auto of_round = static_cast<std::size_t>(pace.replicas);
-    const std::size_t replicas = std::min(of_round, static_cast<std::size_t>(degrees.dp));
+    const std::size_t replicas = std::min(of_round, static_cast<std::size_t>(taken.degrees.dp));
     for (std::size_t r = 0; r < static_cast<std::size_t>(pace.rounds); ++r) {
         const std::size_t first = block_of(r, pace) * of_round;
         Duration slowest{};
         for (std::size_t j = 0; j < replicas; ++j) {
             Duration all{};
             for (std::size_t m = j; m < of_round; m += replicas) all += passes[microbatches_.as[first + m]];
-            slowest = std::max(slowest, all);
+            slowest = std::max(slowest, all / taken.portion.joined);
         }
         rounds.push_back(slowest);
     }
@@ -99,13 +116,13 @@ std::vector<Duration> Choices::rounds_of(const std::vector<Duration>& passes, co
 }
 
 // The work of the fullest stage, with nothing computed again.
-Duration Choices::least_step(const std::vector<std::array<StagePasses, mode_count>>& passes, const Degrees& degrees,
-                             const Pace& pace) const {
+Duration Choices::least_step(const std::vector<std::array<StagePasses, mode_count>>& passes, const Taken& taken) const {
     Duration most{};
-    for (const auto& stage : passes) {
+    for (std::size_t s = 0; s < passes.size(); ++s) {
+        const StagePasses& stage = passes[s].front();
+        if (s > 0 && takes_as_long(stage, passes[s - 1].front())) continue;
         Duration all{};
-        for (const auto& times :
-             {rounds_of(stage.front().forward, degrees, pace), rounds_of(stage.front().backward, degrees, pace)})
+        for (const auto& times : {rounds_of(stage.forward, taken), rounds_of(stage.backward, taken)})
             all = std::accumulate(times.begin(), times.end(), all);
         most = std::max(most, all);
     }
@@ -113,41 +130,57 @@ Duration Choices::least_step(const std::vector<std::array<StagePasses, mode_coun
 }
 
 // Of a round, on each GPU of the group.
-Bytes Choices::message(const Degrees& degrees, const Pace& pace) const {
-    const std::int64_t gpus = degrees.tp * copies_in(degrees, pace);
-    return {(taken_by_one(degrees, pace) * crossing_.count + gpus - 1) / gpus};
+Bytes Choices::message(const Taken& taken) const {
+    const std::int64_t gpus = taken.degrees.tp * taken.degrees.cp * taken.portion.copies;
+    return {(taken.microbatches() * crossing_.count + gpus - 1) / gpus};
 }
 
-void Choices::add(const Chain& chain, const Degrees& degrees, const Pace& pace, Candidates& to) {
-    const auto& passes = prices_.passes(chain, degrees, copies_in(degrees, pace));
-    if (pace.below && least_step(passes, degrees, pace) > *pace.below) return;
-    const Fixed& all_the_time = fixed(chain, degrees);
+bool Choices::add(const Chain& chain, const Degrees& degrees, const Pace& pace, Candidates& to) {
+    Taken taken{degrees, {copies_in(degrees, pace), 1}, pace};
+    if (prices_.takes_items(chain)) taken.portion.joined = divisors(taken.microbatches(), most_joined).back();
+    if (add(chain, taken, to)) return true;
+    if (taken.portion.joined == 1) return false;
+    taken.portion.joined = 1;
+    return add(chain, taken, to);
+}
+
+bool Choices::add(const Chain& chain, const Taken& taken, Candidates& to) {
+    const auto& passes = prices_.passes(chain, taken.degrees, taken.portion);
+    if (taken.pace.below && least_step(passes, taken) > *taken.pace.below) return true;
+    const Fixed& all_the_time = fixed(chain, taken);
     const Bytes capacity = prices_.capacity();
-    if (!all_the_time.fits) return;
-    const Bytes waiting = receive_buffers * message(degrees, pace);
-    const std::int64_t most = std::min(pace.rounds, pace.deepest);
+    if (!all_the_time.fits) return false;
+    const Bytes waiting = receive_buffers * message(taken);
+    const std::int64_t most = std::min(taken.pace.rounds, taken.pace.deepest);
+    bool any = false;
     for (std::size_t mode = 0; mode < mode_count; ++mode) {
-        Choice choice{degrees.gpus(), {}, all_the_time.hop, {}, all_the_time.tail};
-        Candidate candidate{degrees, mode, {}, {}};
+        Choice choice{taken.degrees.gpus(), {}, all_the_time.hop, {}, all_the_time.tail};
+        Candidate candidate{taken.degrees, mode, {}, {}};
         std::int64_t least_ahead = most;
         for (std::size_t s = 0; s < passes.size(); ++s) {
             const StagePasses& stage = passes[s][mode];
             candidate.base.push_back(all_the_time.base[s] + stage.transient + waiting);
-            candidate.held.push_back(taken_by_one(degrees, pace) * stage.held);
+            candidate.held.push_back(taken.passes() * stage.held);
             const Bytes left = capacity - candidate.base.back();
             const std::int64_t held = std::max(std::int64_t{1}, candidate.held.back().count);
             const std::int64_t ahead = left.count < 0 ? 0 : std::min(most, left.count / held);
             least_ahead = std::min(least_ahead, ahead);
             if (ahead < 1) break;
-            choice.stages.push_back(
-                {rounds_of(stage.forward, degrees, pace), rounds_of(stage.backward, degrees, pace), ahead});
+            if (s > 0 && takes_as_long(stage, passes[s - 1][mode])) {
+                choice.stages.push_back(choice.stages.back());
+                choice.stages.back().most_in_flight = ahead;
+            } else {
+                choice.stages.push_back({rounds_of(stage.forward, taken), rounds_of(stage.backward, taken), ahead});
+            }
         }
         if (least_ahead < 1) continue;
-        if (crossing_ > Bytes{0}) choice.bridge = prices_.bridge(message(degrees, pace));
+        any = true;
+        if (crossing_ > Bytes{0}) choice.bridge = prices_.bridge(message(taken));
         to.choices.push_back(std::move(choice));
         to.candidates.push_back(std::move(candidate));
-        if (least_ahead == most) return;
+        if (least_ahead == most) return true;
     }
+    return any;
 }
 
 }  // namespace pipeweaver::groups

@@ -5,7 +5,14 @@
 #include "groups/sorted_microbatches.hpp"
 #include "pipeweaver/groups/placing.hpp"
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
 #include <optional>
+#include <string>
+#include <tuple>
 #include <vector>
 
 namespace pipeweaver::groups {
@@ -37,6 +44,9 @@ struct Candidates {
 [[nodiscard]] std::vector<std::int64_t> tensor_parallel(const std::optional<std::int64_t>& asked,
                                                         const workloads::Cluster& cluster);
 
+/// Of items of so many microbatches a replica passes those of at most `most_joined` at once.
+inline constexpr std::int64_t most_joined = 8;
+
 /// The divisors of a number up to `most`, the smallest first. Pre: number >= 1.
 [[nodiscard]] std::vector<std::int64_t> divisors(std::int64_t number, std::int64_t most);
 
@@ -56,20 +66,30 @@ public:
         : microbatches_(microbatches), prices_(prices), crossing_(crossing) {}
 
     /// Adds the group's layout with each recomputation that fits, up to the first with which nothing waits for memory.
-    void add(const emulator::Chain& chain, const Degrees& degrees, const Pace& pace, Candidates& to);
+    /// False: none fits.
+    bool add(const emulator::Chain& chain, const Degrees& degrees, const Pace& pace, Candidates& to);
 
 private:
-    const Fixed& fixed(const emulator::Chain& chain, const Degrees& degrees);
-    std::vector<Duration> rounds_of(const std::vector<Duration>& passes, const Degrees& degrees,
-                                    const Pace& pace) const;
-    Duration least_step(const std::vector<std::array<StagePasses, mode_count>>& passes, const Degrees& degrees,
-                        const Pace& pace) const;
-    Bytes message(const Degrees& degrees, const Pace& pace) const;
+    // A replica's part of a round.
+    struct Taken {
+        Degrees degrees;
+        Portion portion;
+        Pace pace;
+
+        std::int64_t microbatches() const { return std::max(std::int64_t{1}, pace.replicas / degrees.dp); }
+        std::int64_t passes() const { return microbatches() / portion.joined; }
+    };
+
+    bool add(const emulator::Chain& chain, const Taken& taken, Candidates& to);
+    const Fixed& fixed(const emulator::Chain& chain, const Taken& taken);
+    std::vector<Duration> rounds_of(const std::vector<Duration>& passes, const Taken& taken) const;
+    Duration least_step(const std::vector<std::array<StagePasses, mode_count>>& passes, const Taken& taken) const;
+    Bytes message(const Taken& taken) const;
 
     const SortedMicrobatches& microbatches_;
     Prices& prices_;
     Bytes crossing_;
-    std::map<std::pair<std::string, Degrees>, Fixed> fixed_;
+    std::map<std::tuple<std::string, Degrees, std::int64_t>, Fixed> fixed_;  // and what is joined
 };
 
 }  // namespace pipeweaver::groups

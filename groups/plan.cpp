@@ -1,7 +1,10 @@
 #include "pipeweaver/groups/plan.hpp"
 
 #include "groups/choices.hpp"
+#include "groups/work.hpp"
 #include "pipeweaver/base/error.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
@@ -56,21 +59,50 @@ Setup on_their_own(const Setup& setup) {
     return own;
 }
 
-void require_possible(const Request& request) {
-    const emulator::Recipe& recipe = request.setup->recipe;
-    if (recipe.zero > 1)
-        fail(ErrorKind::input, "--recipe: {} shares out states by ZeRO {}, must be 0 or 1 with groups of GPUs",
-             recipe.name, recipe.zero);
-    std::int64_t gpus = 0;
-    for (const Asked& asked : request.groups) gpus += asked.gpus.value_or(1);
-    if (gpus > request.setup->cluster.gpus)
-        fail(ErrorKind::input, "--groups: need {} GPUs, but the cluster has {}", gpus, request.setup->cluster.gpus);
-    for (const Asked& asked : request.groups) {
-        const std::int64_t layers = layers_of(asked, request.setup->model);
-        if (asked.pp.value_or(1) > layers)
-            fail(ErrorKind::input, "--groups: {} has {} layers, pp{} needs as many at least", asked.name, layers,
-                 *asked.pp);
+// The product of a group's degrees where all are said.
+std::optional<std::int64_t> gpus_said(const Asked& asked) {
+    if (!asked.tp || !asked.pp || !asked.dp) return std::nullopt;
+    return *asked.tp * asked.cp.value_or(1) * *asked.pp * *asked.dp;
+}
+
+std::optional<std::string> why_no_layout(const Asked& asked, const workloads::Model& model) {
+    const std::int64_t layers = layers_of(asked, model);
+    if (asked.pp.value_or(1) > layers)
+        return fmt::format("--groups: {} has {} layers, pp{} needs as many at least", asked.name, layers, *asked.pp);
+    const auto said = gpus_said(asked);
+    if (said && asked.gpus.value_or(*said) != *said)
+        return fmt::format("--groups: {} has {} GPUs, but its degrees need {}", asked.name, *asked.gpus, *said);
+    return std::nullopt;
+}
+
+std::optional<std::string> why_no_work(const Asked& asked, const Request& request) {
+    const workloads::Model& model = request.setup->model;
+    const auto works = [&](std::size_t m) { return has_work(model.modules[m], request.microbatches); };
+    if (std::any_of(asked.modules.begin(), asked.modules.end(), works)) return std::nullopt;
+    return fmt::format("--groups: the batch has nothing for {}: join it to another module, like {}+{}", asked.name,
+                       asked.name, model.modules[model.backbone()].name);
+}
+
+// From which group to which.
+Bridge bridge_of(const workloads::ModelEdge& edge, const std::vector<Asked>& groups) {
+    Bridge bridge;
+    for (std::size_t g = 0; g < groups.size(); ++g)
+        for (const std::size_t m : groups[g].modules) {
+            if (m == edge.from) bridge.from = g;
+            if (m == edge.to) bridge.to = g;
+        }
+    return bridge;
+}
+
+std::optional<std::string> why_no_order(const Request& request) {
+    for (const workloads::ModelEdge& edge : request.setup->model.edges) {
+        const Bridge bridge = bridge_of(edge, request.groups);
+        if (bridge.from > bridge.to)
+            return fmt::format(
+                "--groups: {} and {} each need what the other makes: put the module between them into one of them",
+                request.groups[bridge.to].name, request.groups[bridge.from].name);
     }
+    return std::nullopt;
 }
 
 class OwnGpus {
@@ -78,12 +110,11 @@ public:
     explicit OwnGpus(const Request& request)
         : request_(request),
           setup_(on_their_own(*request.setup)),
-          microbatches_(sorted_microbatches(request.microbatches, most_priced)),
+          microbatches_(sorted_microbatches(request.microbatches, request.priced)),
           prices_(setup_, microbatches_.priced) {
         for (std::size_t g = 0; g < request.groups.size(); ++g) {
             const auto& modules = request.groups[g].modules;
             if (std::find(modules.begin(), modules.end(), setup_.model.backbone()) != modules.end()) main_ = g;
-            require_work(g);
             choices_.emplace_back(microbatches_, prices_, crossing(g));
         }
         for (const workloads::ModelEdge& edge : setup_.model.edges) add_bridge(edge);
@@ -91,6 +122,16 @@ public:
     }
 
     std::optional<Placing> best() {
+        auto best = best_of_all();
+        if (best) return best;
+        is_wider_ = true;
+        return best_of_all();
+    }
+
+private:
+    std::int64_t gpus() const { return setup_.cluster.gpus; }
+
+    std::optional<Placing> best_of_all() {
         std::optional<Placing> best;
         // Many replicas first: they are the faster ones, and tell which others cannot be.
         auto replicas_of_main = divisors(microbatches_.count(), gpus());
@@ -104,20 +145,9 @@ public:
         return best;
     }
 
-private:
-    std::int64_t gpus() const { return setup_.cluster.gpus; }
-
     bool has(std::size_t group, std::size_t module) const {
         const auto& modules = request_.groups[group].modules;
         return std::find(modules.begin(), modules.end(), module) != modules.end();
-    }
-
-    void require_work(std::size_t group) const {
-        const auto& modules = request_.groups[group].modules;
-        if (std::all_of(modules.begin(), modules.end(), [&](std::size_t m) { return prices_.most_positions(m) == 0; }))
-            fail(ErrorKind::input, "--groups: the batch has nothing for {}: join it to another module, like {}+{}",
-                 request_.groups[group].name, request_.groups[group].name,
-                 setup_.model.modules[setup_.model.backbone()].name);
     }
 
     // Of the microbatch that is the largest there, over the edge that has most.
@@ -157,7 +187,39 @@ private:
 
     bool allows(std::size_t group, const Degrees& degrees) const {
         const Asked& asked = request_.groups[group];
-        return degrees.gpus() <= gpus() && asked.gpus.value_or(degrees.gpus()) == degrees.gpus();
+        return degrees.gpus() <= gpus() && asked.gpus.value_or(degrees.gpus()) == degrees.gpus() &&
+               asked.dp.value_or(degrees.dp) == degrees.dp;
+    }
+
+    std::vector<std::int64_t> context_parallel(std::size_t group) const {
+        const Asked& asked = request_.groups[group];
+        if (asked.cp) return {*asked.cp};
+        std::vector<std::int64_t> all{1};
+        if (!is_wider_ || group != main_) return all;
+        for (std::int64_t cp = 2; cp <= setup_.cluster.gpus_per_node; cp *= 2) all.push_back(cp);
+        return all;
+    }
+
+    std::vector<int> stages_of_zero(std::size_t group) const {
+        const int usual = setup_.recipe.zero;
+        if (const auto asked = request_.groups[group].zero) return {static_cast<int>(*asked)};
+        return usual == 0 ? std::vector{0, 1} : std::vector{usual};
+    }
+
+    // Of each replica; none: the model cannot be spread so.
+    std::vector<Degrees> layouts_of(std::size_t group) const {
+        std::vector<Degrees> all;
+        const workloads::Model part = alone(request_.groups[group], setup_.model);
+        for (const std::int64_t tp : tensor_parallel(request_.groups[group].tp, setup_.cluster))
+            for (const std::int64_t cp : context_parallel(group))
+                for (const std::int64_t pp : stages_of(group)) {
+                    Layout layout;
+                    layout.tp = tp;
+                    layout.cp = cp;
+                    layout.pp = pp;
+                    if (!conflict(layout, part)) all.push_back({tp, pp, 1, cp, setup_.recipe.zero});
+                }
+        return all;
     }
 
     // Of a replica's stages; layers of encoders and generators are alike, those of the backbone have embedding and head
@@ -179,20 +241,17 @@ private:
 
     Candidates candidates(std::size_t group, const Pace& pace) {
         Candidates all;
-        const Asked& asked = request_.groups[group];
-        const workloads::Model part = alone(asked, setup_.model);
-        for (const std::int64_t tp : tensor_parallel(asked.tp, setup_.cluster)) {
-            for (const std::int64_t pp : stages_of(group)) {
-                Layout layout;
-                layout.tp = tp;
-                layout.pp = pp;
-                if (conflict(layout, part)) continue;
-                for (const std::int64_t dp : replicas_of(group, pace))
-                    if (allows(group, {tp, pp, dp}))
-                        for (const Chain& chain : chains(group, {tp, pp, 1}))
-                            choices_[group].add(chain, {tp, pp, dp}, pace, all);
+        for (const Degrees& replica : layouts_of(group))
+            for (const std::int64_t dp : replicas_of(group, pace)) {
+                Degrees degrees = replica;
+                degrees.dp = dp;
+                if (!allows(group, degrees)) continue;
+                for (const Chain& chain : chains(group, replica))
+                    for (const int zero : stages_of_zero(group)) {
+                        degrees.zero = zero;
+                        if (choices_[group].add(chain, degrees, pace, all)) break;
+                    }
             }
-        }
         return all;
     }
 
@@ -211,17 +270,8 @@ private:
     }
 
     void add_bridge(const workloads::ModelEdge& edge) {
-        Bridge bridge;
-        for (std::size_t g = 0; g < request_.groups.size(); ++g) {
-            if (has(g, edge.from)) bridge.from = g;
-            if (has(g, edge.to)) bridge.to = g;
-        }
+        const Bridge bridge = bridge_of(edge, request_.groups);
         const auto same = [&](const Bridge& one) { return one.from == bridge.from && one.to == bridge.to; };
-        if (bridge.from > bridge.to)
-            fail(ErrorKind::input,
-                 "--groups: {} and {} each need what the other makes: put the module between them into "
-                 "one of them",
-                 request_.groups[bridge.to].name, request_.groups[bridge.from].name);
         if (bridge.from != bridge.to && std::none_of(bridges_.begin(), bridges_.end(), same))
             bridges_.push_back(bridge);
     }
@@ -235,6 +285,7 @@ private:
     std::vector<Bridge> bridges_;
     std::size_t main_ = 0;  // the group with the backbone
     std::int64_t deepest_ = 0;
+    bool is_wider_ = false;  // with context parallelism
 };
 
 }  // namespace
@@ -244,9 +295,27 @@ std::int64_t Placing::gpus() const {
                            [](std::int64_t sum, const Placed& group) { return sum + group.gpus(); });
 }
 
+std::optional<std::string> why_not(const Request& request) {
+    const emulator::Recipe& recipe = request.setup->recipe;
+    if (recipe.zero > 1)
+        return fmt::format("--recipe: {} shares out states by ZeRO {}, must be 0 or 1 with groups of GPUs", recipe.name,
+                           recipe.zero);
+    std::int64_t gpus = 0;
+    for (const Asked& asked : request.groups) gpus += asked.gpus.value_or(gpus_said(asked).value_or(1));
+    if (gpus > request.setup->cluster.gpus)
+        return fmt::format("--groups: need {} GPUs, but the cluster has {}", gpus, request.setup->cluster.gpus);
+    for (const Asked& asked : request.groups)
+        if (auto why = why_no_layout(asked, request.setup->model)) return why;
+    for (const Asked& asked : request.groups)
+        if (auto why = why_no_work(asked, request)) return why;
+    return why_no_order(request);
+}
+
 std::optional<Placing> on_own_gpus(const Request& request) {
-    require_possible(request);
-    return OwnGpus(request).best();
+    if (const auto why = why_not(request)) throw Error(ErrorKind::input, *why);
+    auto best = OwnGpus(request).best();
+    for (std::size_t g = 0; best && g < best->groups.size(); ++g) best->groups[g].modules = request.groups[g].modules;
+    return best;
 }
 
 }  // namespace pipeweaver::groups

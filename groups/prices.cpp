@@ -22,6 +22,17 @@ void deal(Unit& unit, const workloads::Model& model, std::int64_t copies) {
             unit.shapes[m] = shape_of_copy(model.modules[m].architecture, unit.shapes[m], {.tp = 1, .copies = copies});
 }
 
+// The items of so many microbatches like this one.
+void join(Unit& unit, const workloads::Model& model, std::int64_t microbatches) {
+    for (std::size_t m = 0; m < model.modules.size(); ++m) {
+        if (model.modules[m].unit != workloads::PassUnit::items) continue;
+        for (std::vector<std::int64_t>* const all : {&unit.shapes[m].lengths, &unit.shapes[m].context}) {
+            const std::vector<std::int64_t> once = *all;
+            for (std::int64_t n = 1; n < microbatches; ++n) all->insert(all->end(), once.begin(), once.end());
+        }
+    }
+}
+
 void take_up(const schedule::Pair& pair, std::size_t microbatch, std::array<StagePasses, mode_count>& stage) {
     for (std::size_t mode = 0; mode < mode_count; ++mode) {
         const schedule::Mode& as = pair.modes[mode];
@@ -49,6 +60,13 @@ Prices::Prices(const Setup& setup, const std::vector<workloads::Microbatch>& pri
         for (const workloads::Microbatch& one : priced)
             all.push_back(partition::shape_in(module, one, 0, one.items.size()).positions());
     }
+}
+
+bool Prices::takes_items(const Chain& chain) const {
+    for (const StageLayers& stage : chain.stages)
+        for (const LayerRange& part : stage.parts)
+            if (setup_.model.modules[part.module].unit != workloads::PassUnit::items) return false;
+    return true;
 }
 
 std::int64_t Prices::most_positions(std::size_t module) const {
@@ -79,27 +97,31 @@ const std::array<Recompute, mode_count>& Prices::modes() {
 Setup Prices::setup_in(const Degrees& degrees) {
     Layout layout;
     layout.tp = degrees.tp;
+    layout.cp = degrees.cp;
     layout.pp = degrees.pp;
     layout.dp = degrees.dp;
     layout.ep = default_ep(layout, setup_.model, setup_.recipe.execution.experts.tensor_parallel);
     Setup setup = with_layout(setup_, layout.on(setup_.cluster));
-    auto& store = stores_[degrees.tp];
+    setup.recipe.zero = degrees.zero;
+    auto& store = stores_[{degrees.tp, degrees.cp, degrees.zero}];
     if (store) return setup.store = store, setup;
     store = setup.store;
     return setup;
 }
 
 StepProblem Prices::built(const Setup& setup, const Chain& chain,
-                          const std::vector<workloads::Microbatch>& microbatches, std::int64_t copies) const {
+                          const std::vector<workloads::Microbatch>& microbatches, const Portion& portion) const {
     partition::Partition partition;
     partition.name = chain.name;
     partition.chains = {chain};
     partition.unit_items = {0};
     partition.modes.assign(modes().begin(), modes().end());
     auto units = partition::units(partition, setup.model, microbatches);
-    if (copies > 1)
-        for (auto& microbatch : units)
-            for (Unit& unit : microbatch.front()) deal(unit, setup.model, copies);
+    for (auto& microbatch : units)
+        for (Unit& unit : microbatch.front()) {
+            if (portion.copies > 1) deal(unit, setup.model, portion.copies);
+            if (portion.joined > 1) join(unit, setup.model, portion.joined);
+        }
     StepInput input = partition::step_input(setup, partition, std::move(units));
     input.name = chain.name;
     input.priced_split = false;
@@ -108,11 +130,11 @@ StepProblem Prices::built(const Setup& setup, const Chain& chain,
 }
 
 const std::vector<std::array<StagePasses, mode_count>>& Prices::passes(const Chain& chain, const Degrees& degrees,
-                                                                       std::int64_t copies) {
-    const auto [place, added] = passes_.try_emplace({chain.name, degrees.tp, degrees.pp, copies});
+                                                                       const Portion& portion) {
+    const Degrees alone{degrees.tp, degrees.pp, 1, degrees.cp, degrees.zero};
+    const auto [place, added] = passes_.try_emplace({chain.name, alone, portion});
     if (!added) return place->second;
-    const Setup setup = setup_in({degrees.tp, degrees.pp, 1});
-    const StepProblem step = built(setup, chain, priced_, copies);
+    const StepProblem step = built(setup_in(alone), chain, priced_, portion);
     StagePasses none{std::vector<Duration>(priced_.size()), std::vector<Duration>(priced_.size())};
     place->second.resize(chain.stages.size());
     for (auto& stage : place->second) stage.fill(none);
@@ -131,9 +153,8 @@ const std::vector<std::array<StagePasses, mode_count>>& Prices::passes(const Cha
     return place->second;
 }
 
-Fixed Prices::fixed(const Chain& chain, const Degrees& degrees) {
-    const Setup setup = setup_in(degrees);
-    const StepProblem step = built(setup, chain, {largest_for(chain)}, 1);
+Fixed Prices::fixed(const Chain& chain, const Degrees& degrees, const Portion& portion) {
+    const StepProblem step = built(setup_in(degrees), chain, {largest_for(chain)}, {1, portion.joined});
     Fixed fixed;
     const Bytes usable = capacity();
     for (std::size_t r = 0; r < step.problem.ranks.size(); ++r) {

@@ -16,12 +16,20 @@ namespace pipeweaver::groups {
 
 inline constexpr std::size_t mode_count = 3;
 
-/// A group's GPUs: pipeline ranks of tp GPUs, in so many replicas.
+/// A group's GPUs: pipeline ranks of tp * cp GPUs, in so many replicas, which share out what `zero` says.
 struct Degrees {
-    std::int64_t tp = 1, pp = 1, dp = 1;
+    std::int64_t tp = 1, pp = 1, dp = 1, cp = 1;
+    int zero = 1;  ///< 0 or 1
 
-    std::int64_t gpus() const { return tp * pp * dp; }
+    std::int64_t gpus() const { return tp * cp * pp * dp; }
     friend auto operator<=>(const Degrees&, const Degrees&) = default;
+};
+
+/// What a replica passes at once: a part of 1 / copies of a microbatch's items, or those of `joined` microbatches.
+struct Portion {
+    std::int64_t copies = 1, joined = 1;
+
+    friend auto operator<=>(const Portion&, const Portion&) = default;
 };
 
 /// A stage's passes through the priced microbatches, in one mode.
@@ -42,10 +50,13 @@ public:
     /// Of chains of these layers. `priced`: not empty, the largest last. Both must outlive it.
     Prices(const emulator::Setup& setup, const std::vector<workloads::Microbatch>& priced);
 
-    /// Stage by stage, then mode by mode. A replica has a part of 1 / copies of a microbatch's items.
+    /// Stage by stage, then mode by mode. Of joined microbatches as many like the priced one.
     const std::vector<std::array<StagePasses, mode_count>>& passes(const emulator::Chain& chain, const Degrees& degrees,
-                                                                   std::int64_t copies);
-    Fixed fixed(const emulator::Chain& chain, const Degrees& degrees);
+                                                                   const Portion& portion);
+    Fixed fixed(const emulator::Chain& chain, const Degrees& degrees, const Portion& portion);
+
+    /// Whether all modules of the chain take items, which pass together whichever microbatches they are of.
+    bool takes_items(const emulator::Chain& chain) const;
 
     static const std::array<emulator::Recompute, mode_count>& modes();
 
@@ -58,21 +69,19 @@ public:
     /// Until a message of each GPU has arrived in another group.
     Duration bridge(Bytes message) const;
 
-    /// The request's setup in that layout; those of equal tp share the costs of layers.
+    /// The request's setup in that layout; those of equal tp, cp and ZeRO stage share the costs of layers.
     emulator::Setup setup_in(const Degrees& degrees);
 
 private:
     const workloads::Microbatch& largest_for(const emulator::Chain& chain) const;
     emulator::StepProblem built(const emulator::Setup& setup, const emulator::Chain& chain,
-                                const std::vector<workloads::Microbatch>& microbatches, std::int64_t copies) const;
+                                const std::vector<workloads::Microbatch>& microbatches, const Portion& portion) const;
 
     const emulator::Setup& setup_;
     const std::vector<workloads::Microbatch>& priced_;
-    std::vector<std::vector<std::int64_t>> positions_;                      // per module, of each priced microbatch
-    std::map<std::int64_t, std::shared_ptr<emulator::LayerStore>> stores_;  // by tp
-    std::map<std::tuple<std::string, std::int64_t, std::int64_t, std::int64_t>,
-             std::vector<std::array<StagePasses, mode_count>>>
-        passes_;
+    std::vector<std::vector<std::int64_t>> positions_;  // per module, of each priced microbatch
+    std::map<std::tuple<std::int64_t, std::int64_t, int>, std::shared_ptr<emulator::LayerStore>> stores_;
+    std::map<std::tuple<std::string, Degrees, Portion>, std::vector<std::array<StagePasses, mode_count>>> passes_;
 };
 
 }  // namespace pipeweaver::groups

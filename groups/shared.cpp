@@ -16,7 +16,7 @@ public:
     explicit SharedGpus(const Request& request)
         : request_(request),
           setup_(*request.setup),
-          microbatches_(sorted_microbatches(request.microbatches, most_priced)),
+          microbatches_(sorted_microbatches(request.microbatches, request.priced)),
           prices_(setup_, microbatches_.priced),
           choices_(microbatches_, prices_, Bytes{0}) {
         for (const std::int64_t tp : tensor_parallel(request.tp, setup_.cluster)) add_chains(tp);
@@ -45,7 +45,7 @@ private:
         const std::int64_t layers = setup_.model.modules[setup_.model.backbone()].architecture.layers;
         const std::int64_t most = std::min(layers, setup_.cluster.gpus / tp);
         for (const std::int64_t pp : request_.pp ? std::vector{*request_.pp} : divisors(layers, most)) {
-            const Degrees degrees{tp, pp, 1};
+            const Degrees degrees{tp, pp, 1, 1, setup_.recipe.zero};
             Layout layout;
             layout.tp = tp;
             layout.pp = pp;
@@ -84,7 +84,8 @@ private:
     std::optional<Placing> best_at(Pace pace) {
         Candidates all;
         for (const Cut& cut : cuts_) {
-            const Degrees degrees{cut.degrees.tp, cut.degrees.pp, pace.replicas};
+            Degrees degrees = cut.degrees;
+            degrees.dp = pace.replicas;
             pace.deepest = degrees.pp;
             if (degrees.gpus() > setup_.cluster.gpus) continue;
             choices_.add(cut.chain, degrees, pace, all);

@@ -3,10 +3,12 @@
 #include "pipeweaver/base/assert.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace pipeweaver::groups {
 
-Timetable::Timetable(const Split& split, std::span<const std::size_t> taken) {
+Timetable::Timetable(const Split& split, std::span<const std::size_t> taken, std::optional<Duration> longest)
+    : longest_(longest) {
     PIPEWEAVER_ASSERT(taken.size() == split.groups.size());
     for (std::size_t g = 0; g < taken.size(); ++g) add_group(split, g, split.groups[g].choices[taken[g]]);
     for (const Bridge& bridge : split.bridges) {
@@ -28,6 +30,8 @@ void Timetable::add_group([[maybe_unused]] const Split& split, std::size_t group
         row.times = &stage;
         row.group = group;
         row.tail = choice.tail;
+        row.rest = std::accumulate(stage.forward.begin(), stage.forward.end(), Duration{});
+        row.rest = std::accumulate(stage.backward.begin(), stage.backward.end(), row.rest);
         rows_.push_back(std::move(row));
     }
     last_.push_back(rows_.size() - 1);
@@ -58,18 +62,18 @@ void Timetable::run(std::size_t rounds) {
         row.forward_end.reserve(rounds);
         row.backward_end.reserve(rounds);
     }
-    for (bool moved = true; moved;) {
+    for (bool moved = true; moved && !is_longer_;) {
         moved = false;
         for (Row& row : rows_)
             while (advance(row, rounds)) moved = true;
         for (std::size_t r = rows_.size(); r-- > 0;)
             while (advance(rows_[r], rounds)) moved = true;
     }
-    for ([[maybe_unused]] const Row& row : rows_) PIPEWEAVER_ASSERT(row.backwards == rounds);
+    for ([[maybe_unused]] const Row& row : rows_) PIPEWEAVER_ASSERT(is_longer_ || row.backwards == rounds);
 }
 
 bool Timetable::advance(Row& row, std::size_t rounds) {
-    if (row.backwards == rounds) return false;
+    if (row.backwards == rounds || is_longer_) return false;
     const bool forward = row.forwards < rounds && row.forwards < row.backwards + row.ahead;
     return forward ? go_forward(row) : go_back(row);
 }
@@ -82,7 +86,7 @@ bool Timetable::go_forward(Row& row) {
         start = std::max(start, from.forward_end[row.forwards] + previous.lag);
     }
     if (row.forwards == 0) row.begins = start;
-    row.now = start + row.times->forward[row.forwards];
+    pass(row, start, row.times->forward[row.forwards]);
     row.forward_end.push_back(row.now);
     ++row.forwards;
     return true;
@@ -95,10 +99,16 @@ bool Timetable::go_back(Row& row) {
         if (from.backwards <= row.backwards) return false;
         start = std::max(start, from.backward_end[row.backwards] + next.lag);
     }
-    row.now = start + row.times->backward[row.backwards];
+    pass(row, start, row.times->backward[row.backwards]);
     row.backward_end.push_back(row.now);
     ++row.backwards;
     return true;
+}
+
+void Timetable::pass(Row& row, Duration start, Duration time) {
+    row.now = start + time;
+    row.rest -= time;
+    is_longer_ = is_longer_ || (longest_ && row.now + row.rest + row.tail > *longest_);
 }
 
 Duration Timetable::step() const {

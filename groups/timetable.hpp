@@ -3,13 +3,22 @@
 
 #include "pipeweaver/groups/allocation.hpp"
 
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
 namespace pipeweaver::groups {
 
 class Timetable {
 public:
-    /// Pre: as replay(). `split` must outlive it.
-    Timetable(const Split& split, std::span<const std::size_t> taken);
+    /// Pre: as replay(). `split` must outlive it. With `longest` it ends as soon as the step is known to be longer.
+    Timetable(const Split& split, std::span<const std::size_t> taken, std::optional<Duration> longest = {});
 
+    /// Whether the step is longer than that; then the rest is not known.
+    [[nodiscard]] bool is_longer() const { return is_longer_; }
+
+    // Pre: not is_longer().
     [[nodiscard]] Duration step() const;
     [[nodiscard]] Replayed replayed() const;
 
@@ -26,7 +35,7 @@ private:
         std::size_t ahead = 1;  // forwards before the first backward
         std::size_t forwards = 0, backwards = 0;
         std::vector<Duration> forward_end, backward_end;
-        Duration now{}, begins{};
+        Duration now{}, begins{}, rest{};  // rest: of its passes, what is to come
     };
 
     void add_group(const Split& split, std::size_t group, const Choice& choice);
@@ -36,7 +45,10 @@ private:
     bool advance(Row& row, std::size_t rounds);
     bool go_forward(Row& row);
     bool go_back(Row& row);
+    void pass(Row& row, Duration start, Duration time);
 
+    std::optional<Duration> longest_;
+    bool is_longer_ = false;
     std::vector<Row> rows_;
     std::vector<std::size_t> first_, last_;  // per group: its rows
 };

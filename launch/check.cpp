@@ -147,6 +147,17 @@ const std::string& device_of(const CheckAsked& asked) {
     return workloads::device(workloads::find_cluster(asked.cluster).device).name;
 }
 
+// Encoders and decoders of T5 are counted apart, and no model here has both.
+void refuse_encoder_decoder(const CheckAsked& asked) {
+    if (!asked.model.empty()) return;
+    for (const Setting& one : asked.said.settings)
+        if (one.name == "decoder-num-layers")
+            fail(ErrorKind::input,
+                 "{}: --decoder-num-layers: makes it an encoder and a decoder, as of T5, which are "
+                 "not read; read are models of decoder layers, with towers in front",
+                 one.where);
+}
+
 // What goes into a recipe says neither a sequence nor layers.
 void require_whole(const SaidLaunch& said, const MegatronLaunch& l) {
     if (!said.is_dump || l.seq_length || l.layers) return;
@@ -158,10 +169,16 @@ void require_whole(const SaidLaunch& said, const MegatronLaunch& l) {
 
 // The launch with where it runs.
 MegatronLaunch read_megatron_on(const CheckAsked& asked) {
+    refuse_encoder_decoder(asked);
     MegatronLaunch launch = read_megatron(asked.said, framework_of(asked).sets);
     require_whole(asked.said, launch);
-    const auto found = asked.said.variables.find("CUDA_DEVICE_MAX_CONNECTIONS");
-    if (found != asked.said.variables.end()) launch.max_connections = found->second;
+    const auto put = [&](const char* variable, std::string& value) {
+        const auto found = asked.said.variables.find(variable);
+        if (found != asked.said.variables.end()) value = found->second;
+    };
+    put("CUDA_DEVICE_MAX_CONNECTIONS", launch.max_connections);
+    for (std::size_t i = 0; i < attention_variables.size(); ++i)
+        put(attention_variables[i].data(), launch.attention_variables[i]);
     if (asked.said.entry != nullptr)
         for (const auto& [variable, value] : asked.said.entry->sets)
             if (variable == "CUDA_DEVICE_MAX_CONNECTIONS") launch.max_connections = value;
@@ -304,6 +321,7 @@ BrokenWith megatron_with(const CheckAsked& asked, const MegatronLaunch& launch, 
         said.settings.insert(said.settings.end(), more.begin(), more.end());
         MegatronLaunch other = read_megatron(said, checked.framework->sets);
         other.max_connections = launch.max_connections;
+        other.attention_variables = launch.attention_variables;
         other.before_blackwell = launch.before_blackwell;
         if (named != nullptr) other = with_encoders(with_model(std::move(other), *named), *named, asked.said);
         return broken_rules(other, checked.gpus, *checked.framework);

@@ -62,6 +62,19 @@ Split split_of(const workloads::Model& model, const LaunchedWay& way) {
     return split;
 }
 
+// Projectors that are trained, and where states of the optimizer are.
+void put_trained(const Setup& setup, Launch& launch) {
+    for (const workloads::ModelEdge& edge : setup.model.edges)
+        if (edge.projector_in > 0) {
+            const bool trains = edge.projector_trainable.value_or(setup.model.modules[edge.from].trainable);
+            (trains ? launch.trains_projectors : launch.freezes_projectors) = true;
+        }
+    if (setup.recipe.state.offloaded > 0) {
+        launch.state_on_gpu = setup.recipe.state.optimizer;
+        launch.state_on_host = setup.recipe.state.offloaded;
+    }
+}
+
 }  // namespace
 
 std::int64_t Launch::all_microbatches() const {
@@ -81,11 +94,6 @@ std::int64_t padded_tokens(const Launch& launch) {
     const Degrees& of = launch.degrees;
     const std::int64_t parts = of.cp > 1 ? 2 * of.cp * of.tp : of.tp;
     return (launch.most_tokens + parts - 1) / parts * parts;
-}
-
-std::optional<std::string> why_no_adapters(const Launch& launch) {
-    if (launch.adapted.empty()) return std::nullopt;
-    return fmt::format("of '{}' adapters alone are trained, which its files do not say", launch.adapted.front());
 }
 
 Launch launch_of(const planner::Rung& rung) {
@@ -124,9 +132,10 @@ Launch launch_of(const planner::Rung& rung) {
         launch.kinds.emplace(module.name, name_of(is.kind));
         if (is.kind == workloads::ModuleKind::vision_encoder)
             launch.vision[module.name] = {is.layers, is.hidden, is.ffn, is.image_size == 0};
-        if (module.adapters) launch.adapted.push_back(module.name);
+        if (module.adapters) launch.adapters.emplace(module.name, *module.adapters);
         if (!module.trains()) launch.frozen.push_back(module.name);
     }
+    put_trained(setup, launch);
     for (const std::size_t m : phase_modules(way.partition)) launch.dealt.push_back(setup.model.modules[m].name);
     for (const Recompute one : way.by_rank) launch.recompute_of_ranks.push_back(name_of(one));
     return launch;

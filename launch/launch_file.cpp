@@ -78,8 +78,8 @@ Writer modules_json(const Launch& launch) {
         if (const auto sizes = launch.vision.find(module); sizes != launch.vision.end())
             json["vision"] = vision_json(sizes->second);
         json["trains"] = std::find(frozen.begin(), frozen.end(), module) == frozen.end();
-        if (std::find(launch.adapted.begin(), launch.adapted.end(), module) != launch.adapted.end())
-            json["adapters"] = true;
+        if (const auto adapters = launch.adapters.find(module); adapters != launch.adapters.end())
+            json["adapters"] = Writer::parse(workloads::to_json(adapters->second));
         json["layers"] = layers;
         all.push_back(std::move(json));
     };
@@ -127,14 +127,10 @@ public:
                          "step_ns",
                          "makespan_ns",
                          "peak_bytes",
-                         "usable_bytes"});
-        for (auto [key, text] : {std::pair{"rung", &launch_.rung},
-                                 {"target", &launch_.target},
-                                 {"way", &launch_.way},
-                                 {"model", &launch_.model},
-                                 {"device", &launch_.device},
-                                 {"policy", &launch_.policy}})
-            *text = json_.at(key).text();
+                         "usable_bytes",
+                         "projectors",
+                         "optimizer_bytes"});
+        read_texts();
         launch_.degrees = degrees_of(json_.at("layout"));
         launch_.split.ranks = launch_.degrees.pp;
         for (const Json& module : json_.at("modules").elements()) read_module(module);
@@ -144,6 +140,7 @@ public:
         if (const auto bf16 = json_.find("bf16")) launch_.bf16 = bf16->boolean();
         if (const auto fused = json_.find("fused_loss")) launch_.fused_loss = fused->boolean();
         launch_.has_pipeline = json_.at("has_pipeline").boolean();
+        read_trained();
         check_stages();
         read_letters();
         read_recompute();
@@ -152,6 +149,16 @@ public:
     }
 
 private:
+    void read_texts() {
+        for (auto [key, text] : {std::pair{"rung", &launch_.rung},
+                                 {"target", &launch_.target},
+                                 {"way", &launch_.way},
+                                 {"model", &launch_.model},
+                                 {"device", &launch_.device},
+                                 {"policy", &launch_.policy}})
+            *text = json_.at(key).text();
+    }
+
     // Of switches, which become words of a script, those that a framework has.
     void read_encoders() {
         if (const auto how = json_.find("encoder_recompute"))
@@ -176,8 +183,8 @@ private:
         const std::string role = json.at("role").one_of({"encoder", "dealt", "language", "generator"});
         const auto layers = integers(json.at("layers"), 0, most_stage_layers);
         if (!json.at("trains").boolean()) launch_.frozen.push_back(name);
-        if (const auto adapters = json.find("adapters"); adapters && adapters->boolean())
-            launch_.adapted.push_back(name);
+        if (const auto adapters = json.find("adapters"))
+            launch_.adapters.emplace(name, workloads::parse_adapters(*adapters));
         if (role == "dealt") {
             launch_.dealt.push_back(name);
         } else if (role == "language") {
@@ -187,6 +194,20 @@ private:
         } else {
             (role == "encoder" ? launch_.split.encoders : launch_.split.generators).push_back({name, layers});
         }
+    }
+
+    void read_trained() {
+        if (const auto projectors = json_.find("projectors")) {
+            const std::string text = projectors->one_of({"trained", "frozen", "some"});
+            launch_.trains_projectors = text != "frozen";
+            launch_.freezes_projectors = text != "trained";
+        }
+        const auto bytes = json_.find("optimizer_bytes");
+        if (!bytes) return;
+        constexpr std::int64_t most = 256;
+        bytes->only_keys({"gpu", "host"});
+        launch_.state_on_gpu = bytes->at("gpu").integer(0, most);
+        launch_.state_on_host = bytes->at("host").integer(1, most);
     }
 
     void check_stages() const {
@@ -290,6 +311,10 @@ std::string to_json(const Launch& launch) {
     if (launch.encoder_recompute != workloads::EncoderRecompute::as_backbone)
         json["encoder_recompute"] = workloads::name_of(launch.encoder_recompute);
     if (!launch.encoder_switch.empty()) json["encoder_switch"] = launch.encoder_switch;
+    if (launch.freezes_projectors || launch.trains_projectors)
+        json["projectors"] = !launch.freezes_projectors ? "trained" : launch.trains_projectors ? "some" : "frozen";
+    if (launch.state_on_host > 0)
+        json["optimizer_bytes"] = {{"gpu", launch.state_on_gpu}, {"host", launch.state_on_host}};
     return json.dump(1) + "\n";
 }
 

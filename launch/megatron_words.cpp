@@ -150,10 +150,101 @@ void add_replicas(std::vector<LaunchSetting>& all, const Launch& launch) {
         all.push_back(on(&L::overlap_params, "updated weights are gathered beside the next step's forwards"));
 }
 
+// The part of the state on the host, so that Megatron Core's rounding leaves what the plan has on the GPU.
+std::string offloaded_part(const Launch& launch) {
+    constexpr std::int64_t parts = 10'000;
+    const std::int64_t all = launch.state_on_gpu + launch.state_on_host;
+    const std::int64_t part = (launch.state_on_host * parts + all - 1) / all;
+    return fmt::format("{:g}", static_cast<double>(part) / static_cast<double>(parts));
+}
+
+void add_states_on_host(std::vector<LaunchSetting>& all, const Launch& launch) {
+    if (launch.state_on_host == 0) return;
+    all.push_back(on(&L::precision_aware, "states on the host go with it"));
+    all.push_back(on(&L::offload_optimizer, "states of the optimizer lie on the host"));
+    all.push_back(setting_of(&L::offload_fraction, offloaded_part(launch), "this part of them"));
+}
+
+// Names of Megatron Core's layers, by what of a layer they are.
+std::vector<std::string> adapted_layers(const workloads::Adapters& adapters) {
+    std::vector<std::string> names;
+    if (adapters.qkv) names.emplace_back("linear_qkv");
+    if (adapters.output) names.emplace_back("linear_proj");
+    if (adapters.up) names.emplace_back("linear_fc1");
+    if (adapters.down) names.emplace_back("linear_fc2");
+    return names;
+}
+
+bool adapts_feed_forward(const workloads::Adapters& adapters) { return adapters.up || adapters.down; }
+
+// Megatron-Bridge has one pair for all experts of a GPU, ms-swift a pair for each.
+bool is_bridges(const Launch& launch, const workloads::Adapters& adapters) {
+    return !launch.has_experts() || !adapts_feed_forward(adapters) ||
+           adapters.experts == workloads::ExpertAdapters::together;
+}
+
+bool is_swifts(const Launch& launch, const workloads::Adapters& adapters) {
+    return !launch.has_experts() || !adapts_feed_forward(adapters) ||
+           adapters.experts == workloads::ExpertAdapters::each;
+}
+
+std::optional<std::string> why_not_adapted(const Launch& launch) {
+    const Tuned tuned = tuned_of(launch);
+    if (!tuned.adapters) return std::nullopt;  // a program of one's own may freeze modules
+    if (!tuned.why_not.empty()) return tuned.why_not;
+    if (tuned.adapters->apart)
+        return "what is projected together has one pair of adapters in Megatron-Bridge and ms-swift, not a pair for "
+               "each part (--lora-apart)";
+    if (!is_bridges(launch, *tuned.adapters) && !is_swifts(launch, *tuned.adapters))
+        return "routed experts have adapters in Megatron-Bridge (--lora-experts together) and ms-swift (each), here "
+               "none";
+    return std::nullopt;
+}
+
+std::string frozen_word(bool is_frozen) { return is_frozen ? "true" : "false"; }
+
+// Of a recipe: Megatron-LM's own scripts have flags for some of it alone.
+void add_tuned(std::vector<LaunchSetting>& all, const Launch& launch) {
+    const Tuned tuned = tuned_of(launch);
+    if (tuned.is_usual() || !tuned.why_not.empty()) return;
+    const bool has_encoders = !launch.split.encoders.empty() || !launch.dealt.empty();
+    if (has_encoders) {  // keys of models with encoders alone
+        all.push_back(in_recipe(&L::freeze_llm, frozen_word(tuned.freezes_language), "what is trained"));
+        const bool projectors = tuned.adapters ? tuned.freezes_encoders : tuned.freezes_projectors;
+        all.push_back(in_recipe(&L::freeze_vit, frozen_word(tuned.freezes_encoders)));
+        all.push_back(in_recipe(&L::freeze_aligner, frozen_word(projectors)));
+    }
+    if (!tuned.adapters || !is_bridges(launch, *tuned.adapters)) return;
+    all.push_back(in_recipe(&L::lora_rank, std::to_string(tuned.adapters->rank),
+                            "adapters, of a recipe with LoRA; Megatron-LM's own scripts have none"));
+    all.push_back(in_recipe(&L::lora_targets, fmt::format("[{}]", fmt::join(adapted_layers(*tuned.adapters), ","))));
+}
+
 }  // namespace
 
+std::vector<Flag> swift_tuning(const Launch& launch) {
+    const Tuned tuned = tuned_of(launch);
+    if (!tuned.why_not.empty() || (tuned.adapters && !is_swifts(launch, *tuned.adapters))) return {};
+    const bool has_encoders = !launch.split.encoders.empty() || !launch.dealt.empty();
+    if (tuned.is_usual() && !has_encoders) return {};
+    std::vector<Flag> all{{"--tuner_type", tuned.adapters ? "lora" : "full"}};
+    if (tuned.adapters) {
+        all.push_back({"--lora_rank", std::to_string(tuned.adapters->rank)});
+        all.push_back({"--target_modules", {}});
+        for (const std::string& layer : adapted_layers(*tuned.adapters)) all.push_back({layer, {}});
+    }
+    all.push_back({"--freeze_llm", frozen_word(tuned.freezes_language)});
+    if (!has_encoders) return all;
+    all.push_back({"--freeze_vit", frozen_word(tuned.freezes_encoders)});
+    all.push_back(
+        {"--freeze_aligner", frozen_word(tuned.adapters ? tuned.freezes_encoders : tuned.freezes_projectors)});
+    return all;
+}
+
 std::optional<std::string> why_no_megatron(const Launch& launch) {
-    if (auto why = why_no_adapters(launch)) return why;
+    if (auto why = why_not_adapted(launch)) return why;
+    if (launch.state_on_host > 0 && launch.degrees.zero != 1)
+        return "states on the host go with the distributed optimizer (zero 1)";
     if (auto why = why_not_dealt(launch)) return why;
     if (launch.degrees.zero > 1)
         return fmt::format("zero {}: Megatron's distributed optimizer shares out the optimizer's state alone (zero 1)",
@@ -179,6 +270,8 @@ std::vector<LaunchSetting> megatron_settings(const Launch& launch) {
     if (again.empty()) again.push_back(in_recipe(&L::recompute, "null"));
     for (LaunchSetting& one : again) all.push_back(std::move(one));
     add_replicas(all, launch);
+    add_states_on_host(all, launch);
+    add_tuned(all, launch);
     return all;
 }
 

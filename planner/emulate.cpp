@@ -181,6 +181,14 @@ public:
         return all;
     }
 
+    EmulatedStep step_of(std::size_t replica) const {
+        ReplicaSchedule scheduled = scheduled_replica(replica);
+        PIPEWEAVER_ASSERT(scheduled.why_not.empty());
+        EmulatedStep all{std::move(scheduled.input), std::move(scheduled.step), std::move(scheduled.schedule)};
+        set_tails(all.input, all.step, all.schedule);
+        return all;
+    }
+
     std::vector<TracedKernel> kernels(std::size_t replica, RankId rank) {
         static_cast<void>(emulation_in(run()));
         const ReplicaSchedule scheduled = scheduled_replica(replica);
@@ -444,6 +452,20 @@ std::size_t fullest_replica(const Emulation& emulation, std::size_t rank) {
 
 ScheduledTimes scheduled_times(const EmulationRequest& request, std::size_t replica, const Executor& execute) {
     return Emulator(request, execute).times(replica);
+}
+
+std::vector<EmulatedStep> emulated_steps(const EmulationRequest& request, const Emulation& emulation,
+                                         const std::vector<std::size_t>& replicas, const Executor& execute) {
+    EmulationRequest again = request;
+    again.loader.reset();
+    if (request.schedules.empty()) {
+        again.recompute = emulation.recompute;
+        again.job.fixed = partition::PartitionFile{emulation.partition, {}};
+    }
+    const Emulator emulator(again, execute);
+    std::vector<EmulatedStep> steps(replicas.size());
+    run_jobs(execute, replicas.size(), [&](std::size_t i) { steps[i] = emulator.step_of(replicas[i]); });
+    return steps;
 }
 
 std::vector<TracedKernel> kernels_of(const EmulationRequest& request, std::size_t replica, std::int64_t rank) {

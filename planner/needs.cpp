@@ -50,6 +50,7 @@ struct Questions {
     }
 
     void add(const Operator& op, std::int64_t times) {
+        if (op.stream == emulator::Stream::copy) return;  // over the host's link, whose speed the recipe says
         if (const auto* gemm = std::get_if<costdb::Gemm>(&op.query); gemm && gemm->pass == costdb::Pass::backward) {
             for (const auto half : {costdb::Pass::backward_input, costdb::Pass::backward_weight}) {
                 auto part = *gemm;

@@ -77,13 +77,20 @@ Duration token_step(const Generator& of, const Work& work, std::int64_t answers)
 std::int64_t slots_in_memory(const Generator& of, const Work& work) {
     constexpr double usable = 0.92, most = 4096;
     const double memory = usable * as_double(of.gpus) * as_double(of.device.memory.count);
-    const double left = memory - as_double(weights_of(of.network, of.fp8).count);
+    const double left = memory - as_double((weights_of(of.network, of.fp8) + of.encoder_weights).count);
     const double of_answer = work.state_bytes + work.front_bytes * as_double(of.prompt_tokens + of.mean_answer);
     if (of_answer <= 0) return left > 0 ? static_cast<std::int64_t>(most) : 0;
     return static_cast<std::int64_t>(std::clamp(std::floor(left / of_answer), 0., most));
 }
 
 }  // namespace
+
+Duration usual_host(const Architecture& network) {
+    std::int64_t halves = 0;
+    for (std::int64_t layer = 0; layer < network.layers; ++layer)
+        halves += workloads::block_parts(network, layer).norms();
+    return halves * usual_host_of_block / 2;
+}
 
 std::optional<Decoding> decoding_of(const Generator& generator) {
     PIPEWEAVER_ASSERT(generator.prompt_tokens >= 1 && generator.gpus >= 1 && generator.share > 0);
@@ -97,7 +104,9 @@ std::optional<Decoding> decoding_of(const Generator& generator) {
         decoding.token.push_back(token_step(generator, work, answers));
     const double in_front = std::max(work.front_bytes / rates.bytes, work.front_flops / rates.flops);
     decoding.front_ps = std::llround(std::min(in_front, 1.) * 1e12);
-    decoding.prompt = rounded(forward_flops(generator.network, generator.prompt_tokens) / rates.flops);
+    const double encoders = generator.encoder_flops / (generator.share * as_double(generator.gpus));
+    decoding.prompt = rounded(forward_flops(generator.network, generator.prompt_tokens) / rates.flops +
+                              encoders / generator.device.bf16_flops);
     decoding.prompt_tokens = generator.prompt_tokens;
     return decoding;
 }
@@ -112,11 +121,13 @@ double forward_flops(const Architecture& network, std::int64_t tokens) {
 }
 
 std::vector<Duration> forward_times(const Architecture& network, const Device& device, double share, double forwards,
-                                    std::span<const std::int64_t> answers, std::int64_t prompt_tokens) {
+                                    std::span<const std::int64_t> answers, std::int64_t prompt_tokens,
+                                    double encoder_flops) {
     std::vector<Duration> times;
-    for (const std::int64_t tokens : answers)
-        times.push_back(
-            rounded(forwards * forward_flops(network, tokens + prompt_tokens) / (share * device.bf16_flops)));
+    for (const std::int64_t tokens : answers) {
+        const double flops = forwards * forward_flops(network, tokens + prompt_tokens) + encoder_flops;
+        times.push_back(rounded(flops / (share * device.bf16_flops)));
+    }
     return times;
 }
 

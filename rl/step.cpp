@@ -1,10 +1,12 @@
 #include "pipeweaver/rl/step.hpp"
 
 #include "pipeweaver/base/assert.hpp"
+#include "rl/in_flight.hpp"
 
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <utility>
 
 namespace pipeweaver::rl {
 
@@ -37,12 +39,12 @@ Duration sum_on(std::int64_t gpus, const std::vector<Duration>& works) {
     return sum;
 }
 
-// When each answer can be judged: its group is there.
-std::vector<Duration> ready(const Job& job, const Generation& generation) {
+// When each answer can be judged, from when each ends: its group is there.
+std::vector<Duration> ready(const Job& job, const std::vector<Duration>& ends) {
     std::vector<Duration> of_group;
     for (std::size_t i = 0; i < job.answers.size(); ++i) {
         of_group.resize(std::max(of_group.size(), job.groups[i] + 1));
-        of_group[job.groups[i]] = std::max(of_group[job.groups[i]], generation.ends[i]);
+        of_group[job.groups[i]] = std::max(of_group[job.groups[i]], ends[i]);
     }
     std::vector<Duration> times;
     for (const std::size_t group : job.groups) times.push_back(of_group[group]);
@@ -60,13 +62,12 @@ Duration work_of(const Job& job, std::size_t answer, std::int64_t gpus) {
     return on(gpus, job.inference[answer]) + on(gpus, job.training[answer]);
 }
 
-// From the beginning of generation to the last training, one answer after the other as they come.
-Duration streamed_end(const Job& job, const Generation& generation, std::int64_t training) {
-    const auto times = ready(job, generation);
-    Duration now{};
+// To the end of the last training from then on, one answer after the other as they come.
+Duration streamed_end(const Job& job, Duration now, const std::vector<Duration>& ends, std::int64_t training) {
+    const auto times = ready(job, ends);
     for (const std::size_t answer : in_order_of(times))
         now = std::max(now, times[answer]) + work_of(job, answer, training);
-    return now;
+    return now + job.overhead;
 }
 
 // Inference of the answers in the order of their ends, on GPUs that the tail leaves free until it is over: how many are
@@ -77,7 +78,7 @@ struct OnFreeGpus {
     Duration took{};
 };
 OnFreeGpus judged_beside_tail(const Job& job, const Generation& generation, std::int64_t free_gpus) {
-    const auto times = ready(job, generation);
+    const auto times = ready(job, generation.ends);
     OnFreeGpus judged{.order = in_order_of(times)};
     if (free_gpus == 0) return judged;
     Duration now = *generation.tail_moves;
@@ -99,7 +100,7 @@ Step in_turn(const Job& job, std::int64_t gpus, const std::optional<Tail>& tail)
               .generating = instances * job.instance,
               .training = gpus,
               .generation = generation.end,
-              .work = sum_on(gpus, job.training),
+              .work = sum_on(gpus, job.training) + job.overhead,
               .tail = tail};
     GpuTime idle = tail_of(job, generation);
     idle.add(gpus - step.generating, generation.end);
@@ -120,7 +121,7 @@ Step in_turn(const Job& job, std::int64_t gpus, const std::optional<Tail>& tail)
 }  // namespace
 
 std::string_view name_of(Layout layout) {
-    constexpr std::array<std::string_view, 4> names{"colocated", "moved tail", "split", "streamed"};
+    constexpr std::array<std::string_view, 5> names{"colocated", "moved tail", "split", "streamed", "in flight"};
     return names[static_cast<std::size_t>(layout)];
 }
 
@@ -141,30 +142,68 @@ std::optional<Step> with_moved_tail(const Job& job, std::int64_t gpus) {
     return best;
 }
 
+namespace {
+
+// Of inference and training of all answers, without waiting.
+Duration all_work_on(const Job& job, std::int64_t training) {
+    Duration work = job.overhead;
+    for (std::size_t i = 0; i < job.answers.size(); ++i) work += work_of(job, i, training);
+    return work;
+}
+
+// Times of some of a step's GPUs as those of one of all in the mean.
+Duration in_the_mean(const Step& step, std::int64_t gpus, Duration each) {
+    GpuTime time;
+    time.add(gpus, each);
+    return time.of_each(step.gpus());
+}
+
+}  // namespace
+
 Step apart(const Job& job, Layout layout, const Generation& generation, std::int64_t generating,
            std::int64_t training) {
     PIPEWEAVER_ASSERT(layout == Layout::split || layout == Layout::streamed);
-    Duration work{};
-    for (std::size_t i = 0; i < job.answers.size(); ++i) work += work_of(job, i, training);
+    const Duration work = all_work_on(job, training), weights = job.weights_apart;
     const Duration one_step =
-        layout == Layout::streamed ? streamed_end(job, generation, training) : generation.end + work;
+        layout == Layout::streamed ? streamed_end(job, {}, generation.ends, training) : generation.end + work;
     const std::int64_t ahead = job.steps_off + 1;
-    const Duration in_circle{((one_step + job.weights).count() + ahead - 1) / ahead};
+    const Duration in_circle{((one_step + weights).count() + ahead - 1) / ahead};
     Step step{.layout = layout,
               .generating = generating,
               .training = training,
-              .time = std::max({generation.end + job.weights, work, in_circle}),
+              .time = std::max({generation.end + weights, work, in_circle}),
               .generation = generation.end,
               .work = work};
-    const auto in_the_mean = [&](std::int64_t gpus, Duration each) {
-        GpuTime time;
-        time.add(gpus, each);
-        return time.of_each(generating + training);
+    step.bubbles = {.tail = tail_of(job, generation).of_each(step.gpus()),
+                    .samples = in_the_mean(step, training, step.time - work),
+                    .training = in_the_mean(step, generating, step.time - generation.end - weights),
+                    .weights = in_the_mean(step, generating, weights)};
+    return step;
+}
+
+Step in_flight(const Job& job, std::int64_t generating, std::int64_t training) {
+    const std::int64_t ahead = job.steps_off + 1, last = std::max<std::int64_t>(4, ahead);
+    const auto steps = static_cast<std::size_t>(2 * ahead + 3 + last);
+    Duration trained{};
+    const Flown flown = fly(job.decoding, job.answers, generating / job.instance,
+                            {.steps = steps, .ahead = static_cast<std::size_t>(ahead), .weights = job.weights_apart},
+                            [&](const std::vector<Duration>& ends) {
+                                trained = streamed_end(job, trained, ends, training);
+                                return trained;
+                            });
+    const auto in_the_last = [&](const std::vector<Duration>& times) {
+        return times.back() - times[times.size() - 1 - static_cast<std::size_t>(last)];
     };
-    step.bubbles = {.tail = tail_of(job, generation).of_each(generating + training),
-                    .samples = in_the_mean(training, step.time - work),
-                    .training = in_the_mean(generating, step.time - generation.end - job.weights),
-                    .weights = in_the_mean(generating, job.weights)};
+    Step step{.layout = Layout::in_flight,
+              .generating = generating,
+              .training = training,
+              .time = Duration{(in_the_last(flown.trained).count() + last - 1) / last},
+              .generation = in_the_last(flown.decoding) / (last * (generating / job.instance)),
+              .work = all_work_on(job, training)};
+    const Duration waits = std::max(Duration{}, step.time - step.generation - job.weights_apart);
+    step.bubbles = {.samples = in_the_mean(step, training, step.time - step.work),
+                    .training = in_the_mean(step, generating, waits),
+                    .weights = in_the_mean(step, generating, job.weights_apart)};
     return step;
 }
 
@@ -177,36 +216,102 @@ Wide value_of(const Job& job, Objective objective, Duration time, std::int64_t g
     return static_cast<Wide>(time.count()) * (objective == Objective::usd ? price : 1);
 }
 
-std::optional<Step> best_split(const Job& job, Layout layout, Objective objective) {
-    std::optional<Step> best;
-    const auto better = [&](Duration time, std::int64_t generating, std::int64_t training) {
-        return !best || value_of(job, objective, time, generating, training) <
-                            value_of(job, objective, best->time, best->generating, best->training);
-    };
-    const std::int64_t all_work = std::accumulate(job.inference.begin(), job.inference.end(), Duration{}).count() +
-                                  std::accumulate(job.training.begin(), job.training.end(), Duration{}).count();
+// No step in flight takes less: as if all slots that are best were always taken.
+Duration fullest(const Job& job, std::int64_t generating) {
+    const Wide tokens = std::accumulate(job.answers.begin(), job.answers.end(), std::int64_t{0});
+    const Wide instances = generating / job.instance;
+    const auto& token = job.decoding.token;
+    Wide least = tokens * token.front().count() / instances;
+    for (std::size_t i = 1; i < token.size(); ++i)
+        least = std::min(least, tokens * token[i].count() / (instances * static_cast<Wide>(i + 1)));
+    return Duration{static_cast<std::int64_t>(least)};
+}
+
+// The best step so far: of equal ones that which generates on fewer GPUs, then trains on fewer.
+class BestSplit {
+public:
+    BestSplit(const Job& job, Objective objective) : job_(job), objective_(objective) {}
+
+    bool is_beaten_by(Duration time, std::int64_t generating, std::int64_t training) const {
+        if (!step_) return true;
+        const Wide value = value_of(job_, objective_, time, generating, training);
+        const Wide best = value_of(job_, objective_, step_->time, step_->generating, step_->training);
+        return value < best ||
+               (value == best && std::pair(generating, training) < std::pair(step_->generating, step_->training));
+    }
+
+    void take(const Step& step) {
+        if (is_beaten_by(step.time, step.generating, step.training)) step_ = step;
+    }
+
+    const std::optional<Step>& step() const { return step_; }
+
+private:
+    const Job& job_;
+    Objective objective_;
+    std::optional<Step> step_;
+};
+
+// Every number of GPUs that may generate, with the first and the last that may train then.
+template <class Visit>
+void each_generating(const Job& job, Objective objective, const Visit& visit) {
     const std::int64_t generators = job.generators.value_or(job.gpus);
     for (std::int64_t generating = job.instance; generating <= generators; generating += job.instance) {
         const std::int64_t most = (job.generators ? job.gpus : job.gpus - generating) / job.trainer * job.trainer;
         if (most == 0) break;
-        const Generation generation = generate(job.decoding, job.answers, generating / job.instance);
-        for (std::int64_t training = objective == Objective::time ? most : job.trainer; training <= most;
-             training += job.trainer) {
-            // No less than these, whatever the layout.
-            const Duration least = std::max(generation.end + job.weights, Duration{all_work / training});
-            if (!better(least, generating, training)) continue;
-            const Step step = apart(job, layout, generation, generating, training);
-            if (better(step.time, generating, training)) best = step;
-        }
+        if (job.generating && generating != *job.generating) continue;
+        visit(generating, objective == Objective::time ? most : job.trainer, most);
     }
-    return best;
+}
+
+// No less than this, whatever the layout.
+Duration least_work(const Job& job, std::int64_t training) {
+    const std::int64_t all = std::accumulate(job.inference.begin(), job.inference.end(), Duration{}).count() +
+                             std::accumulate(job.training.begin(), job.training.end(), Duration{}).count();
+    return Duration{all / training} + job.overhead;
+}
+
+std::optional<Step> best_split(const Job& job, Layout layout, Objective objective) {
+    BestSplit best(job, objective);
+    each_generating(job, objective, [&](std::int64_t generating, std::int64_t training, std::int64_t most) {
+        const Generation generation = generate(job.decoding, job.answers, generating / job.instance);
+        for (; training <= most; training += job.trainer) {
+            const Duration least = std::max(generation.end + job.weights_apart, least_work(job, training));
+            if (best.is_beaten_by(least, generating, training))
+                best.take(apart(job, layout, generation, generating, training));
+        }
+    });
+    return best.step();
+}
+
+// Begins with the split that promises most, since each is played for long.
+std::optional<Step> best_in_flight(const Job& job, Objective objective) {
+    const auto promised = [&](const auto& visit) {
+        each_generating(job, objective, [&](std::int64_t generating, std::int64_t training, std::int64_t most) {
+            const Duration generated = fullest(job, generating) + job.weights_apart;
+            for (; training <= most; training += job.trainer)
+                visit(std::max(generated, least_work(job, training)), generating, training);
+        });
+    };
+    BestSplit most_promising(job, objective), best(job, objective);
+    promised([&](Duration least, std::int64_t generating, std::int64_t training) {
+        most_promising.take(
+            {.layout = Layout::in_flight, .generating = generating, .training = training, .time = least});
+    });
+    if (!most_promising.step()) return {};
+    best.take(in_flight(job, most_promising.step()->generating, most_promising.step()->training));
+    promised([&](Duration least, std::int64_t generating, std::int64_t training) {
+        if (best.is_beaten_by(least, generating, training)) best.take(in_flight(job, generating, training));
+    });
+    return best.step();
 }
 
 }  // namespace
 
 std::optional<Step> best_step(const Job& job, Layout layout, Objective objective) {
-    PIPEWEAVER_ASSERT(layout == Layout::split || layout == Layout::streamed || !job.generators);
-    if (layout == Layout::split || layout == Layout::streamed) return best_split(job, layout, objective);
+    PIPEWEAVER_ASSERT(is_apart(layout) || !job.generators);
+    if (layout == Layout::in_flight) return best_in_flight(job, objective);
+    if (is_apart(layout)) return best_split(job, layout, objective);
     const std::int64_t most = job.gpus / job.trainer * job.trainer;
     if (most == 0 || most < job.instance) return {};
     std::optional<Step> best;

@@ -18,8 +18,10 @@ namespace {
 // Megatron-Bridge's recipes of DeepSeek, Moonlight and Kimi: gradients and the optimizer's moments in bf16.
 constexpr emulator::StateBytes sixteen_bit_moments{.weight = 2, .gradient = 2, .optimizer = 8};
 
-// "AdamWBF16 (6 bytes a parameter)".
-constexpr emulator::StateBytes halo_states{.weight = 2, .gradient = 2, .optimizer = 4};
+// "bf16 AdamW".
+constexpr emulator::StateBytes sixteen_bit_adam{.weight = 2, .gradient = 2, .optimizer = 4};
+// Weights and moments are read and written, gradients read, summed up for their norm and cleared.
+constexpr emulator::UpdateTraffic of_sixteen_bit_adam{.updated = 16, .held = 4};
 
 // More special sources come first.
 constexpr std::array stacks{
@@ -63,23 +65,49 @@ constexpr std::array stacks{
           .memory = MemoryKind::reserved},
     Stack{.source = "llm-foundry", .recipe = "torch-fsdp1"},
     Stack{.source = "internevo", .recipe = "internevo"},
+    // model.ac_offloading turns recomputation on.
+    Stack{.source = "prime-rl",
+          .also = "on blackwell",
+          .recipe = "prime-rl-loops",
+          .memory = MemoryKind::reserved,
+          .offloads_inputs = true},
+    Stack{.source = "prime-rl", .recipe = "prime-rl", .memory = MemoryKind::reserved, .offloads_inputs = true},
     Stack{.source = "kempnerforge", .also = "no compile", .recipe = "torch-fsdp2-eager"},
     Stack{.source = "kempnerforge", .recipe = "torch-fsdp2"},
-    Stack{.source = "torchtitan", .also = "+ torch.compile", .recipe = "torch-fsdp2", .memory = MemoryKind::reserved},
+    Stack{.source = "torchtitan",
+          .also = "+ torch.compile",
+          .recipe = "torch-fsdp2",
+          .memory = MemoryKind::reserved,
+          .recompute = emulator::Recompute::selective},
     Stack{.source = "torchtitan", .also = "eager", .recipe = "torch-fsdp2-eager", .memory = MemoryKind::reserved},
     Stack{.source = "torchtitan docs/performance", .recipe = "torch-fsdp2-eager", .memory = MemoryKind::reserved},
-    Stack{.source = "torchtitan", .recipe = "torch-fsdp2", .memory = MemoryKind::reserved},
+    Stack{.source = "torchtitan",
+          .recipe = "torch-fsdp2",
+          .memory = MemoryKind::reserved,
+          .recompute = emulator::Recompute::selective},  // the default of its configurations
     Stack{.source = "automodel", .recipe = "nemo-automodel"},
     Stack{.source = "pytorch/ao", .recipe = "torch-fsdp2", .memory = MemoryKind::reserved},
     Stack{.source = "fms-fsdp", .recipe = "torch-fsdp2"},
-    Stack{.source = "gemma4-sft", .also = "axolotl:", .recipe = "torch-fsdp2-eager", .zero = 2},
+    // Its page: bf16 Adam, but for the two that name fp32 masters.
+    Stack{.source = "gemma4-sft",
+          .also = "axolotl:",
+          .recipe = "torch-fsdp2-eager",
+          .state = sixteen_bit_adam,
+          .update = of_sixteen_bit_adam,
+          .zero = 2},
     Stack{.source = "gemma4-sft", .also = "automodel:", .recipe = "nemo-automodel"},
-    Stack{.source = "gemma4-sft", .also = "unsloth:", .recipe = "torch-fsdp2-eager", .zero = 0},
+    Stack{.source = "gemma4-sft",
+          .also = "unsloth:",
+          .recipe = "torch-fsdp2-eager",
+          .state = sixteen_bit_adam,
+          .update = of_sixteen_bit_adam,
+          .zero = 0},
     Stack{.source = "gemma4-sft", .also = "ms-swift:", .recipe = "accelerate-fsdp2"},
     Stack{.source = "gemma4-sft", .also = "bridge:", .recipe = "megatron-core-plain"},
-    Stack{.source = "whitecircle/halo", .recipe = "torch-fsdp2", .state = halo_states},
+    Stack{.source = "whitecircle/halo", .recipe = "halo"},
     Stack{.source = "lmms-engine", .recipe = "torch-fsdp2", .micro_batch = 1},
-    Stack{.source = "pith-train", .recipe = "torch-fsdp2", .memory = MemoryKind::reserved},
+    Stack{.source = "pith-train", .recipe = "pith-train", .memory = MemoryKind::reserved},
+    Stack{.source = "sports-intelligence-playbooks", .known_kinds = true, .memory = MemoryKind::on_device},
     // Any other.
     Stack{.source = {}, .known_kinds = true},
 };
@@ -96,6 +124,7 @@ void without_tensor_overlap(RunRecipe& run) { run.recipe.execution.tensor_overla
 void hybrid_shards(RunRecipe& run) {
     run.recipe.zero = 1;
     run.recipe.bucket = Bytes{160'000'000};
+    run.shares_in_nodes = true;
 }
 
 // Random numbers in every attention, and masks that are written and read.
@@ -155,6 +184,9 @@ void reduced_at_the_end(RunRecipe& run) {
 // torchtitan's registry of 2026: logits are made chunk by chunk and kept in 16 bits at most (ChunkedLossWrapper).
 void chunked_loss(RunRecipe& run) { run.recipe.kept.logit = 2; }
 
+// The loss of reinforcement learning (prime-rl's FusedOutputLinear): logits are made again in the backward.
+void logits_made_again(RunRecipe& run) { run.recipe.kept.logit = 0; }
+
 constexpr auto sayings = std::to_array<Said>({
     {"distributed optimizer", shares_out_optimizer},
     {"hsdp", hybrid_shards},
@@ -174,6 +206,7 @@ constexpr auto sayings = std::to_array<Said>({
     {"flash attention 3", attention_of_the_device},
     {", fa4", attention_of_the_device},
     {"driver 580, pytorch 2.13", chunked_loss},
+    {"rl loss", logits_made_again},
     {"deepep", sent_once},
     {"hybridep", sent_once},
     {"alltoall", sent_to_each_expert},
@@ -289,6 +322,7 @@ RunRecipe recipe_of(const PublishedRun& row, std::string_view device, std::span<
     const auto note = in_lower_case(row.note);
     if (stack.zero) recipe.zero = *stack.zero;
     if (stack.state) recipe.state = *stack.state;
+    if (stack.update) recipe.update = *stack.update;
     take_zero(note, run);
     for (auto said = sayings.begin(); said != sayings.end(); ++said) {
         if (!contains(note, said->words)) continue;

@@ -4,6 +4,7 @@
 
 #include "pipeweaver/base/units.hpp"
 #include "pipeweaver/emulator/recipe.hpp"
+#include "pipeweaver/emulator/recompute.hpp"
 #include "pipeweaver/partition/partitioner_names.hpp"
 #include "pipeweaver/validation/published_run.hpp"
 
@@ -25,8 +26,11 @@ struct Stack {
     std::int64_t micro_batch = 0;  ///< of rows that do not say; 0: refused
     std::string_view partition = partition::uniform_partition;  ///< how it cuts layers into stages
     std::optional<emulator::StateBytes> state{};                ///< nothing: the recipe's
+    std::optional<emulator::UpdateTraffic> update{};            ///< the same
     std::optional<int> zero{};  ///< ZeRO's stage where notes name none; nothing: the recipe's
     emulator::MemoryKind memory = emulator::MemoryKind::allocated;  ///< what it prints as a GPU's peak
+    std::optional<emulator::Recompute> recompute{};                 ///< of rows that do not say; nothing: none
+    bool offloads_inputs = false;  ///< its "offload" recomputes layers whole, whose inputs are on the host
 };
 [[nodiscard]] const Stack& stack_of(const PublishedRun& row);
 
@@ -44,6 +48,7 @@ struct RunRecipe {
     Bandwidth network{};             ///< of a node; 0: the device's cluster's
     Bandwidth node_link{};           ///< of a GPU; 0: the device's cluster's
     std::int64_t gpus_per_node = 0;  ///< 0: the device's cluster's
+    bool shares_in_nodes = false;    ///< weights are shared out in each node: no memory of that is counted
     std::vector<std::string> assumed{};
 };
 

@@ -186,9 +186,22 @@ bool repeats_attention_alone(const PublishedRun& row, const TrainingRun& run) {
     return run.how.recipe.name.starts_with("megatron-core") && !named;
 }
 
+// The row's word, or the stack's where it says none.
+std::string recompute_said(const PublishedRun& row, const Stack& stack, TrainingRun& run) {
+    if (row.recompute.empty() && stack.recompute) {
+        run.assumed.push_back(fmt::format("{} recomputation, its stack's default", name_of(*stack.recompute)));
+        return std::string(name_of(*stack.recompute));
+    }
+    auto text = in_lower_case(row.recompute);
+    if (stack.offloads_inputs && text == name_of(Recompute::offload))
+        run.assumed.emplace_back("full recomputation, whose inputs on the host are counted on the GPU");
+    return text;
+}
+
 Refusal recomputation_of(const PublishedRun& row, TrainingRun& run) {
-    const auto text = in_lower_case(row.recompute);
-    const bool known_kinds = stack_of(row).known_kinds;
+    const Stack& stack = stack_of(row);
+    const auto text = recompute_said(row, stack, run);
+    const bool known_kinds = stack.known_kinds;
     run.sequence_parallel = run.device != "a100_sxm" || !known_kinds || contains(text, "seq-parallel");
     if (text == name_of(Recompute::full))
         run.recomputation = Recompute::full;
@@ -197,7 +210,7 @@ Refusal recomputation_of(const PublishedRun& row, TrainingRun& run) {
     else if (text.starts_with("partial") && !known_kinds)
         run.recomputation = Recompute::half;
     else if (text == name_of(Recompute::offload) && !known_kinds)
-        run.recomputation = Recompute::offload;
+        run.recomputation = stack.offloads_inputs ? Recompute::full : Recompute::offload;
     else if (text.starts_with(name_of(Recompute::none)))
         run.recomputation = Recompute::none;
     else if (!text.empty())

@@ -78,6 +78,12 @@ bool read_the_same(const Model& a, const Model& b) {
 
 }  // namespace
 
+bool may_have_adapters(const Architecture& network) {
+    const auto kind = network.attention.kind;
+    const bool compressed = kind == AttentionKind::latent || kind == AttentionKind::factored;
+    return network.kind != ModuleKind::head && !network.mmdit && !compressed;
+}
+
 std::optional<Model> model_beside(const Model& model) {
     if (!model.reference && model.teacher.empty()) return std::nullopt;
     Model beside = model.reference ? model : model.teacher.front();

@@ -23,44 +23,21 @@ Modality parse_modality(const Json& json) {
     return Modality::text;
 }
 
-// Adapters are of plain projections: latent and factored attention, streams and heads have others.
 void check_adapted(const Json& json, const Architecture& network) {
-    const auto kind = network.attention.kind;
-    const bool compressed = kind == AttentionKind::latent || kind == AttentionKind::factored;
-    if (network.kind == ModuleKind::head || network.mmdit || compressed)
+    if (!may_have_adapters(network))
         json.fail(
             "a network of this kind cannot have adapters: allowed are those with dense, windowed or linear "
             "attention");
 }
 
-ExpertAdapters parse_expert_adapters(const Json& json, const Architecture& network) {
+void check_experts(const Json& json, const Architecture& network) {
     if (!network.moe) json.fail("a network without experts has none");
-    const std::string text = json.one_of({"none", "each", "together"});
-    for (const auto experts : {ExpertAdapters::each, ExpertAdapters::together})
-        if (name_of(experts) == text) return experts;
-    return ExpertAdapters::none;
 }
 
-Adapters parse_adapters(const Json& json, const Architecture& network) {
-    json.only_keys({"rank", "on", "experts", "apart"});
+Adapters parse_adapters_of(const Json& json, const Architecture& network) {
     check_adapted(json, network);
-    Adapters adapters;
-    adapters.rank = json.at("rank").integer(1, 100'000);
-    adapters.apart = boolean_or(json, "apart", false);
-    if (const auto experts = json.find("experts")) adapters.experts = parse_expert_adapters(*experts, network);
-    const auto on = json.find("on");
-    if (!on) return adapters;
-    adapters.qkv = adapters.output = adapters.up = adapters.down = false;
-    for (const Json& place : on->elements()) {
-        const std::string name = place.one_of({"qkv", "output", "up", "down"});
-        bool& adapted = name == "qkv"      ? adapters.qkv
-                        : name == "output" ? adapters.output
-                        : name == "up"     ? adapters.up
-                                           : adapters.down;
-        adapted = true;
-    }
-    if (on->size() == 0) on->fail("is empty");
-    return adapters;
+    if (const auto experts = json.find("experts")) check_experts(*experts, network);
+    return parse_adapters(json);
 }
 
 Module parse_module(const Json& json) {
@@ -86,7 +63,7 @@ Module parse_module(const Json& json) {
     module.trainable = boolean_or(json, "trainable", !adapters);
     if (!adapters) return module;
     if (module.trainable) json.at("trainable").fail("is true: adapters go with frozen weights");
-    module.adapters = parse_adapters(*adapters, module.architecture);
+    module.adapters = parse_adapters_of(*adapters, module.architecture);
     return module;
 }
 
@@ -376,6 +353,28 @@ Model parse_model_object(const Json& json) {
     check_agreement(json, model);
     if (const auto teacher = json.find("teacher")) read_teacher(*teacher, model);
     return model;
+}
+
+Adapters parse_adapters(const Json& json) {
+    json.only_keys({"rank", "on", "experts", "apart"});
+    Adapters adapters;
+    adapters.rank = json.at("rank").integer(1, 100'000);
+    adapters.apart = boolean_or(json, "apart", false);
+    if (const auto experts = json.find("experts")) {
+        const std::string text = experts->one_of({"none", "each", "together"});
+        for (const auto one : {ExpertAdapters::each, ExpertAdapters::together})
+            if (name_of(one) == text) adapters.experts = one;
+    }
+    const auto on = json.find("on");
+    if (!on) return adapters;
+    adapters.qkv = adapters.output = adapters.up = adapters.down = false;
+    for (const Json& place : on->elements()) {
+        const std::string name = place.one_of({"qkv", "output", "up", "down"});
+        for (const AdaptedMatrix& one : adapted_matrix_names)
+            if (one.name == name) adapters.*(one.has) = true;
+    }
+    if (on->size() == 0) on->fail("is empty");
+    return adapters;
 }
 
 Model parse_model(const JsonDocument& document) {

@@ -5,12 +5,23 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <utility>
 
 namespace pipeweaver::workloads {
 
 namespace {
 
 using Object = nlohmann::ordered_json;
+
+Object adapters_json(const Adapters& adapters) {
+    Object on = Object::array();
+    for (const AdaptedMatrix& one : adapted_matrix_names)
+        if (adapters.*(one.has)) on.push_back(one.name);
+    Object json{{"rank", adapters.rank}, {"on", std::move(on)}};
+    if (adapters.experts != ExpertAdapters::none) json["experts"] = name_of(adapters.experts);
+    if (adapters.apart) json["apart"] = true;
+    return json;
+}
 
 Object module_json(const Module& module) {
     Object modalities = Object::array();
@@ -21,15 +32,7 @@ Object module_json(const Module& module) {
                 {"modalities", modalities},
                 {"trainable", module.trainable}};
     if (!module.adapters) return json;
-    const Adapters& adapters = *module.adapters;
-    Object on = Object::array();
-    if (adapters.qkv) on.push_back("qkv");
-    if (adapters.output) on.push_back("output");
-    if (adapters.up) on.push_back("up");
-    if (adapters.down) on.push_back("down");
-    json["adapters"] = {{"rank", adapters.rank}, {"on", on}};
-    if (adapters.experts != ExpertAdapters::none) json["adapters"]["experts"] = name_of(adapters.experts);
-    if (adapters.apart) json["adapters"]["apart"] = true;
+    json["adapters"] = adapters_json(*module.adapters);
     return json;
 }
 
@@ -121,6 +124,8 @@ Object object_of(const Model& model) {
 }
 
 }  // namespace
+
+std::string to_json(const Adapters& adapters) { return adapters_json(adapters).dump(); }
 
 std::string to_json(const Model& model) {
     return object_of(model).dump(2, ' ', false, Object::error_handler_t::replace) + "\n";

@@ -45,6 +45,7 @@ struct Recommend {
                     "of a GPU's usable memory that is kept free, as `plan` has it (default: auto)");
         add_of_plan("target", "NAME", "what runs the job, as `plan --target` has it");
         add_of_plan("encoders", "HOW", "how encoders lie, as `plan --encoders` has it (default: as-built)");
+        add_trained();
         add_of_plan("loader", "LOADER",
                     "what feeds the GPUs, as `plan --loader` has it: rows have what they wait for it");
         options.group("What is asked");
@@ -94,6 +95,16 @@ struct Recommend {
     }
 
 private:
+    void add_trained() {
+        add_of_plan("train", "PART,...", "what is trained, as `plan --train` has it");
+        add_of_plan("freeze", "PART,...", "what is frozen, as `plan --freeze` has it");
+        add_of_plan("lora", "RANK", "adapters in place of trained weights, as `plan --lora` has them");
+        add_of_plan("lora-modules", "MODULE,...", "that have adapters, as `plan` has it");
+        add_of_plan("lora-targets", "qkv,output,up,down", "matrices that have adapters, as `plan` has it");
+        add_of_plan("lora-experts", "none|each|together", "what routed experts have of adapters, as `plan` has it");
+        add_of_plan("offload-optimizer", "PERCENT", "of the optimizer's states on the host, as `plan` has it");
+    }
+
     void add_of_plan(const std::string& name, const std::string& kind, const std::string& about) {
         options.parsed(name, kind, about, [this, name](const std::string& text) {
             if (!text.empty()) asked.plan.set(name, text);
@@ -102,6 +113,7 @@ private:
 
     void add_how_it_trains() {
         add_of_plan("recipe", "RECIPE", "how the framework trains (default: megatron-core)");
+        add_of_plan("launched", "graphs|eager", "how layers are launched, as `plan` has it: each row has one step");
         add_of_plan("precision", "FORMAT|MODULE=FORMAT,...",
                     "what products of blocks are in, as `plan` has it (default: the recipe's)");
         add_of_plan("sparsity", "[MODULE=]SHARE[/SHARE...]",

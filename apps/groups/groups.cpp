@@ -4,17 +4,23 @@
 #include "apps/console.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/figures.hpp"
+#include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/or_null.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/base/text_table.hpp"
+#include "pipeweaver/emit/mimo_script.hpp"
 #include "pipeweaver/groups/plan.hpp"
+#include "pipeweaver/groups/step_problem.hpp"
 #include "pipeweaver/planner/host_bound.hpp"
 #include "pipeweaver/planner/workload_options.hpp"
 
 #include <nlohmann/json.hpp>
 
+#include <cmath>
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace pipeweaver::apps {
 
@@ -33,36 +39,25 @@ struct Groups {
     explicit Groups(CLI::App& app) : options(app) {
         console.add_to(app);
         options.with_configuration();
-        options.group("Model, machine and batch");
-        options.text("model", asked.model, "MODEL",
-                     "a model of `pipeweaver list models`, a model file, or hf:CONFIG.json (required)");
-        options.text("cluster", asked.cluster, "CLUSTER",
-                     "NAME:GPUS of `pipeweaver list clusters`, or a cluster file (required)");
-        options.text("batch", asked.batch, "FILE", "a batch file (.jsonl, one sample a line)");
-        options.text("dataset", asked.dataset, "DATASET",
-                     "draw the step from this data set of `pipeweaver list datasets`");
-        options.parsed("global-batch", "N|Nmb",
-                       "with --dataset: samples of a step, or its microbatches (default: 64mb)",
-                       [this](const std::string& text) { set_global_batch(text); });
-        options.integer("microbatch-tokens", asked.microbatch_tokens, 1, most_tokens,
-                        "that a microbatch holds at most (default: the model's)");
+        asked.add_apart_from_layout(options);
         options.integer("seed", seed, 0, 9'007'199'254'740'991, "seed of the drawn batch (default 1)");
-        options.group("How the framework trains");
-        options.text("recipe", asked.recipe, "RECIPE",
-                     "a recipe of `pipeweaver list recipes` (default: megatron-core)");
-        options.text("encoders", asked.encoders, "HOW",
-                     "how encoders lie on shared GPUs, as `emulate --encoders` has it (default: split)");
-        planner::add_costs(options, asked.costs);
         options.group("GPUs");
-        options.text("groups", which, "auto|MODULE=GPUS,...",
+        options.text("groups", which, "auto|FILE|MODULE=GPUS,...",
                      "auto (default): each module on GPUs of its own, as many as are best; or GPUs of each group, like "
-                     "vit=16,llm=112:tp8:pp2, modules of one group joined by +");
+                     "vit=16,llm=112:tp8:pp2, with tp, cp, pp, dp and zero as far as they are given, modules of one "
+                     "group joined by +; or a file that says it (JSON or YAML)");
         options.integer("tp", tp, 1, most_gpus, "of the layout on shared GPUs (default: the best)");
         options.integer("pp", pp, 1, most_gpus, "of the layout on shared GPUs (default: the best)");
         options.choice(
             "cut", cut, {"by-time", "even"},
             "how shared GPUs cut the model: by time (default), or the language model evenly, encoders on the "
             "first stage");
+        options.text("out", out, "FILE",
+                     "write MegatronMIMO's grids of the split to this script, for Megatron-Bridge's launcher");
+        options.writes();
+        options.text("problem", problem, "FILE",
+                     "write the step as a schedule problem, with the ranks of all groups, for `pipeweaver solve`");
+        options.writes();
     }
 
     void run() {
@@ -70,11 +65,11 @@ struct Groups {
         require_given(asked.needed());
         if (asked.batch.empty() == asked.dataset.empty())
             fail(ErrorKind::input, "--batch, --dataset: allowed is one of the two, and one is needed");
-        if (!asked.batch.empty() && asked.global_batch && asked.global_batch->of_microbatches)
-            fail(ErrorKind::input, "--global-batch: is {}, but of a batch file samples are drawn; allowed is a number",
-                 asked.global_batch->text());
+        if (asked.overrides.any_zero)
+            fail(ErrorKind::input, "--zero: {}", must_be("auto", "0 or 1 with groups of GPUs"));
         setup = asked.setup();
         drawn = draw();
+        setup->headroom = asked.headroom_for(setup->model, drawn.microbatches);
         if (drawn.microbatches.empty()) fail(ErrorKind::input, "the batch has no microbatch");
         const groups::Request request{&*setup, drawn.microbatches, groups::asked_groups(which, setup->model), tp,
                                       pp,      cut == "even"};
@@ -87,6 +82,7 @@ struct Groups {
                  setup->model.name, setup->cluster.gpus, setup->cluster.name,
                  plural(drawn.microbatches.size(), "microbatch"));
         launch_eagerly(request);
+        write();
         if (console.json)
             print_json(as_json());
         else
@@ -94,23 +90,27 @@ struct Groups {
     }
 
 private:
-    static constexpr std::int64_t most_gpus = 1'000'000, most_tokens = 100'000'000;
+    static constexpr std::int64_t most_gpus = 1'000'000;
 
-    void set_global_batch(const std::string& text) {
-        const bool of_microbatches = text.ends_with("mb");
-        const std::string number = of_microbatches ? text.substr(0, text.size() - 2) : text;
-        asked.global_batch = {parse_integer("--global-batch", number, 1, 1'000'000), of_microbatches};
+    void write() const {
+        if (out.empty() && problem.empty()) return;
+        if (!own) fail(ErrorKind::limit, "{}: nothing fits in groups", out.empty() ? "--problem" : "--out");
+        std::vector<FileToWrite> files;
+        if (!out.empty()) files.push_back({out, emit::mimo_script(*own, setup->model)});
+        if (!problem.empty())
+            files.push_back({problem, schedule::to_json(groups::problem_of(*own, emulator::capacity_of(*setup)))});
+        write_files(files);
     }
 
     Drawn draw() const {
         if (!asked.batch.empty()) {
             const auto read = asked.read(setup->model, static_cast<std::uint64_t>(seed));
-            return {read.name, read.samples.size(), workloads::pack(read.samples, setup->model)};
+            return {read.name, read.samples.size(), workloads::pack(read.samples, setup->model, asked.how_packed())};
         }
         const auto number = asked.global_batch.value_or(planner::GlobalBatch{64, true});
         const auto from = number.of_microbatches ? workloads::draw_batch : workloads::draw_samples;
-        const auto made = from(asked.dataset, setup->model, static_cast<std::uint64_t>(seed), number.number,
-                               workloads::Packing::given, {});
+        const auto made =
+            from(asked.dataset, setup->model, static_cast<std::uint64_t>(seed), number.number, asked.how_packed(), {});
         return {fmt::format("{} (seed {})", asked.dataset, seed), made.samples.size(), made.microbatches};
     }
 
@@ -119,11 +119,7 @@ private:
         const auto waiting = planner::waiting_for_host(*setup);
         if (!waiting || !own || !shared) return;
         request.setup = &*waiting;
-        for (std::size_t g = 0; g < own->groups.size(); ++g) {
-            request.groups[g].gpus = own->groups[g].gpus();
-            request.groups[g].tp = own->groups[g].tp;
-            request.groups[g].pp = own->groups[g].pp;
-        }
+        for (std::size_t g = 0; g < own->groups.size(); ++g) groups::take_layout(own->groups[g], request.groups[g]);
         request.tp = shared->groups.front().tp;
         request.pp = shared->groups.front().pp;
         eager_own = on_own_gpus(request);
@@ -142,9 +138,10 @@ private:
                 const auto all = static_cast<double>(group.pp * placing.step.count());
                 return fmt::format("{:.1f}", 100 * static_cast<double>(time.count()) / all);
             };
-            table.add({where, group.name, std::to_string(group.gpus()), std::to_string(group.tp),
-                       std::to_string(group.pp), std::to_string(group.dp), emulator::name_of(group.recompute),
-                       human(group.peak), part(group.spent.busy), part(group.spent.fill), part(group.spent.waiting),
+            const auto tp = group.cp > 1 ? fmt::format("{} x cp {}", group.tp, group.cp) : std::to_string(group.tp);
+            table.add({where, group.name, std::to_string(group.gpus()), tp, std::to_string(group.pp),
+                       std::to_string(group.dp), emulator::name_of(group.recompute), human(group.peak),
+                       part(group.spent.busy), part(group.spent.fill), part(group.spent.waiting),
                        part(group.spent.ending), part(group.spent.drain)});
         }
     }
@@ -204,8 +201,10 @@ private:
             json["groups"].push_back({{"group", group.name},
                                       {"gpus", group.gpus()},
                                       {"tp", group.tp},
+                                      {"cp", group.cp},
                                       {"pp", group.pp},
                                       {"dp", group.dp},
+                                      {"zero", group.zero},
                                       {"recompute", emulator::name_of(group.recompute)},
                                       {"peak_bytes", group.peak.count},
                                       {"stages_ns",
@@ -217,6 +216,14 @@ private:
         return json;
     }
 
+    // As --groups takes it; empty: nothing fits.
+    std::string split() const {
+        std::string text;
+        for (std::size_t g = 0; own && g < own->groups.size(); ++g)
+            text += (g > 0 ? "," : "") + groups::text_of(own->groups[g]);
+        return text;
+    }
+
     nlohmann::ordered_json as_json() const {
         return {{"format", "pipeweaver-groups/1"},
                 {"model", setup->model.name},
@@ -224,6 +231,7 @@ private:
                 {"gpus", setup->cluster.gpus},
                 {"samples", drawn.samples},
                 {"microbatches", drawn.microbatches.size()},
+                {"split", or_null(split())},
                 {"own", placing_json(own)},
                 {"shared", placing_json(shared)},
                 {"change", or_null(change(own, shared))},
@@ -233,7 +241,7 @@ private:
     Options options;
     Console console;
     planner::WorkloadOptions asked;
-    std::string which = "auto", cut = "by-time";
+    std::string which = "auto", cut = "by-time", out, problem;
     std::optional<std::int64_t> tp, pp;
     std::int64_t seed = 1;
     std::optional<emulator::Setup> setup;

@@ -61,7 +61,9 @@ struct Rl {
         options.apply();
         question = asked.question();
         add_rows(question.job, {Layout::colocated, Layout::moved_tail, Layout::split, Layout::streamed});
+        if (asked.steps_off > 0) add_rows(question.job, {Layout::in_flight});
         if (question.with_others) add_rows(*question.with_others, {Layout::split, Layout::streamed});
+        if (question.with_others && asked.steps_off > 0) add_rows(*question.with_others, {Layout::in_flight});
         if (rows.empty())
             fail(ErrorKind::limit, "{} GPUs hold no instance of {} and training on a multiple of {}: allowed are more",
                  question.job.gpus, question.job.instance, question.job.trainer);
@@ -159,7 +161,7 @@ private:
         const auto usd = usd_of(row);
         std::string text = fmt::format("best: {}, {} a step", label(row), human(step.time));
         if (usd) text += fmt::format(", {:.2f} USD", *usd);
-        if (step.layout == Layout::split || step.layout == Layout::streamed)
+        if (rl::is_apart(step.layout))
             text += fmt::format("; {} GPUs generate, {} train", step.generating, step.training);
         if (step.tail)
             text += fmt::format("; the last {} answers on {} of {} instances", step.tail->answers, step.tail->instances,
@@ -224,7 +226,8 @@ void add_rl(CLI::App& program) {
              "A step generates answers, judges them by inference of rewards and references, trains on them and hands "
              "the new weights on. Layouts: colocated, all in turn on all GPUs; moved tail, where the last answers go "
              "together and inference begins on the GPUs that are free (RLHFuse, arXiv 2409.13221); split, with GPUs "
-             "for generation alone; streamed, where training takes answers as they come (StreamRL, arXiv 2504.15930). "
+             "for generation alone; streamed, where training takes answers as they come (StreamRL, arXiv 2504.15930); "
+             "with --steps-off also in flight, where generation never waits for a step's last answer. "
              "Generation is replayed answer by answer, on the roofline of decoding or as slow as it was measured; the "
              "split is the best of all. What GPUs wait for is of all GPUs and of the whole step.",
          .examples = {{"From three measured times",
@@ -236,7 +239,7 @@ void add_rl(CLI::App& program) {
          .files = {},
          .see_also = {"pipeweaver analyze", "pipeweaver emulate", "docs/rl.md"},
          .usual = {"lengths", "answers", "cluster", "instance", "steps-off", "objective", "price", "model",
-                   "generation", "inference", "training", "switching", "weights"}});
+                   "generation", "inference", "training", "overhead", "switching", "weights"}});
 }
 
 }  // namespace pipeweaver::apps

@@ -3,6 +3,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/rl/encoders.hpp"
 #include "pipeweaver/rl/lengths.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
 
@@ -48,9 +49,9 @@ std::int64_t usual_group(const workloads::Cluster& cluster) {
     return std::min({cluster.gpus_per_node, cluster.gpus, std::int64_t{8}});
 }
 
-// Times of a step that add up to no more than 64 bits hold, however few GPUs there are.
+// Times of the steps that are played add up to no more than 64 bits hold, however few GPUs there are.
 void require_countable(const rl::Job& job) {
-    constexpr double most_ns = 3e18;
+    const double most_ns = 3e18 / (job.steps_off == 0 ? 1. : 3. * static_cast<double>(job.steps_off + 1) + 7);
     const auto sum = [](const std::vector<Duration>& times) {
         double all = 0;
         for (const Duration one : times) all += static_cast<double>(one.count());
@@ -68,7 +69,8 @@ void require_countable(const rl::Job& job) {
     const double generation = tokens * (static_cast<double>(decoding.token.back().count()) + in_front) +
                               static_cast<double>(job.answers.size()) * static_cast<double>(decoding.prompt.count());
     if (generation > most_ns || sum(job.inference) + sum(job.training) > most_ns)
-        fail(ErrorKind::limit, "--answers: take a GPU more than a century: allowed are fewer or shorter ones");
+        fail(ErrorKind::limit, "--answers: take a GPU more than a century{}: allowed are fewer or shorter ones",
+             job.steps_off == 0 ? "" : " in steps off policy");
 }
 
 // The language model that generates and is trained.
@@ -88,7 +90,11 @@ void RlOptions::add_answers(Options& options) {
                  "mean:3k,longest:8k");
     options.integer("answers", answers, 1, rl::most_answers, "of a step (default: 512)");
     options.integer("group", group, 1, rl::most_answers, "answers to one prompt, judged together (default: 1)");
-    options.integer("prompt", prompt, 1, rl::longest_answer, "tokens of a prompt (default: 512)");
+    options.integer("prompt", prompt, 1, rl::longest_answer, "tokens of a prompt's text (default: 512)");
+    options.text(
+        "items", items, "ITEMS",
+        "what encoders read of each prompt: images of so many pixels a side, a clip, audio, like 2x896px, 8s@2fps "
+        "or 1x448px+30s-audio (with --model)");
     options.integer("seed", seed, 0, 1'000'000'000, "of the order in which answers come (default: 1)");
 }
 
@@ -99,6 +105,8 @@ void RlOptions::add_gpus(Options& options) {
                  "further GPUs, of another kind, which generate alone, like h20-sxm:32 (with --model)");
     options.integer("instance", instance, 1, most_gpus,
                     "GPUs of one that generates (default: those of a node, up to 8)");
+    options.integer("generating", generating, 1, most_gpus,
+                    "GPUs that generate, where they do nothing else (default: as many as are best)");
     options.integer("trainer", trainer, 1, most_gpus,
                     "training has a multiple of so many (default: those of a node, up to 8)");
     options.integer("steps-off", steps_off, 0, 64,
@@ -125,16 +133,18 @@ void RlOptions::add_speeds(Options& options) {
     options.choice("precision", precision, {"bf16", "fp8"}, "of weights that generate (default: bf16)");
     options.integer("slots", slots, 1, 4096,
                     "answers that an instance decodes at once (default: what memory holds; measured: as many)");
-    options.number("decode-share", decode_share, 0.05, 1, "of the roofline that decoding reaches (default: 0.55)");
-    options.parsed("host", "TIME", "of each token step, beside the GPUs' (default: 18ms)",
+    options.number("decode-share", decode_share, 0.05, 1, "of the roofline that decoding reaches (default: 0.6)");
+    options.parsed("host", "TIME", "of each token step, beside the GPUs' (default: 200us a block)",
                    [this](const std::string& text) { host = parse_host(text); });
-    options.number("mfu", mfu, 0.05, 1, "share of the bf16 peak that training and inference reach (default: 0.12)");
+    options.number("mfu", mfu, 0.05, 1, "share of the bf16 peak that training and inference reach (default: 0.1)");
     options.number("passes", inference_passes, 0, 20, "forwards of inference over each answer (default: 2)");
+    time("overhead", overhead, "of training each step, beside its answers (default: 10s, in a measured --training 0s)");
     time("switching", switching, "from generating to training and back on the same GPUs (default: none)");
     time("move", move, "of the last answers to other instances (default: none)");
     options.parsed("weights", "BYTES", "that instances get after training, like 470GB (default: the model's)",
                    [this](const std::string& text) { weights = parse_bytes(text); });
-    options.parsed("weights-speed", "SPEED", "at which they are handed over at most (default: 20GB/s)",
+    options.parsed("weights-speed", "SPEED",
+                   "at which they are handed over at most (default: 20GB/s, to GPUs that do not train 40GB/s)",
                    [this](const std::string& text) { weights_speed = parse_bandwidth(text); });
 }
 
@@ -142,6 +152,26 @@ void RlOptions::add_to(Options& options) {
     add_answers(options);
     add_gpus(options);
     add_speeds(options);
+}
+
+workloads::Sample RlOptions::one_prompt(const workloads::Model& of) const {
+    if (items.empty()) {
+        workloads::Sample text;
+        text.text_tokens = prompt;
+        return text;
+    }
+    auto drawn = workloads::try_draw(fmt::format("constant-{}+{}", prompt, items), of, 0, 0);
+    if (!drawn.why_not.empty()) fail(ErrorKind::input, "--items: {}", drawn.why_not);
+    const bool makes = std::any_of(drawn.sample.items.begin(), drawn.sample.items.end(),
+                                   [](const workloads::Item& item) { return item.target; });
+    if (makes)
+        fail(ErrorKind::input, "--items: {} makes such items and reads none: allowed are those that its encoders read",
+             of.name);
+    return std::move(drawn.sample);
+}
+
+std::int64_t RlOptions::prompt_tokens() const {
+    return items.empty() ? prompt : one_prompt(workloads::find_model(model)).tokens();
 }
 
 void RlOptions::price_generation(const workloads::Cluster& on, rl::Job& job, std::vector<std::string>& notes) const {
@@ -158,6 +188,9 @@ void RlOptions::price_generation(const workloads::Cluster& on, rl::Job& job, std
     } else {
         const auto found = workloads::find_model(model);
         const auto& device = workloads::device(on.device);
+        const workloads::Sample asked = one_prompt(found);
+        const rl::Encoders encoders = rl::encoders_of(found, asked);
+        const Duration of_host = host.value_or(rl::usual_host(backbone_of(found)));
         const auto sum = std::accumulate(job.answers.begin(), job.answers.end(), std::int64_t{0});
         const auto decoding =
             rl::decoding_of({.network = backbone_of(found),
@@ -165,10 +198,12 @@ void RlOptions::price_generation(const workloads::Cluster& on, rl::Job& job, std
                              .gpus = job.instance,
                              .fp8 = precision == "fp8",
                              .share = decode_share,
-                             .host = host,
-                             .prompt_tokens = prompt,
+                             .host = of_host,
+                             .prompt_tokens = asked.tokens(),
                              .mean_answer = sum / static_cast<std::int64_t>(job.answers.size()),
                              .longest_answer = *std::max_element(job.answers.begin(), job.answers.end()),
+                             .encoder_flops = encoders.forward_flops,
+                             .encoder_weights = encoders.weights,
                              .slots = slots});
         if (!decoding)
             fail(ErrorKind::limit, "--instance: {} GPUs of {} do not hold {} and one answer: allowed are more",
@@ -178,7 +213,7 @@ void RlOptions::price_generation(const workloads::Cluster& on, rl::Job& job, std
             notes.push_back(
                 fmt::format("generation at {:.0f} % of the roofline of {} and {} of host a token step, {} answers at "
                             "once an instance",
-                            100 * decode_share, device.name, human(host), job.decoding.token.size()));
+                            100 * decode_share, device.name, human(of_host), job.decoding.token.size()));
     }
     require_countable(job);
     if (!generation) return;
@@ -188,17 +223,23 @@ void RlOptions::price_generation(const workloads::Cluster& on, rl::Job& job, std
 void RlOptions::price_work(RlQuestion& question) const {
     rl::Job& job = question.job;
     const auto measured = [&](const MeasuredPart& part) {
-        return rl::shares_of(part.time, part.gpus, job.answers, prompt);
+        return rl::shares_of(part.time, part.gpus, job.answers, prompt_tokens());
     };
-    const auto priced = [&](double forwards) {
-        const auto found = workloads::find_model(model);
-        return rl::forward_times(backbone_of(found), workloads::device(question.cluster.device), mfu, forwards,
-                                 job.answers, prompt);
+    const auto found = model.empty() ? std::nullopt : std::optional(workloads::find_model(model));
+    const auto encoders = found ? rl::encoders_of(*found, one_prompt(*found)) : rl::Encoders{};
+    const auto priced = [&](double forwards, double encoder_flops) {
+        return rl::forward_times(backbone_of(*found), workloads::device(question.cluster.device), mfu, forwards,
+                                 job.answers, prompt_tokens(), encoder_flops);
     };
-    job.training = training ? measured(*training) : priced(3);
+    job.training = training ? measured(*training) : priced(3, encoders.training_flops);
     job.inference = inference       ? measured(*inference)
                     : model.empty() ? std::vector<Duration>(job.answers.size())
-                                    : priced(inference_passes);
+                                    : priced(inference_passes, inference_passes * encoders.forward_flops);
+    if (!items.empty())
+        question.notes.push_back(fmt::format("{} tokens of {} in each prompt, encoded anew for every answer",
+                                             prompt_tokens() - prompt, items));
+    else if (encoders.weights > Bytes{})
+        question.notes.push_back("encoders read nothing: --items was not given");
     if (!model.empty() && (!training || !inference))
         question.notes.push_back(fmt::format("{} at {:.0f} % of the bf16 peak",
                                              training    ? "inference"
@@ -206,24 +247,33 @@ void RlOptions::price_work(RlQuestion& question) const {
                                                          : "inference and training",
                                              100 * mfu));
     if (model.empty() && !inference) question.notes.push_back("no inference: --inference was not given");
-    job.weights = weights_time(question.cluster, job.instance);
+    if (!training) job.overhead = rl::usual_overhead;
+    if (overhead)
+        job.overhead = *overhead;
+    else if (!training)
+        question.notes.push_back(
+            fmt::format("{} of each step beside its answers: --overhead was not given", human(job.overhead)));
+    job.weights = weights_time(question.cluster, job.instance, rl::usual_weights_speed);
+    job.weights_apart = weights_time(question.cluster, job.instance, rl::usual_weights_speed_apart);
     if (!handed_over()) question.notes.push_back("new weights come in no time: --weights was not given");
 }
 
 std::optional<Bytes> RlOptions::handed_over() const {
     if (weights || model.empty()) return weights;
     const auto found = workloads::find_model(model);
-    return rl::weights_of(backbone_of(found), precision == "fp8");
+    return rl::weights_of(backbone_of(found), false) + rl::encoders_of(found, one_prompt(found)).trained;
 }
 
-Duration RlOptions::weights_time(const workloads::Cluster& to, std::int64_t instance_gpus) const {
+Duration RlOptions::weights_time(const workloads::Cluster& to, std::int64_t instance_gpus,
+                                 Bandwidth usual_speed) const {
+    const Bandwidth speed_at_most = weights_speed.value_or(usual_speed);
     const auto bytes = handed_over();
     if (!bytes) return {};
-    for (const Bandwidth speed : {to.network, to.node_link, weights_speed})
+    for (const Bandwidth speed : {to.network, to.node_link, speed_at_most})
         if (speed.bytes_per_second > 0 && bytes->count / speed.bytes_per_second > longest_ns / 1'000'000'000)
             fail(ErrorKind::input, "--weights: {} take more than 100 hours by a link of {}: allowed are fewer",
                  human(*bytes), to.name);
-    return rl::weights_time(to, *bytes, instance_gpus, weights_speed);
+    return rl::weights_time(to, *bytes, instance_gpus, speed_at_most);
 }
 
 void RlOptions::add_others(RlQuestion& question) const {
@@ -239,12 +289,13 @@ void RlOptions::add_others(RlQuestion& question) const {
         fail(ErrorKind::input, "--objective: usd goes with a price of both: give --generation-price USD");
     rl::Job job = question.job;
     job.generators = others.gpus;
+    job.generating.reset();
     job.instance = instance.value_or(usual_group(others));
     if (job.instance > others.gpus)
         fail(ErrorKind::input, "--instance: {}",
              must_be(job.instance, fmt::format("at most the {} GPUs of --generation-cluster", others.gpus)));
     price_generation(others, job, question.notes);
-    job.weights = weights_time(others, job.instance);
+    job.weights_apart = weights_time(others, job.instance, rl::usual_weights_speed_apart);
     const auto micro_usd = [](double usd) { return std::max<std::int64_t>(1, std::llround(usd * 1e6)); };
     job.generator_price = micro_usd(others.price_per_gpu_hour);
     job.trainer_price = micro_usd(question.cluster.price_per_gpu_hour);
@@ -257,6 +308,7 @@ RlQuestion RlOptions::question() const {
     require_given({{!cluster.empty(), "--cluster CLUSTER", "the GPUs"},
                    {!lengths.empty(), "--lengths FILE", "tokens of answers, or quantiles"},
                    {is_priced, "--model MODEL", "or --generation TIME:GPUS and --training TIME:GPUS"}});
+    if (!items.empty() && model.empty()) fail(ErrorKind::input, "--items: goes with --model, whose encoders read them");
     RlQuestion question{
         .cluster = workloads::find_cluster(cluster), .job = {}, .others = {}, .with_others = {}, .notes = {}};
     if (price > 0) question.cluster.price_per_gpu_hour = price;
@@ -267,6 +319,11 @@ RlQuestion RlOptions::question() const {
     const std::int64_t node = usual_group(question.cluster);
     job.instance = instance.value_or(node);
     job.trainer = trainer.value_or(node);
+    job.generating = generating;
+    if (generating && (*generating % job.instance != 0 || *generating > job.gpus - job.trainer))
+        fail(ErrorKind::input, "--generating: {}",
+             must_be(*generating, fmt::format("a multiple of the {} GPUs of an instance that leaves {} of {} to train",
+                                              job.instance, job.trainer, job.gpus)));
     if (std::max(job.instance, job.trainer) > job.gpus)
         fail(ErrorKind::input, "{}: {}", job.instance > job.gpus ? "--instance" : "--trainer",
              must_be(std::max(job.instance, job.trainer), fmt::format("at most the {} GPUs of the cluster", job.gpus)));
@@ -276,6 +333,7 @@ RlQuestion RlOptions::question() const {
     if (std::accumulate(job.answers.begin(), job.answers.end(), std::int64_t{0}) > most_tokens)
         fail(ErrorKind::input, "--answers: have more than {} tokens together, allowed are up to so many", most_tokens);
     for (std::size_t i = 0; i < job.answers.size(); ++i) job.groups.push_back(i / static_cast<std::size_t>(group));
+    job.steps_off = steps_off;
     price_generation(question.cluster, job, question.notes);
     price_work(question);
     job.switching = switching.value_or(Duration{});
@@ -284,7 +342,6 @@ RlQuestion RlOptions::question() const {
     if (!move) question.notes.push_back("moved tails move in no time: --move was not given");
     if (!trainer)
         question.notes.push_back("whether training fits was not asked: give --trainer the fewest GPUs that do");
-    job.steps_off = steps_off;
     add_others(question);
     require_countable(question.job);
     if (question.with_others) require_countable(*question.with_others);

@@ -5,7 +5,9 @@
 #include "pipeweaver/base/units.hpp"
 #include "pipeweaver/rl/costs.hpp"
 #include "pipeweaver/rl/step.hpp"
+#include "pipeweaver/workloads/batch.hpp"
 #include "pipeweaver/workloads/cluster.hpp"
+#include "pipeweaver/workloads/model.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -45,21 +47,23 @@ private:
     void add_answers(Options& options);
     void add_gpus(Options& options);
     void add_speeds(Options& options);
+    [[nodiscard]] workloads::Sample one_prompt(const workloads::Model& of) const;
+    [[nodiscard]] std::int64_t prompt_tokens() const;
     void price_generation(const workloads::Cluster& on, rl::Job& job, std::vector<std::string>& notes) const;
     void price_work(RlQuestion& question) const;
     [[nodiscard]] std::optional<Bytes> handed_over() const;
-    [[nodiscard]] Duration weights_time(const workloads::Cluster& to, std::int64_t instance_gpus) const;
+    [[nodiscard]] Duration weights_time(const workloads::Cluster& to, std::int64_t instance_gpus,
+                                        Bandwidth usual_speed) const;
     void add_others(RlQuestion& question) const;
 
-    std::string cluster, generation_cluster, model, lengths, precision = "bf16";
+    std::string cluster, generation_cluster, model, lengths, items, precision = "bf16";
     std::int64_t answers = 512, group = 1, prompt = 512, seed = 1;
-    std::optional<std::int64_t> instance, trainer, slots;
+    std::optional<std::int64_t> instance, trainer, slots, generating;
     std::optional<MeasuredPart> generation, inference, training;
     double decode_share = rl::usual_decode_share, mfu = rl::usual_mfu, inference_passes = 2, price = 0,
            generation_price = 0;
-    std::optional<Duration> switching, move;
-    Duration host = rl::usual_host;
-    Bandwidth weights_speed = rl::usual_weights_speed;
+    std::optional<Duration> switching, move, host, overhead;
+    std::optional<Bandwidth> weights_speed;
     std::optional<Bytes> weights;
 };
 

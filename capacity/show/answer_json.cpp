@@ -88,6 +88,7 @@ Writer row_json(const FoundStudy& found, std::size_t place) {
                 {"flags_step_ns", row.flags_step.count()},
                 {"flags_schedule", schedule_json(point)},
                 {"planned", row.planned.has_value()}};
+    if (const auto far = row.far()) json["step_range_ns"] = {row.step().count(), far->count()};
     if (row.planned) json["planned_partition"] = row.planned->partition;
     if (row.planned) json["gap"] = row.planned->gap;
     if (!row.why_not_planned.empty()) json["why_not_planned"] = row.why_not_planned;

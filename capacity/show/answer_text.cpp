@@ -85,7 +85,9 @@ std::string notes_text(const FoundStudy& found) {
     const Study& study = found.study;
     std::string text = fmt::format("+-: how far steps of real runs are off on average: {}\n", errors_text(found));
     if (std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.at_risk; }))
-        text += "at risk: a step that much longer would not meet what is asked\n";
+        text += "at risk: a step that much longer, or at its far end, would not meet what is asked\n";
+    if (std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.far().has_value(); }))
+        text += "to: steps are of layers in CUDA graphs or few kernels; kernel by kernel they take up to so long\n";
     text += room_text(found);
     for (const CellResult& result : found.results)
         if (!result.why_not.empty())

@@ -153,6 +153,7 @@ CsvLine row_line(const Ranking& ranking, std::size_t place, const Row& row, cons
     add_cell(line, cell, options);
     add_layout(line, &point);
     line.seconds("flags_step_s", row.flags_step);
+    line.seconds("far_step_s", row.far());
     add_planned(line, row.planned);
     if (row.planned) point.memory = row.planned->memory;
     add_schedule(line, point, point.memory + row.memory_left);

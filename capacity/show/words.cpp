@@ -89,6 +89,7 @@ std::string notes_of(const Study& study, const Row& row) {
     std::vector<std::string> notes;
     if (row.is_tied) notes.emplace_back("tied");
     if (row.at_risk) notes.emplace_back("at risk");
+    if (const auto far = row.far()) notes.push_back("to " + human(*far));
     if (row.modelled) notes.emplace_back("modelled");
     if (study.cells[row.cell].asked.find("anchor") != nullptr) notes.emplace_back("anchored");
     const Constraints& limits = study.constraints;

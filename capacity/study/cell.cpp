@@ -1,5 +1,6 @@
 #include "pipeweaver/capacity/cell.hpp"
 
+#include "capacity/study/host_ends.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emulator/in_situ.hpp"
 #include "pipeweaver/emulator/step_problem.hpp"
@@ -9,6 +10,7 @@
 #include "pipeweaver/workloads/catalogue.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace pipeweaver::capacity {
 
@@ -96,6 +98,14 @@ Point point_of(const LayoutConsidered& one, const LayoutChoice& choice) {
     return point;
 }
 
+// The first of the fastest that were judged; null: none was.
+Point* fastest_of(std::vector<Point>& points) {
+    Point* best = nullptr;
+    for (Point& point : points)
+        if (point.status == PointStatus::judged && (best == nullptr || point.step < best->step)) best = &point;
+    return best;
+}
+
 std::optional<CellResult> judge(const Study& study, const Cell& cell, Shared& shared, const Executor& execute,
                                 const planner::Time& time) {
     planner::WorkloadOptions workload = cell.job->plan.workload;
@@ -119,6 +129,8 @@ std::optional<CellResult> judge(const Study& study, const Cell& cell, Shared& sh
     if (choice.cut_short) return std::nullopt;
     result.points.reserve(choice.considered.size());
     for (const LayoutConsidered& one : choice.considered) result.points.push_back(point_of(one, choice));
+    if (Point* const fastest = fastest_of(result.points))
+        fastest->far = far_by_flags(std::move(request), fastest->as, fastest->step, execute, time);
     return result;
 }
 

@@ -21,6 +21,7 @@ ordered_json as_json(const Point& point) {
     if (point.status == PointStatus::refused) json["why"] = point.why;
     if (point.status != PointStatus::judged) return json;
     json["step_ns"] = point.step.count();
+    if (point.far) json["far_ns"] = point.far->count();
     json["partition"] = point.partition;
     json["chunks"] = point.chunks;
     json["policy"] = point.policy;
@@ -51,6 +52,7 @@ Point read_point(const Json& json) {
     if (point.status == PointStatus::refused) point.why = json.at("why").text();
     if (point.status != PointStatus::judged) return point;
     point.step = Duration{json.at("step_ns").integer(1)};
+    if (const auto far = json.find("far_ns")) point.far = Duration{far->integer(1)};
     point.partition = json.at("partition").text();
     point.chunks = degree("chunks");
     point.policy = json.at("policy").text();

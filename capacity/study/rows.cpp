@@ -1,7 +1,10 @@
 #include "capacity/study/rows.hpp"
 
+#include "capacity/study/host_ends.hpp"
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/emulator/in_situ.hpp"
+#include "pipeweaver/planner/ends.hpp"
 #include "pipeweaver/planner/ladder.hpp"
 #include "pipeweaver/planner/plan.hpp"
 #include "pipeweaver/planner/tuning.hpp"
@@ -60,7 +63,9 @@ void judge_by_step(const Study& study, const CellFacts& facts, Row& row) {
         if (run->usd) *run->usd += row.usd_of_cores;
     }
     row.meets = meets(study.constraints, row, 1);
-    row.at_risk = row.meets && !meets(study.constraints, row, 1 + row.error_percent / 100);
+    const auto far = row.far();
+    const double longest = std::max(1 + row.error_percent / 100, far ? ratio(*far, row.step()) : 1);
+    row.at_risk = row.meets && !meets(study.constraints, row, longest);
 }
 
 std::optional<std::size_t> fastest_point(const CellResult& result, bool pipelined) {
@@ -77,6 +82,7 @@ Row row_of(const Study& study, const CellResult& result, std::size_t place) {
     const Cell& cell = study.cells[result.cell];
     const Point& point = result.points[place];
     Row row{.cell = result.cell, .point = place, .flags_step = point.step};
+    row.flags_far = point.far;
     row.memory_left = result.facts.usable - point.memory;
     row.error_percent = result.facts.error_percent;
     row.modelled = result.facts.footing == name_of(emulator::Footing::modelled);
@@ -135,9 +141,10 @@ planner::PlanConfiguration job_in(const Cell& cell, const planner::LayoutAndZero
 
 namespace {
 
-Planned planned_of(const planner::Plan& plan) {
+Planned planned_of(const planner::Plan& plan, const emulator::Setup& setup) {
     using costdb::Basis;
     Planned planned{.step = plan.step, .partition = plan.partition().name};
+    if (const auto end = planner::far_end(plan, setup)) planned.far = end->most();
     for (const planner::ReplicaPlan& replica : plan.replicas)
         for (const Bytes peak : peaks_of(replica.cut.step, replica.found.replay.peak))
             planned.memory = std::max(planned.memory, peak);
@@ -167,6 +174,8 @@ void judge_closely(const planner::Request& of, Row& row, const Executor& execute
     const auto choice = planner::judge_layouts(request, execute, time);
     if (choice.tried.empty()) return;
     const Duration judged = std::exchange(row.flags_step, choice.best().step);
+    const planner::LayoutAndZero as{choice.best().layout, choice.best().zero};
+    row.flags_far = far_by_flags(std::move(request), as, row.flags_step, execute, time);
     // What decides is the loader, which takes as long for either step.
     if (row.input && row.input->waits > Duration{})
         row.input->waits = std::max(Duration{}, judged + row.input->waits - row.flags_step);
@@ -197,7 +206,7 @@ void plan_row(const Cell& cell, const planner::LayoutAndZero& as, Row& row, cons
             row.why_not_planned = made.why_not;
             return;
         }
-        row.planned = planned_of(*made.plan);
+        row.planned = planned_of(*made.plan, *request.job.setup);
         if (request.job.loader) row.planned->input = planned_input(request, *made.plan, row, execute);
     } catch (const Error& error) {
         if (error.kind() == ErrorKind::io) throw;

@@ -82,8 +82,8 @@ const std::array<std::string, 3> sweeps{"sweep", "large", "nodes"};
 
 std::int64_t stored(std::int64_t value) { return value; }
 std::int64_t stored(bool value) { return value ? 1 : 0; }
-const std::string& stored(const std::string& value) { return value; }
-const std::string& stored(LinkSource value) { return sweeps[static_cast<std::size_t>(value)]; }
+std::string_view stored(const std::string& value) { return value; }
+std::string_view stored(LinkSource value) { return sweeps[static_cast<std::size_t>(value)]; }
 template <class Enum>
 std::string stored(Enum value) {
     return std::string(name_of(value));

@@ -2,6 +2,7 @@
 #include "emit/emulation/input_parts.hpp"
 #include "emit/emulation/long_context_parts.hpp"
 #include "emit/emulation/precision_parts.hpp"
+#include "emit/emulation/what_if_parts.hpp"
 #include "emit/plan/parts.hpp"
 #include "pipeweaver/base/or_null.hpp"
 #include "pipeweaver/emit/emulation_files.hpp"
@@ -206,6 +207,8 @@ Writer emulation_json(const EmulationRequest& request, const Emulation& emulatio
     if (emulation.shapes) json["shapes"] = shapes_json(*emulation.shapes);
     if (emulation.price) json["shapes"]["price"] = price_json(*request.compiling, *emulation.price);
     if (emulation.input) json["input"] = input_json(*emulation.input);
+    if (emulation.jitter) json["jitter"] = jitter_json(*emulation.jitter);
+    if (emulation.gradients) json["gradients"] = gradients_json(*emulation.gradients);
     json["slowest_replica"] = emulation.slowest;
     const Bytes capacity = capacity_of(*request.job.setup);
     Writer replicas = Writer::array();

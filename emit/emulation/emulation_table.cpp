@@ -2,6 +2,7 @@
 #include "emit/emulation/input_parts.hpp"
 #include "emit/emulation/long_context_parts.hpp"
 #include "emit/emulation/precision_parts.hpp"
+#include "emit/emulation/what_if_parts.hpp"
 #include "emit/plan/parts.hpp"
 #include "emit/report/report_parts.hpp"
 #include "pipeweaver/base/figures.hpp"
@@ -340,7 +341,10 @@ std::string emulation_table(const EmulationRequest& request, const Emulation& em
         emulation_heading(request, emulation) + figures(request, emulation) + footing_lines(request, emulation) +
         what_if_text(request, emulation, base) + (emulation.lengths ? long_context_text(*emulation.lengths) : "") +
         (emulation.precision ? precision_text(*emulation.precision) : "") + time_table(emulation, shown) +
-        memory_table(request, emulation, shown) + critical_path(emulation) + "\n" + shares_text(emulation.shares);
+        memory_table(request, emulation, shown) + critical_path(emulation);
+    if (emulation.jitter) text += jitter_text(*emulation.jitter);
+    if (emulation.gradients) text += gradients_text(*emulation.gradients);
+    text += "\n" + shares_text(emulation.shares);
     for (const std::string& sentence : emulator::approximations(*request.job.setup, emulation.host.has_value()))
         text += fmt::format("assumed: {}\n", sentence);
     for (const std::string& sentence : assumptions(request.job, request.batch))

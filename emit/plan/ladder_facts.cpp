@@ -111,8 +111,7 @@ std::string named_way(const Ladder& ladder, const Rung& rung) {
 std::string rung_padding_text(const Rung& rung) {
     if (!rung.padding) return {};
     const Padding& padding = *rung.padding;
-    auto tokens =
-        fmt::format("padded to {} tokens, {} of them padding", padding.tokens, percent(padding.of_tokens));
+    auto tokens = fmt::format("padded to {} tokens, {} of them padding", padding.tokens, percent(padding.of_tokens));
     if (padding.of_items == 0) return tokens;
     return fmt::format("{}, and to {}, {} of their positions padding", tokens,
                        plural(static_cast<std::size_t>(padding.items), "item"), percent(padding.of_items));
@@ -196,8 +195,9 @@ std::optional<Room> room_of(const Job& job, const Batch& batch, const Rung& rung
     room.memory = workloads::device(setup.cluster.device).memory;
     room.left = room.memory - rung.peak;
     room.is_at_risk = emulator::leaves_little_room(rung.peak, room.memory);
-    room.set_as = runs.launch.segments_expand_as;
-    room.by_auto = !(runs.fixed_shapes && job.setup->layout.pp > 1);
+    if (rung.launched) room.not_set_by = runs.launch.known_schedules_by;
+    if (room.not_set_by.empty()) room.set_as = runs.launch.segments_expand_as;
+    room.by_auto = runs.launch.segments_expand_as.empty() && !(runs.fixed_shapes && job.setup->layout.pp > 1);
     return room;
 }
 
@@ -210,8 +210,8 @@ std::string room_text(const std::optional<Room>& room) {
         return fmt::format("{}, more than the {} that an allocator may take where shapes vary", left, part);
     return fmt::format(
         "at risk: {}; where shapes vary, an allocator may take {} of it above what is allocated, until "
-        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True is set{}",
-        left, part,
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True is set{}{}",
+        left, part, room->not_set_by.empty() ? "" : fmt::format(", which {} leave to you", room->not_set_by),
         !room->set_as.empty() ? fmt::format(", as {}", room->set_as)
         : room->by_auto       ? "; --headroom auto keeps room for it"
                               : fmt::format("; --headroom {:.0f}% keeps room for it",

@@ -52,11 +52,12 @@ namespace pipeweaver::emit {
 
 /// What is left on the fullest GPU, against what an allocator may take where shapes vary.
 struct Room {
-    std::size_t shapes = 0;     ///< of microbatches
-    Bytes left{}, memory{};     ///< of the fullest GPU: what no tensor of the step takes, and all of it
-    bool is_at_risk = false;    ///< less is left than varying shapes may take (emulator/reserve.hpp)
-    std::string_view set_as{};  ///< who has the allocator's segments expand: "the files do"; empty: nobody
-    bool by_auto = true;        ///< `--headroom auto` keeps it: the job's own layout does not pad
+    std::size_t shapes = 0;         ///< of microbatches
+    Bytes left{}, memory{};         ///< of the fullest GPU: what no tensor of the step takes, and all of it
+    bool is_at_risk = false;        ///< less is left than varying shapes may take (emulator/reserve.hpp)
+    std::string_view set_as{};      ///< who has the allocator's segments expand: "the files do"; empty: nobody
+    std::string_view not_set_by{};  ///< who launches the rung without that; empty: see `set_as`
+    bool by_auto = true;            ///< `--headroom auto` keeps it: the job's own layout does not pad
 };
 
 /// What the rung is launched in, else the plan's own.

@@ -123,7 +123,8 @@ std::string ladder_text(const Job& job, const Batch& batch, const Plan& plan) {
                         "fullest rank");
     if (!ladder.has_now()) text += wrapped("now", ladder.why_none);
     for (const Rung& rung : ladder.rungs) text += row(ladder, rung.name, rung, gpus);
-    for (const Rung& rung : ladder.beyond) text += row(ladder, "beyond", rung, gpus);
+    for (const Rung& rung : ladder.beyond)
+        text += row(ladder, rung.name == groups_rung ? groups_rung : "beyond", rung, gpus);
     const Rung& best = ladder.best();
     text += to_do(job, ladder);
     for (const std::string& line : not_worth_lines(ladder)) text += wrapped("", line);

@@ -45,7 +45,7 @@ void add_rung(Table& table, const Job& job, const Ladder& ladder, const Rung& ru
 std::string command(std::string_view text) { return fmt::format("<pre class=\"command\">{}</pre>\n", escape(text)); }
 
 std::string named(const Ladder& ladder, const Rung& rung) {
-    const auto step = fmt::format("{}: step {}", rung.name, human(rung.step));
+    auto step = fmt::format("{}: step {}", rung.name, human(rung.step));
     if (ladder.is_now(rung)) return step + (ladder.now_is_said ? ", what runs now" : ", the best known today");
     if (!ladder.has_now()) return step;
     if (!are_comparable(rung, ladder.now())) return step + ", and one of it and now is padded";
@@ -206,7 +206,8 @@ std::string ladder(const Job& job, const Batch& batch, const Plan& plan) {
                                  number("tokens/s a GPU"), "way", "what to do"});
     if (!of.has_now()) add_nothing(table, "now", of.why_none);
     for (const Rung& rung : of.rungs) add_rung(table, job, of, rung, rung.name);
-    for (const Rung& rung : of.beyond) add_rung(table, job, of, rung, "beyond: the target does not launch it");
+    for (const Rung& rung : of.beyond)
+        add_rung(table, job, of, rung, rung.name == groups_rung ? rung.name : "beyond: the target does not launch it");
     const auto missing = left_out_text(plan);
     std::string more;
     for (const std::string& line : not_worth_lines(of)) more += fmt::format("<p>{}.</p>\n", escape(line));

@@ -143,7 +143,7 @@ std::string time_of_ranks(const std::vector<TimePart>& all, Duration whole) {
 std::vector<TimePart> times_by_kind(const Problem& problem, const search::Found& found) {
     const std::vector<Duration> none(problem.ranks.size());
     std::vector<TimePart> all;
-    for (const std::size_t color : {0, 1, 1, 3, 4}) all.push_back({kind_names[all.size()], color, none});
+    for (const std::size_t color : {0UL, 1UL, 1UL, 3UL, 4UL}) all.push_back({kind_names[all.size()], color, none});
     all.push_back({"tail", 6, none});
     TimePart waiting{"waiting", waiting_color, std::vector(problem.ranks.size(), found.replay.makespan)};
     const auto spend = [&](std::size_t part, std::size_t rank, Duration time) {

@@ -40,7 +40,19 @@ std::string words(const std::vector<Flag>& flags) {
     return words(all);
 }
 
-std::string flag_array(const Launch& of) {
+// Flags of examples/multimodal for what is frozen; its projection has none.
+std::string frozen_flags(const Launch& of) {
+    const launch::Tuned tuned = launch::tuned_of(of);
+    if (tuned.adapters || !tuned.why_not.empty()) return {};
+    std::string text;
+    if (tuned.freezes_language) text += "  --freeze-LM\n";
+    if (tuned.freezes_encoders) text += "  --freeze-ViT\n";
+    if (tuned.freezes_projectors)
+        text += "  " + comment("(examples/multimodal has no flag that freezes the projection)");
+    return text;
+}
+
+std::string flag_array(const Launch& of, bool is_multimodal) {
     std::string text = "PIPEWEAVER_FLAGS=(\n";
     for (const LaunchSetting& one : launch::megatron_settings(of)) {
         if (one.flag.empty() && one.why.empty()) continue;  // the framework's default
@@ -50,7 +62,15 @@ std::string flag_array(const Launch& of) {
         else
             text += "  " + words(one.flag) + "\n";
     }
-    return text + ")\n";
+    return text + (is_multimodal ? frozen_flags(of) : "") + ")\n";
+}
+
+// What ms-swift trains of the model.
+std::string swift_array(const Launch& of) {
+    const std::vector<Flag> tuning = launch::swift_tuning(of);
+    if (tuning.empty()) return {};
+    return comment("ms-swift: what is trained; it freezes encoders unless told otherwise") +
+           fmt::format("PIPEWEAVER_TUNING_SWIFT=({})\n", words(tuning));
 }
 
 std::string split_array(const SplitSpelling& one) {
@@ -181,16 +201,20 @@ std::string megatron_entry(const Launch& of) {
                             : multimodal_entry(types_of(of.vision.at(encoders.front())));
 }
 
+bool is_multimodal_entry(const Launch& of) { return why_no_script(of).empty() && !encoders_of(of).empty(); }
+
 std::string script(const Launch& of) {
     std::string text =
         launch_head(of, "Flags of Megatron-LM") + "#\n" + comment("  source megatron.sh") +
         comment("  export CUDA_DEVICE_MAX_CONNECTIONS=1    # before Blackwell, with tensor or context parallelism") +
         comment("  torchrun ... \"$PIPEWEAVER_ENTRY\" \"${PIPEWEAVER_FLAGS[@]}\" \"${PIPEWEAVER_SPLIT[@]}\" ...") +
-        "\n" + megatron_entry(of) + "\n" + flag_array(of) + "\n";
+        "\n" + megatron_entry(of) + "\n" + flag_array(of, is_multimodal_entry(of)) + "\n";
     if (of.shapes > 1) text += expanding_segments(of) + "\n";
     for (const std::string& note : launch::recompute_words(of).notes) text += comment("Recomputation: " + note);
     if (!of.frozen.empty()) text += comment(fmt::format("Not trained: {}", fmt::join(of.frozen, ", ")));
-    return text + split_arrays(of) + overrides(of) + "\n" + mimo(of) + "\n" + fake_group(of);
+    if (const std::string why = launch::tuned_of(of).why_not; !why.empty())
+        text += comment("What is trained is your program's to say: " + why);
+    return text + split_arrays(of) + swift_array(of) + overrides(of) + "\n" + mimo(of) + "\n" + fake_group(of);
 }
 
 std::string first_last(const Launch& of) {
@@ -209,7 +233,7 @@ std::string first_last(const Launch& of) {
 std::string configuration(const Launch& of) {
     std::string text = launch_head(of, "Configuration of Megatron-Bridge");
     const auto all = launch::recipe_settings(of);
-    for (const std::string section : {"model", "train", "ddp"}) {
+    for (const std::string section : {"model", "train", "ddp", "optimizer", "peft"}) {
         const std::string prefix = section + ".";
         std::string lines;
         for (const LaunchSetting& one : all) {

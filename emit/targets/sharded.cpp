@@ -15,10 +15,12 @@
 #include "emit/targets/launch_script.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 namespace pipeweaver::emit {
 
@@ -41,11 +43,33 @@ std::optional<std::string> unsaid_layout(const Launch& of) {
     return std::nullopt;
 }
 
+using workloads::Adapters;
+
+bool adapts_all(const Adapters& adapters) { return adapters.qkv && adapters.output && adapters.up && adapters.down; }
+
+// PEFT finds the language model's layers by their names; of encoders all linear layers are known alone.
+std::optional<std::string> unsaid_adapters(const Launch& of, const launch::Tuned& tuned) {
+    const Adapters& adapters = *tuned.adapters;
+    if (!adapters.apart)
+        return "queries, keys and values, gate and up, each have a pair of adapters (--lora-apart), here one together";
+    if (of.has_experts() && (adapters.up || adapters.down) && adapters.experts != workloads::ExpertAdapters::each)
+        return "each routed expert has adapters (--lora-experts each), here they have others or none";
+    if (!adapts_all(adapters) && !of.split.encoders.empty() && !tuned.freezes_encoders)
+        return "encoders have adapters beside all their linear layers or none, here beside some";
+    return std::nullopt;
+}
+
+std::optional<std::string> unsaid_tuning(const Launch& of) {
+    const launch::Tuned tuned = launch::tuned_of(of);
+    if (!tuned.why_not.empty()) return tuned.why_not;
+    if (tuned.adapters)
+        if (auto why = unsaid_adapters(of, tuned)) return why;
+    return std::nullopt;
+}
+
 std::optional<std::string> unsaid_model(const Launch& of) {
     if (kind_of(of, of.language, "llm") == "dit") return "its trainers train no diffusion transformers";
-    if (!of.frozen.empty())
-        return fmt::format("'{}' is not trained: what gathered frozen weights take is not in the plan's memory",
-                           of.frozen.front());
+    if (auto why = unsaid_tuning(of)) return why;
     if (!of.bf16) return "weights are at work in 16 bits, here in 32";
     if (!of.fused_attention) return "samples are packed, which takes fused attention";
     return std::nullopt;
@@ -59,13 +83,29 @@ struct SettingLine {
     std::string value, about{};
 };
 
+// The language model's linear layers with adapters, by Hugging Face's names; all: one word.
+std::string adapted_layers_of(const Adapters& adapters, std::string_view all, std::string_view between) {
+    if (adapts_all(adapters)) return std::string(all);
+    std::vector<std::string_view> names;
+    if (adapters.qkv) names.insert(names.end(), {"q_proj", "k_proj", "v_proj"});
+    if (adapters.output) names.emplace_back("o_proj");
+    if (adapters.up) names.insert(names.end(), {"gate_proj", "up_proj"});
+    if (adapters.down) names.emplace_back("down_proj");
+    return fmt::format("{}", fmt::join(names, between));
+}
+
 // What both trainers are told; a fused optimizer makes no copy of what it works on.
 std::vector<SettingLine> common_settings(const Launch& of, bool checkpoints) {
-    std::vector<SettingLine> all{{&ShardedSaid::tuner, "full"}};
+    const launch::Tuned tuned = launch::tuned_of(of);
+    const auto word = [](bool on) { return std::string(on ? "true" : "false"); };
+    std::vector<SettingLine> all{{&ShardedSaid::tuner, tuned.adapters ? "lora" : "full"}};
+    if (tuned.adapters) all.push_back({&ShardedSaid::lora_rank, std::to_string(tuned.adapters->rank)});
     if (!of.split.encoders.empty()) {
-        all.push_back({&ShardedSaid::freeze_tower, "false"});
-        all.push_back({&ShardedSaid::freeze_projector, "false"});
+        const bool projectors = tuned.adapters ? tuned.freezes_encoders : tuned.freezes_projectors;
+        all.push_back({&ShardedSaid::freeze_tower, word(tuned.freezes_encoders)});
+        all.push_back({&ShardedSaid::freeze_projector, word(projectors)});
     }
+    if (tuned.freezes_language) all.push_back({&ShardedSaid::freeze_language, "true"});
     for (SettingLine& one : std::vector<SettingLine>{
              {&ShardedSaid::packs, "true"},
              {&ShardedSaid::attention, "flash", "packing takes it"},
@@ -95,7 +135,6 @@ std::string lines_of(std::string_view trainer, const std::vector<SettingLine>& a
 
 // Why trainers that are made of Hugging Face's do not run the launch, whoever shares out states; none: they do.
 std::optional<std::string> why_not_sharded(const Launch& of) {
-    if (auto why = launch::why_no_adapters(of)) return why;
     if (auto why = unsaid_layout(of)) return why;
     if (auto why = unsaid_model(of)) return why;
     const auto recompute = emulator::recompute_named(of.recompute);
@@ -118,6 +157,8 @@ std::string llama_factory_yaml(const Launch& of, const std::string& more, bool c
     std::vector<SettingLine> all{{&ShardedSaid::stage, "sft"},
                                  {&ShardedSaid::apart, "true", "packed samples do not attend to each other"}};
     for (SettingLine& one : common_settings(of, checkpoints)) all.push_back(std::move(one));
+    if (const auto tuned = launch::tuned_of(of); tuned.adapters)
+        all.push_back({&ShardedSaid::lora_targets, adapted_layers_of(*tuned.adapters, "all", ",")});
     return launch_head(of, "Settings of LLaMA-Factory") + more + "do_train: true\n" +
            lines_of(llama_factory, all, "", [](std::string_view name, const std::string& value) {
                return fmt::format("{}: {}\n", name, value);
@@ -128,6 +169,8 @@ std::string llama_factory_yaml(const Launch& of, const std::string& more, bool c
 std::string swift_flags(const Launch& of, std::string_view option, bool checkpoints) {
     std::vector<SettingLine> all = common_settings(of, checkpoints);
     all.push_back({&ShardedSaid::dtype, "bfloat16"});
+    if (const auto tuned = launch::tuned_of(of); tuned.adapters)
+        all.push_back({&ShardedSaid::lora_targets, adapted_layers_of(*tuned.adapters, "all-linear", " ")});
     if (of.degrees.cp > 1)
         all.push_back({&ShardedSaid::sequence, std::to_string(of.degrees.cp), "GPUs that share a sample"});
     const std::string head =
@@ -225,10 +268,19 @@ std::string deepspeed_json(const Launch& of) {
         deepspeed_value(json, &ShardedSaid::live_weights) = live_values;
         zero["stage3_max_reuse_distance"] = live_values;
         zero["stage3_gather_16bit_weights_on_model_save"] = true;
+        if (of.state_on_host > 0) deepspeed_value(json, &ShardedSaid::offload_optimizer) = "cpu";
     } else {
         zero["allgather_bucket_size"] = bucket_values;
     }
     return json.dump(1) + "\n";
+}
+
+// With stages 1 and 2 gradients lie on the host, too.
+std::optional<std::string> unsaid_offload(const Launch& of) {
+    if (of.state_on_host == 0) return std::nullopt;
+    if (of.degrees.zero < 3) return "states on the host take gradients with them below zero 3";
+    if (of.state_on_gpu > 0) return "states lie on the host all together, here a part of them";
+    return std::nullopt;
 }
 
 constexpr std::string_view yours =
@@ -238,6 +290,7 @@ constexpr std::string_view yours =
 
 std::optional<std::string> why_no_fsdp2(const Launch& of) {
     auto why = why_not_apart(of);
+    if (!why && of.state_on_host > 0) why = "states lie on the host with weights alone, here without";
     if (!why && of.degrees.zero < 2)
         why = fmt::format("gradients are shared out at least, which zero {} does not", of.degrees.zero);
     return why;
@@ -253,6 +306,7 @@ std::vector<FileToWrite> fsdp2_files(const Launch& of, const fs::path& out) {
 
 std::optional<std::string> why_no_deepspeed(const Launch& of) {
     auto why = why_not_sharded(of);
+    if (!why) why = unsaid_offload(of);
     if (!why && of.degrees.zero < 1) why = "it shares out the optimizer's states at least, which zero 0 does not";
     return why;
 }
@@ -262,7 +316,10 @@ std::vector<FileToWrite> deepspeed_files(const Launch& of, const fs::path& out) 
             {out / "swift.sh", swift_flags(of, "--deepspeed deepspeed.json", has_checkpoints(of))}};
 }
 
-std::optional<std::string> why_no_llama_factory(const Launch& of) { return why_not_apart(of); }
+std::optional<std::string> why_no_llama_factory(const Launch& of) {
+    auto why = why_not_apart(of);
+    return why ? why : unsaid_offload(of);
+}
 
 std::vector<FileToWrite> llama_factory_files(const Launch& of, const fs::path& out) {
     const auto more = comment(fmt::format("{},", yours)) + comment("as is deepspeed=deepspeed.json.");

@@ -79,6 +79,18 @@ std::optional<std::string> unsaid_modules(const Launch& of) {
     return std::nullopt;
 }
 
+// Modules of diffusion transformers are one's own program's to freeze.
+std::optional<std::string> unsaid_training(const Launch& of) {
+    if (!of.adapters.empty())
+        return fmt::format("adapters of '{}' are a converter of its configurations, which no flag says",
+                           of.adapters.begin()->first);
+    if (of.state_on_host > 0) return "states lie on the host with weights alone (training.enable_cpu_offload)";
+    const bool is_language_model = kind_of(of, of.language, "llm") == "llm";
+    if (!of.frozen.empty() && is_language_model)
+        return fmt::format("'{}' is frozen, for which it has no setting", of.frozen.front());
+    return std::nullopt;
+}
+
 std::optional<std::string> unsaid_order(const Launch& of) {
     if (policy_name(of).empty())
         return fmt::format("it has no schedule for {} with {} chunks a rank", of.policy, of.split.chunks());
@@ -174,8 +186,8 @@ std::string titan_script(const Launch& of) {
 }  // namespace
 
 std::optional<std::string> why_no_torchtitan(const Launch& of) {
-    if (auto why = launch::why_no_adapters(of)) return why;
     if (auto why = unsaid_modules(of)) return why;
+    if (auto why = unsaid_training(of)) return why;
     if (const auto kind = emulator::recompute_named(of.recompute);
         kind != Recompute::none && kind != Recompute::selective && kind != Recompute::full)
         return fmt::format("activation checkpoints are none, selective or full for every block alike, not {}",

@@ -28,7 +28,8 @@ std::string times_in_step(const InSituFactors& in_situ, const Recipe& recipe) {
 }
 
 InSituFactors in_situ_of(const Setup& setup) {
-    return in_situ_factors(*setup.costs, setup.cluster.device, precision_of(setup.recipe.execution.products));
+    const Precision precision = precision_of(setup.recipe.execution.products);
+    return in_stack(in_situ_factors(*setup.costs, setup.cluster.device, precision), setup.recipe);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "emulator/emulate/gradient_buckets.hpp"
 
+#include "emulator/emulate/gradient_ways.hpp"
 #include "emulator/pricing/data_traffic.hpp"
 #include "emulator/pricing/stage_memory.hpp"
 #include "emulator/step/step_parts.hpp"
@@ -56,42 +57,51 @@ std::vector<Ready> buckets_of(const std::vector<Ready>& gradients, std::int64_t 
     return buckets;
 }
 
-// Of a bucket.
-struct Reduction {
-    std::int64_t ready = 0, time = 0;  // ns
-};
+bool reduces_gradients(const Operator& op) {
+    return op.name == reduction_in_buckets || op.name == "reduce gradients of experts" ||
+           op.name == "reduce dealt gradients";
+}
 
 }  // namespace
 
-std::int64_t end_of_gradients(const ScheduledStep& step, const StepTimes& times, RankId rank,
-                              std::int64_t end_of_tasks) {
+RankGradients gradients_of_rank(const ScheduledStep& step, const StepTimes& times, RankId rank,
+                                std::int64_t end_of_tasks, std::span<const GradientFormat> formats) {
     const StepInput& input = step.input();
     const Recipe& recipe = input.setup->recipe;
-    if (recipe.bucket == Bytes{}) return end_of_tasks + step.step().problem.ranks[index(rank)].tail.count();
     const RankParameters parameters = rank_parameters(input)[index(rank)];
-    std::vector<Reduction> reductions;
-    std::int64_t rest = 0;
+    RankGradients all{.end_of_tasks = Duration{end_of_tasks}};
+    std::vector<GradientBucket> late;  // in one piece, after the last task
     auto group = parameters.groups.begin();
+    const std::int64_t each = reduced_bytes(recipe.state);
     for (const Operator& op : tail_of(input, parameters)) {
-        if (op.name != reduction_in_buckets) {
-            rest += time_of(input, op, rank).count();
+        if (!reduces_gradients(op)) {
+            all.rest += time_of(input, op, rank);
+            continue;
+        }
+        const std::int64_t whole = std::get<costdb::Collective>(op.query).message.count / each;
+        if (op.name != reduction_in_buckets || recipe.bucket == Bytes{}) {
+            late.push_back({all.end_of_tasks, whole, ways_of(input, op, rank, whole, formats)});
             continue;
         }
         while (group->experts || group->in_phases || group->trained == 0 || group->copies == 1) ++group;
-        for (const Ready& bucket : buckets_of(ready_gradients(step, times, rank, *group), group->trained, recipe)) {
-            Operator part = op;
-            costdb::Collective query = std::get<costdb::Collective>(op.query);
-            query.message = Bytes{reduced_bytes(recipe.state) * bucket.parameters};
-            part.query = query;
-            reductions.push_back({bucket.at, time_of(input, part, rank).count()});
-        }
+        for (const Ready& bucket : buckets_of(ready_gradients(step, times, rank, *group), group->trained, recipe))
+            all.buckets.push_back(
+                {Duration{bucket.at}, bucket.parameters, ways_of(input, op, rank, bucket.parameters, formats)});
         ++group;
     }
-    std::stable_sort(reductions.begin(), reductions.end(),
-                     [](const Reduction& a, const Reduction& b) { return a.ready < b.ready; });
-    std::int64_t reduced = 0;
-    for (const Reduction& one : reductions) reduced = std::max(reduced, one.ready) + one.time;
-    return std::max(reduced, end_of_tasks) + rest;
+    std::stable_sort(all.buckets.begin(), all.buckets.end(),
+                     [](const GradientBucket& a, const GradientBucket& b) { return a.ready < b.ready; });
+    all.buckets.insert(all.buckets.end(), late.begin(), late.end());
+    return all;
+}
+
+std::int64_t end_of_gradients(const ScheduledStep& step, const StepTimes& times, RankId rank,
+                              std::int64_t end_of_tasks) {
+    const bool in_buckets = step.input().setup->recipe.bucket > Bytes{};
+    if (!in_buckets) return end_of_tasks + step.step().problem.ranks[index(rank)].tail.count();
+    constexpr std::array as_is{GradientFormat::as_is};
+    const RankGradients gradients = gradients_of_rank(step, times, rank, end_of_tasks, as_is);
+    return end_of(gradients, std::vector<std::uint8_t>(gradients.buckets.size(), 0)).count();
 }
 
 }  // namespace pipeweaver::emulator

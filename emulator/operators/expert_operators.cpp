@@ -84,12 +84,13 @@ void expert_feed_forward(OperatorBuilder& layer, const workloads::Architecture& 
     layer.exchange_tokens(dispatch, message);
     layer.share_tokens(gather_tokens, costdb::CollectiveKind::all_gather, gathered);
     const costdb::Dtype products = layer.execution().products;
-    layer.cast(fullest(static_cast<double>(copies * split * (width + moe.expert_ffn / split))));
+    const std::int64_t ffn = moe.expert_ffn / split;
+    layer.cast(fullest(static_cast<double>(copies * split * (width + ffn))));
     if (!layer.is_of_adapters_alone())
         layer.add("experts", Experts{.layer = {.dtype = is_narrow(products) ? products : costdb::Dtype::bf16,
                                                .tokens = fullest(static_cast<double>(own * layout.ep * split)),
                                                .hidden = width,
-                                               .ffn = moe.expert_ffn / split,
+                                               .ffn = ffn,
                                                .top_k = moe.top_k,
                                                .experts = moe.experts},
                                      .gpus = layout.ep,

@@ -23,6 +23,7 @@ constexpr FittedConstants of_b200{
     .factors = {.products = 1.44, .attention = 0.97, .memory_bound = 1.2, .traffic = 1.65},
     .grouped_gemm_share = 0.47,
     .expert_layer_us = 2700,
+    .tuned_products = 1.27,  // GB200's: its runs are of tuned stacks, these are not
     .rows = "33 dense bf16 runs of SimuMax and torchtitan, 8 GPUs: mean error 3.4 %; 6 with experts",
     .error_percent = 3.4};
 
@@ -42,6 +43,7 @@ constexpr FittedConstants like_gb200(std::string_view device, double attention) 
 constexpr FittedConstants in_eight_bits(FittedConstants row) {
     row.precision = Precision::eight_bit;
     row.factors.products = 1.07;
+    row.tuned_products = 0;
     row.rows = "11 fp8 runs of language models and FLUX on B200, GB200 and GB300, 4-512 GPUs: mean error 12 %";
     row.error_percent = 12;
     return row;
@@ -151,7 +153,8 @@ InSituFactors known_factors(std::string_view device, Precision precision) {
         const bool own = fitted->precision == precision;
         return {fitted->factors,           exposed_of(*fitted),
                 is_after_ampere(device),   own ? Footing::fitted : Footing::borrowed,
-                std::string(fitted->rows), fitted->error_percent};
+                std::string(fitted->rows), fitted->error_percent,
+                fitted->tuned_products};
     }
     for (const Like& like : likes) {
         if (workloads::family_of(device) != like.family) continue;
@@ -177,6 +180,12 @@ InSituFactors in_situ_factors(std::string_view device, Precision precision) {
     return factors;
 }
 
+InSituFactors in_stack(InSituFactors in_situ, const Recipe& recipe) {
+    const bool is_tuned = recipe.execution.tensor_overlap == TensorOverlap::inside_gemms;
+    if (is_tuned && in_situ.tuned_products > 0) in_situ.factors.products = in_situ.tuned_products;
+    return in_situ;
+}
+
 double error_percent(const InSituFactors& in_situ, Footing footing) {
     // Held back: other stacks of H100 9.2, B200's tuned runs by constants of untuned ones 16.
     constexpr double borrowed = 9.2, assumed = 16;
@@ -195,7 +204,7 @@ InSituFactors in_situ_factors(const costdb::CostDatabase& costs, std::string_vie
             of_compute(static_cast<double>(own->compute_ppm) / 1e6, static_cast<double>(own->tp_exposed_ppm) / 1e6);
         factors.footing = Footing::fitted;
         factors.source = own->note;
-        factors.error_percent = 0;
+        factors.error_percent = factors.tuned_products = 0;
     }
     return factors;
 }

@@ -464,6 +464,13 @@ void add_projectors(const Model& model, std::size_t behind, std::int64_t tp, Wei
     }
 }
 
+// Where weights are shared out, of a frozen module the block at work and the one on its way are gathered, and the
+// embedding or the head.
+void add_gathered(const Architecture& network, std::int64_t largest, std::int64_t tp, RankParameters& rank) {
+    const std::int64_t around = std::max(embedding_parameters(network), head_parameters(network)) / tp;
+    rank.frozen_layers = std::max(rank.frozen_layers, 2 * largest + around);
+}
+
 void add_part(const StepInput& input, const LayerRange& part, const PlacedModule& placed, RankParameters& rank,
               std::map<std::size_t, Seen>& seen) {
     const Model& model = input.setup->model;
@@ -497,6 +504,7 @@ void add_part(const StepInput& input, const LayerRange& part, const PlacedModule
     }
     if (!module.trainable) {
         group.trained += adapters;
+        add_gathered(network, largest, tp, rank);
         return;
     }
     add_trained(model, placed, own, group.trained, rank);
@@ -574,6 +582,7 @@ StaticMemory memory_of(const RankParameters& rank, const Recipe& recipe, bool is
     memory.workspace = recipe.beside + Bytes{2 * rank.largest_layers};
     // The weights of the layer that runs and of the one that is gathered ahead, and gradients before they are reduced.
     if (recipe.zero >= 3) memory.workspace += Bytes{2 * each.weight * std::max(rank.whole_layers, rank.teacher_layers)};
+    if (recipe.zero >= 3) memory.workspace += Bytes{each.weight * rank.frozen_layers};
     if (recipe.zero >= 2 && !summed_whole) memory.workspace += Bytes{each.gradient * rank.whole_layers};
     const Bytes gathered = recipe.zero >= 3 ? std::min(recipe.gathered, all_weights) : Bytes{};
     memory.workspace += gathered;

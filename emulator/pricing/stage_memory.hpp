@@ -46,6 +46,7 @@ struct RankParameters {
                                       ///< experts one of each shape of weight
     std::int64_t whole_layers = 0;    ///< the same, with all of a block's experts on this GPU
     std::int64_t teacher_layers = 0;  ///< the same, of the teacher: its forward runs in front of the model's
+    std::int64_t frozen_layers = 0;   ///< of the frozen module with the most: two blocks, and what stands around them
     bool shares_embedding = false;    ///< holds the embedding or the head of a tied pair whose other half is elsewhere
     std::int64_t tied = 0;            ///< parameters of that half
     std::int64_t averaged = 0;        ///< of trained ones: gradients are averaged over tensor parallel GPUs

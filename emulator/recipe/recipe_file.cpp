@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <array>
+#include <cmath>
 #include <utility>
 
 namespace pipeweaver::emulator {
@@ -113,7 +114,8 @@ void read_precision(const Json& json, Recipe& recipe) {
 }
 
 void read_state(const Json& json, StateBytes& state) {
-    json.only_keys({"weight", "gradient", "optimizer", "whole", "summed", "pipelined", "update", "apart", "narrow"});
+    json.only_keys(
+        {"weight", "gradient", "optimizer", "whole", "summed", "pipelined", "update", "apart", "offloaded", "narrow"});
     read_integer(json, "weight", 1, most_bytes_each, state.weight);
     read_integer(json, "gradient", 0, most_bytes_each, state.gradient);
     read_integer(json, "optimizer", 0, most_bytes_each, state.optimizer);
@@ -122,6 +124,7 @@ void read_state(const Json& json, StateBytes& state) {
     read_integer(json, "pipelined", 0, most_bytes_each, state.pipelined);
     read_integer(json, "update", 0, most_bytes_each, state.update);
     read_integer(json, "apart", 0, most_bytes_each, state.apart);
+    read_integer(json, "offloaded", 0, most_bytes_each, state.offloaded);
     if (const auto narrow = json.find("narrow")) {
         const auto text = narrow->one_of({"cast-again", "copies", "alone"});
         for (const auto& [name, value] : ways_to_hold_narrow)
@@ -244,6 +247,13 @@ Execution Recipe::execution_of(const workloads::Module& module) const {
     return own;
 }
 
+StateBytes with_offloaded(StateBytes state, double part) {
+    const std::int64_t all = state.optimizer + state.offloaded;
+    state.optimizer = static_cast<std::int64_t>(std::ceil(static_cast<double>(all) * (1 - part)));
+    state.offloaded = all - state.optimizer;
+    return state;
+}
+
 Recipe judging(const Recipe& recipe) {
     Recipe plain = recipe;
     plain.zero = std::min(recipe.zero, 1);
@@ -340,6 +350,7 @@ RecipeWriter state_json(const StateBytes& state) {
     if (state.pipelined > 0) json["pipelined"] = state.pipelined;
     if (state.update > 0) json["update"] = state.update;
     if (state.apart > 0) json["apart"] = state.apart;
+    if (state.offloaded > 0) json["offloaded"] = state.offloaded;
     for (const auto& [name, value] : ways_to_hold_narrow)
         if (value == state.narrow && value != StateBytes{}.narrow) json["narrow"] = name;
     return json;

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <variant>
 
 namespace pipeweaver::emulator {
 
@@ -61,12 +62,34 @@ std::vector<Operator> sure_tail(std::vector<Operator> tail, Bytes bucket) {
     return tail;
 }
 
+// The part of the update that the GPU makes; what it works out of whole weights stays.
+UpdateTraffic update_on_gpu(const Recipe& recipe) {
+    UpdateTraffic update = recipe.update;
+    const std::int64_t left = recipe.state.optimizer, all = left + recipe.state.offloaded;
+    if (recipe.state.offloaded > 0) update.updated = (update.updated * left + all - 1) / all;
+    return update;
+}
+
+// Of states on the host gradients go there and weights come back; the host's own update is not counted.
+Operator update_on_host(const Recipe& recipe, std::int64_t own) {
+    const StateBytes& each = recipe.state;
+    const std::int64_t all = each.optimizer + each.offloaded;
+    const std::int64_t bytes = (each.gradient + each.weight) * own / all * each.offloaded;
+    Operator copy{"optimizer on the host", costdb::PointToPoint{2, std::max(Bytes{bytes}, Bytes{1})}};
+    copy.stream = Stream::copy;
+    return copy;
+}
+
 std::vector<Operator> optimizer_of(const StepInput& input, const RankParameters& rank) {
     const Recipe& recipe = input.setup->recipe;
     std::vector<Operator> updates;
-    for (const WeightGroup& group : rank.groups)
-        if (group.trained > 0)
-            updates.push_back(optimizer_update(group.trained, recipe.zero >= 1 ? group.copies : 1, recipe.update));
+    for (const WeightGroup& group : rank.groups) {
+        if (group.trained == 0) continue;
+        const std::int64_t copies = recipe.zero >= 1 ? group.copies : 1;
+        updates.push_back(optimizer_update(group.trained, copies, update_on_gpu(recipe)));
+        if (recipe.state.offloaded > 0)
+            updates.push_back(update_on_host(recipe, (group.trained + copies - 1) / copies));
+    }
     return updates;
 }
 
@@ -157,7 +180,9 @@ Duration time_of(const StepInput& input, const Operator& op, RankId rank) {
             setup.recipe);
     if (!setup.what_if.empty())
         factor *= factor_of(setup.what_if, op, {}) * device_factor(setup.what_if, input.replica, rank);
-    const Duration alone = ask(*setup.costs, op).duration;
+    const Duration alone = op.stream == Stream::copy
+                               ? std::get<costdb::PointToPoint>(op.query).message / setup.recipe.host_link
+                               : ask(*setup.costs, op).duration;
     return factor == 1 ? alone : Duration{std::llround(static_cast<double>(alone.count()) * factor)};
 }
 

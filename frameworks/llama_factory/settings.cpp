@@ -49,7 +49,8 @@ std::vector<Entry> llama_factory_entries() {
     entry.model = "model_name_or_path";
     entry.packs = "packing";
     entry.marks = {"finetuning_type", "cutoff_len"};
-    entry.refused_by = {"USE_MCA", "USE_MEGATRON_BRIDGE", "USE_V1"};
+    entry.refused_by = {"USE_MEGATRON_BRIDGE", "USE_V1"};
+    entry.turned_by = {{"USE_MCA", factory_on_megatron_core}};
     entry.bounds_items = true;  // data/processor/processor_utils.py infer_seqlen; a cut image is an error
     entry.source = llama_factory_source;
     return {entry};

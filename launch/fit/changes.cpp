@@ -144,6 +144,18 @@ void add_moved(const Trials<MegatronLaunch>& trials, const MegatronLaunch& l, co
     }
 }
 
+// Of attention that keeps its scores the kernel that does not.
+void add_fused_attention(const Trials<MegatronLaunch>& trials, const MegatronLaunch& l, std::vector<Change>& changes) {
+    if (!keeps_scores(l)) return;
+    MegatronLaunch changed = l;
+    changed.attention = l.dialect == Dialect::bridge_overrides ? "AttnBackend.flash" : "flash";
+    changed.attention_variables = {};
+    const bool are_set = changed.attention_variables != l.attention_variables;
+    trials.add(changes,
+               say(l, "attention-backend", changed.attention) + (are_set ? ", without NVTE_*_ATTN variables" : ""),
+               changed);
+}
+
 template <class Launch>
 void add_doubled(const Trials<Launch>& trials, const Launch& l, std::int64_t Launch::*degree,
                  const std::function<std::string(std::int64_t)>& say, std::vector<Change>& changes) {
@@ -161,6 +173,16 @@ std::string loss_flag(const ShardedLaunch& l) {
     if (!flag.starts_with("--")) return {};
     const auto* const row = frameworks::sharded_row(*l.trainer, flag.substr(2));
     return row->words.empty() ? flag : std::string();
+}
+
+// The flag for attention that does not keep its scores, where it is eager and the trainer has a word for it.
+std::string flash_flag(const ShardedLaunch& l) {
+    constexpr std::string_view flash = "flash";
+    const std::string flag = written(l, &frameworks::ShardedLaunch::attention);
+    if (l.attention != "eager" || !flag.starts_with("--")) return {};
+    const auto* const row = frameworks::sharded_row(*l.trainer, flag.substr(2));
+    const std::string word = frameworks::word_of(*row, flash);
+    return word == flash ? std::string() : flag + " " + word;
 }
 
 // States on the host, under stage 3 where these alone are not enough; of FSDP weights, too. DeepSpeed's weights on the
@@ -198,6 +220,7 @@ std::vector<Change> fitting_changes(const MegatronLaunch& l, const FitAsked& ask
         changed.distributed_optimizer = true;
         trials.add(changes, say(l, "use-distributed-optimizer", "true"), changed);
     }
+    add_fused_attention(trials, l, changes);
     add_moved(trials, l, fit, changes);
     using Degree = std::pair<std::int64_t MegatronLaunch::*, const char*>;
     for (const auto& [degree, flag] : {Degree{&MegatronLaunch::tp, "tensor-model-parallel-size"},
@@ -254,6 +277,8 @@ std::vector<Change> fitting_changes(const ShardedLaunch& l, const FitAsked& aske
     }
     if (const std::string loss = loss_flag(l); !l.fused_loss && !loss.empty())
         with(loss + " true", [](ShardedLaunch& one) { one.fused_loss = true; });
+    if (const std::string attention = flash_flag(l); !attention.empty())
+        with(attention, [](ShardedLaunch& one) { one.attention = "flash"; });
     if (l.is_deepspeed() && l.zero_stage() < 3)
         with("stage 3 in DeepSpeed's zero_optimization", [](ShardedLaunch& one) { one.zero = 3; });
     if (l.pp > 1 && l.samples() > 1)

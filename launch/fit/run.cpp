@@ -2,6 +2,7 @@
 #include "launch/fit/tuning.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/options.hpp"
+#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emulator/recipe.hpp"
 #include "pipeweaver/frameworks/sharded.hpp"
 #include "pipeweaver/launch/fit.hpp"
@@ -11,17 +12,21 @@
 #include "pipeweaver/planner/emulate.hpp"
 #include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/workloads/built_model.hpp"
+#include "pipeweaver/workloads/catalogue.hpp"
 #include "pipeweaver/workloads/cluster.hpp"
 #include "pipeweaver/workloads/counts.hpp"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 #include <utility>
 
 namespace pipeweaver::launch {
+
+bool keeps_scores(const MegatronLaunch& l) {
+    return l.attention.ends_with("unfused") || l.attention.ends_with("local");
+}
 
 void assume(Run& run, Doubt doubt, std::string sentence) {
     run.doubts.push_back(std::move(doubt));
@@ -209,12 +214,6 @@ std::int64_t bytes_of(const std::string& dtype) {
     return found->bytes;
 }
 
-// Bytes of a parameter's state that stay on the GPU, rounded up.
-std::int64_t left_on_device(std::int64_t state, const std::string& fraction) {
-    const double left = 1 - parse_number("optimizer-offload-fraction", fraction, 0, 1);
-    return static_cast<std::int64_t>(std::ceil(static_cast<double>(state) * left));
-}
-
 // The optimizer's state and gradients as the launch has them.
 void put_states(const MegatronLaunch& l, Recipe& recipe) {
     const bool half = l.bf16 || l.fp16;
@@ -224,7 +223,9 @@ void put_states(const MegatronLaunch& l, Recipe& recipe) {
     if (l.precision_aware)
         recipe.state.optimizer =
             (half ? bytes_of(l.main_params) : 0) + bytes_of(l.first_moment) + bytes_of(l.second_moment);
-    if (l.offload_optimizer) recipe.state.optimizer = left_on_device(recipe.state.optimizer, l.offload_fraction);
+    if (l.offload_optimizer)
+        recipe.state = emulator::with_offloaded(recipe.state,
+                                                parse_number("optimizer-offload-fraction", l.offload_fraction, 0, 1));
     if (!half) recipe.execution.products = costdb::Dtype::fp32;
 }
 
@@ -241,11 +242,6 @@ void put_kept(const MegatronLaunch& l, Recipe& recipe) {
                         : l.fused_loss_by == "te"            ? by_engine
                                                              : own_fused;
     if (parse_number("hidden-dropout", l.hidden_dropout, 0, 1) > 0) recipe.kept.masks = 1;
-}
-
-// Transformer Engine's unfused attention and Megatron Core's own; "AttnBackend.unfused" of overrides.
-bool keeps_scores(const MegatronLaunch& l) {
-    return l.attention.ends_with("unfused") || l.attention.ends_with("local");
 }
 
 // Those of layers that are worked out again together; else it is not followed how many a rank keeps.
@@ -405,6 +401,48 @@ void put_engine(const MegatronLaunch& l, const FitAsked& asked, Run& run) {
     put_engine({written(l.dialect, "vllm-gpu-memory-utilization"), l.engine_share, l.engine_tp, l.sleep}, asked, run);
 }
 
+// The weights of a teacher of the catalogue, of which all ranks are counted as having as much. Its name may say the
+// model itself, of which a copy lies as the weights do.
+void put_teacher_weights(const MegatronLaunch& l, const FitAsked& asked, Run& run) {
+    const std::string says = written(l.dialect, "teacher-model");
+    if (l.teacher_on_host)
+        run.doubts.push_back(
+            {Effect::more, "a teacher that lies on the host but while it works out logits", says, true});
+    const std::string like = workloads::model_called(l.teacher);
+    if (l.teacher_on_host || (like == asked.model.name && l.tuner == "lora")) return;
+    if (like == asked.model.name) {
+        run.besides.refers = true;
+        return;
+    }
+    if (like.empty()) {
+        run.doubts.push_back({Effect::more, fmt::format("the weights of the teacher '{}'", l.teacher), says});
+        return;
+    }
+    constexpr std::int64_t half_bytes = 2;
+    std::int64_t parameters = 0;
+    for (const workloads::Module& module : workloads::model(like).modules)
+        parameters += all_parameters(module.architecture);
+    const std::int64_t ranks = l.tp * l.pp;
+    run.besides.reference = Bytes{(half_bytes * parameters + ranks - 1) / ranks};
+    assume(run, {Effect::either, "how a teacher's weights lie", says},
+           fmt::format("the teacher's weights are those of {}, as many on every rank", like));
+}
+
+// ms-swift 3602360a swift/megatron/trainers/gkd_trainer.py, rollout_mixin.py: in front of a step a teacher's logits of
+// its microbatches are worked out, in 16 bits, and kept on the last rank until each is trained.
+void put_teacher(const MegatronLaunch& l, const FitAsked& asked, Run& run) {
+    if (!l.teacher.empty()) put_teacher_weights(l, asked, run);
+    constexpr std::int64_t half_bytes = 2, log_and_index = 12;
+    const auto& network = asked.model.modules[asked.model.backbone()].architecture;
+    const std::int64_t of_token = l.teacher_logits ? log_and_index * *l.teacher_logits
+                                                   : half_bytes * l.padded_vocab.value_or(network.vocab) / l.tp;
+    const std::int64_t tokens = *l.seq_length * l.sequences() / l.cp;
+    const std::int64_t kept = tokens * microbatches_of(l, asked.gpus) * l.answers_steps;
+    run.besides.last_rank = Bytes{of_token * kept};
+    run.assumed.push_back(fmt::format("the teacher's logits of {} microbatches are counted on the last rank: {}",
+                                      microbatches_of(l, asked.gpus) * l.answers_steps, human(run.besides.last_rank)));
+}
+
 // ms-swift 3602360a swift/megatron/trainers/rlhf_mixin.py: a copy of the model as it was, where all of it is trained.
 void put_stage(const MegatronLaunch& l, const FitAsked& asked, Run& run) {
     if (l.learns.empty()) return;
@@ -415,9 +453,14 @@ void put_stage(const MegatronLaunch& l, const FitAsked& asked, Run& run) {
             {Effect::less, "pairs that are joined are counted as the longest", written(l.dialect, "packing"), true});
     if (stage == nullptr)
         run.doubts.push_back({Effect::more, fmt::format("what '{}' holds beside the model", l.learns), says});
-    if (stage != nullptr && stage->generates) put_engine(l, asked, run);
+    if (l.generates()) put_engine(l, asked, run);
     if (l.learns == "rm") run.doubts.push_back({Effect::less, "logits, in place of one value", says});
     run.besides.refers = stage != nullptr && stage->refers && l.tuner != "lora";
+    if (stage != nullptr && stage->distils)
+        put_teacher(l, asked, run);
+    else if (!l.teacher.empty())
+        run.doubts.push_back(
+            {Effect::more, "another copy of a model holds weights, too", written(l.dialect, "teacher-model")});
 }
 
 }  // namespace
@@ -555,6 +598,8 @@ Fit fit_from(const Run& run, const planner::EmulationRequest& request, const pla
                              rank.fixed.apart});
     }
     for (RankUse& rank : fit.ranks) add_besides(run.besides, rank);
+    fit.ranks.back().buffers += run.besides.last_rank;
+    fit.ranks.back().peak += run.besides.last_rank;
     const std::size_t backbone = setup.model.backbone();
     for (const auto& stage : emulation.partition.chains.front().stages)
         for (const auto& part : stage.parts)

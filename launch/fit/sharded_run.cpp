@@ -138,32 +138,17 @@ Recompute sharded_recompute(const ShardedLaunch& l, Run& run) {
     return Recompute::selective;
 }
 
-// The largest layer of frozen modules twice, one at work and one on its way, and what stands around the layers.
-Bytes gathered_frozen(const workloads::Model& model, std::int64_t tp) {
-    std::int64_t most = 0;
-    for (const workloads::Module& module : model.modules) {
-        if (module.trainable) continue;
-        const auto& network = module.architecture;
-        std::int64_t layer = 0;
-        for (std::int64_t i = 0; i < network.layers; ++i) layer = std::max(layer, layer_parameters(network, i));
-        most = std::max(most, 2 * layer + std::max(embedding_parameters(network), head_parameters(network)));
-    }
-    return {half_bytes * most / tp};
-}
-
 // PyTorch's AdamW without fused kernels works out the root of a second moment for all parameters together.
 bool makes_roots(const std::string& optimizer) {
     return optimizer == "adamw_torch" || optimizer.starts_with("torch.optim.Adam");
 }
 
-Besides besides_of(const ShardedLaunch& l, const workloads::Model& model, const FitAsked& asked,
-                   const StateBytes& state) {
+Besides besides_of(const ShardedLaunch& l, const FitAsked& asked, const StateBytes& state) {
     constexpr std::int64_t usual_bucket = 500'000'000, usual_group = 1'000'000'000, usual_live = 1'000'000'000;
     Besides besides;
     besides.copies = l.is_fsdp() ? l.replicate.value_or(1) : 1;
     besides.shards = asked.gpus / (l.tp * l.pp);
     besides.zero = l.zero_stage();
-    if (besides.zero == 3) besides.buckets = gathered_frozen(model, l.tp);
     besides.state = state.optimizer;
     const bool half_states = state.optimizer == whole_bytes;  // two moments of 16 bits
     if (makes_roots(optimizer_of(l)) && state.optimizer > 0) besides.update = half_states ? half_bytes : whole_bytes;
@@ -323,7 +308,7 @@ Run run_of(const ShardedLaunch& l, const FitAsked& asked) {
     options.workload.ep = degree(l.ep);
     if (l.ring > 1) options.workload.context = "ring";
     const Recipe recipe = sharded_recipe(l, asked, run);
-    run.besides = besides_of(l, model, asked, recipe.state);
+    run.besides = besides_of(l, asked, recipe.state);
     run.besides.reference = reference_of(l, model, asked.gpus);
     say_copies(l.ep, run);
     put_engine(l, asked, run);

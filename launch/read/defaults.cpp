@@ -22,6 +22,14 @@ std::vector<Setting> with_defaults(const SaidLaunch& said) {
         if (other != meanings.end()) setting.name = other->as;
         if (!setting.name.empty()) all.push_back(std::move(setting));
     }
+    const auto has = [&](std::string_view name, std::string_view value) {
+        return std::any_of(all.begin(), all.end(), [&](const Setting& one) {
+            return one.name == name && (value.empty() || (one.values.size() == 1 && one.values.front() == value));
+        });
+    };
+    for (const frameworks::Implied& one : said.entry->implied)
+        if (has(one.setting, one.value) && !has(one.then, {}))
+            all.push_back({std::string(one.then), {std::string(one.is)}, std::string(said.entry->name)});
     return all;
 }
 

@@ -97,8 +97,7 @@ void take_ramp(MegatronLaunch& l) {
 
 // A prompt and its answer together, which an engine on the same GPUs may hold to less.
 void take_answers(MegatronLaunch& l) {
-    const auto* const stage = frameworks::training_stage(l.learns);
-    if (stage == nullptr || !stage->generates || !l.seq_length) return;
+    if (!l.generates() || !l.seq_length) return;
     *l.seq_length += l.answer_length.value_or(0);
     if (l.by_engine && l.engine != "server" && l.engine_length)
         l.seq_length = std::min(*l.seq_length, *l.engine_length);
@@ -119,6 +118,12 @@ void take_tokenizer(MegatronLaunch& l) {
 std::int64_t MegatronLaunch::sequences() const {
     const auto* const stage = frameworks::training_stage(learns);
     return micro_batch.value_or(1) * (stage == nullptr ? 1 : stage->rows);
+}
+
+bool MegatronLaunch::generates() const {
+    const auto* const stage = frameworks::training_stage(learns);
+    if (stage == nullptr || !stage->generates) return false;
+    return !stage->distils || (by_engine && parse_number("--lmbda", on_policy, 0, 1) > 0);
 }
 
 bool is_megatron_setting(Dialect dialect, const std::string& name) { return row_of(dialect, name) != nullptr; }
@@ -145,6 +150,8 @@ MegatronLaunch read_megatron(const SaidLaunch& said, std::optional<OfVersion> ve
             launch.not_read.push_back(setting.name);
     }
     if (launch.recompute == "none") launch.recompute.clear();  // ms-swift's word
+    if (launch.learns == "sft" || launch.learns == "pt")
+        launch.learns.clear();  // from tokens, in LLaMA-Factory's words
     take_data_length(launch);
     take_answers(launch);
     take_tokenizer(launch);

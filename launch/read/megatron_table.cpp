@@ -46,6 +46,8 @@ Rows spread_rows() {
         {"sequence-parallel", "model.sequence_parallel", &L::sequence_parallel},
         {"num-distributed-optimizer-instances", "ddp.num_distributed_optimizer_instances", &L::optimizer_instances},
         {"", "model.variable_seq_lengths", &L::variable_lengths},
+        {"variable-seq-lengths", "", &L::variable_lengths},
+        {"overlap-p2p-comm", "", &L::overlap_p2p},
         {"defer-embedding-wgrad-compute", "model.defer_embedding_wgrad_compute", &L::defer_embedding_wgrad},
         {"no-gradient-accumulation-fusion", "model.gradient_accumulation_fusion", &L::fused_accumulation, {}, false},
         {"cp-comm-type", "model.cp_comm_type", &L::cp_comm}};
@@ -183,7 +185,7 @@ Rows batch_rows() {
             {"optimizer-offload-fraction", "optimizer.optimizer_offload_fraction", &L::offload_fraction}};
 }
 
-// Of ms-swift, of Megatron-LM's examples/multimodal, and of models of Megatron-Bridge.
+// Of ms-swift, of Megatron-LM's examples/multimodal, of models of Megatron-Bridge, and of mcore_adapter.
 Rows tuning_rows() {
     return {{"freeze-llm", "model.freeze_language_model", &L::freeze_llm},
             {"freeze-LM", "", &L::freeze_llm},
@@ -200,6 +202,13 @@ Rows tuning_rows() {
             {"vllm-gpu-memory-utilization", "", &L::engine_share},
             {"vllm-tensor-parallel-size", "", &L::engine_tp},
             {"sleep-level", "", &L::sleep, {}, true, 0},
+            {"gradient-accumulation-steps", "", &L::accumulation},
+            {"teacher-model", "", &L::teacher},
+            {"teacher-model-server", "", &L::teacher_server},
+            {"offload-teacher-model", "", &L::teacher_on_host},
+            {"gkd-logits-topk", "", &L::teacher_logits},
+            {"lmbda", "", &L::on_policy},
+            {"steps-per-generation", "", &L::answers_steps},
             {"offload-model", "", &L::frees_weights},
             {"offload-optimizer", "", &L::frees_states},
             {"lora-rank", "peft.dim", &L::lora_rank},

@@ -127,12 +127,31 @@ const Entry* sharded_entry_of(const std::vector<Word>& words) {
     return is_script && known_flags(*any, words, begin) >= enough_flags ? any : nullptr;
 }
 
+// LLaMA-Factory ff6d4d12 src/llamafactory/extras/misc.py is_env_enabled
+bool is_enabled(std::string_view variable, const SaidLaunch& said) {
+    const auto found = said.variables.find(std::string(variable));
+    if (found == said.variables.end()) return false;
+    std::string value = found->second;
+    std::transform(value.begin(), value.end(), value.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return value == "1" || value == "true" || value == "y";
+}
+
 void refuse_by_variables(const Entry& entry, const SaidLaunch& said) {
-    for (const std::string_view name : entry.refused_by) {
-        const auto found = said.variables.find(std::string(name));
-        if (found == said.variables.end() || found->second == "0" || found->second.empty()) continue;
-        fail(ErrorKind::input, "{}: {}={} makes another trainer of {}, which is not read", said.from, name,
-             found->second, entry.name);
+    for (const std::string_view name : entry.refused_by)
+        if (is_enabled(name, said))
+            fail(ErrorKind::input, "{}: {}={} makes another trainer of {}, which is not read", said.from, name,
+                 said.variables.at(std::string(name)), entry.name);
+}
+
+// Of a trainer that a variable makes another: the settings in the words of that one's dialect, with '-' in names.
+void turn_by_variables(SaidLaunch& said) {
+    for (const auto& [variable, name] : said.entry->turned_by) {
+        if (!is_enabled(variable, said)) continue;
+        said.entry = frameworks::entry_named(name);
+        said.dialect = said.entry->dialect;
+        for (Setting& one : said.settings) std::replace(one.name.begin(), one.name.end(), '_', '-');
+        return;
     }
 }
 
@@ -177,6 +196,7 @@ void put_sharded_words(const std::vector<Word>& all, SaidLaunch& said) {
     put_program_defaults(words, said);
     put_gpus(words, said);
     put_named_model(said);
+    turn_by_variables(said);
     if (!said.entry->named_by_program || begin == 0) return;
     said.named = fmt::format("the {} {}", said.entry->names, texts[begin - 1]);
 }

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <string>
+#include <string_view>
 
 namespace pipeweaver::launch {
 
@@ -31,6 +33,33 @@ Why connections(const L& l, std::int64_t) {
 Why shard_connections(const L& l, std::int64_t) {
     if (l.max_connections != "1" || !(l.torch_fsdp2 || l.megatron_fsdp)) return std::nullopt;
     return fmt::format("--use-{} is said", l.torch_fsdp2 ? "torch-fsdp2" : "megatron-fsdp");
+}
+
+struct AttentionBackend {
+    std::string_view name;
+    std::array<std::string_view, 3> takes;  // of attention_variables
+};
+constexpr std::array backends{AttentionBackend{"auto", {"1", "1", "1"}}, AttentionBackend{"flash", {"1", "0", "0"}},
+                              AttentionBackend{"fused", {"0", "1", "0"}}, AttentionBackend{"unfused", {"0", "0", "1"}},
+                              AttentionBackend{"local", {"0", "0", "0"}}};
+
+// "AttnBackend.flash" of overrides; one that is null sets nothing.
+Why attention_kernels(const L& l, std::int64_t) {
+    const std::string_view said = l.attention.empty() ? std::string_view("auto") : std::string_view(l.attention);
+    const std::string_view name = said.substr(said.rfind('.') + 1);
+    for (const AttentionBackend& one : backends) {
+        if (one.name != name) continue;
+        for (std::size_t i = 0; i < attention_variables.size(); ++i)
+            if (const std::string& is = l.attention_variables[i]; !is.empty() && is != one.takes[i])
+                return fmt::format("{} is {}, and {} takes {}", attention_variables[i], is, name, one.takes[i]);
+    }
+    return std::nullopt;
+}
+
+// Of adapters a teacher may be the model without them.
+Why teacher_chunks(const L& l, std::int64_t) {
+    if (l.teacher.empty() || l.tuner == "lora" || l.vpp.value_or(1) == 1) return std::nullopt;
+    return fmt::format("{} chunks of a rank, and --teacher-model {}", *l.vpp, l.teacher);
 }
 
 bool says_ends(const L& l) { return l.first || l.last; }
@@ -209,6 +238,15 @@ std::span<const MegatronRule> environment_rules() {
         MegatronRule{"max-connections",
                      "before Blackwell, tensor and context parallelism take CUDA_DEVICE_MAX_CONNECTIONS=1", file,
                      Phase::arguments, connections},
+        MegatronRule{
+            "attention-variables",
+            "NVTE_FLASH_ATTN, NVTE_FUSED_ATTN and NVTE_UNFUSED_ATTN are not set, or as --attention-backend has "
+            "them",
+            "megatron/core/models/common/language_module/language_module.py _set_attention_backend", Phase::build,
+            attention_kernels},
+        MegatronRule{"teacher-chunks", "a teacher on the same GPUs goes without chunks of a rank",
+                     "modelscope/ms-swift 3602360a swift/megatron/trainers/rollout_mixin.py _load_teacher_model",
+                     Phase::build, teacher_chunks},
         MegatronRule{"fsdp-connections", "FSDP goes without CUDA_DEVICE_MAX_CONNECTIONS=1", file, Phase::arguments,
                      shard_connections},
     };

@@ -173,6 +173,7 @@ BuiltLayers built_layers(const MegatronLaunch& l) {
 
 std::int64_t microbatches_of(const MegatronLaunch& l, std::int64_t gpus) {
     const std::int64_t together = l.micro_batch.value_or(1) * l.dp(gpus);
+    if (l.accumulation && !l.global_batch) return together > 0 ? *l.accumulation : 0;
     const std::int64_t global = l.global_batch.value_or(together);
     return together > 0 && (l.rounds_batch || global % together == 0) ? global / together : 0;
 }

@@ -72,7 +72,12 @@ Candidates candidates_of(const SaidLaunch& said, const MegatronLaunch* launch) {
         const std::string_view name = said.dialect == Dialect::bridge_overrides ? row.field : row.flag;
         if (name.empty() || row.of_model || is_said(said, name)) continue;
         const bool is_layout = row.flag == "pipeline-model-parallel-layout";
-        add(name, is_layout ? layouts_of(*launch) : std::visit(Values<MegatronLaunch>{row.choices}, row.member), all);
+        const bool is_attention = row.flag == "attention-backend";
+        add(name,
+            is_layout      ? layouts_of(*launch)
+            : is_attention ? std::vector<std::string>{"flash", "fused", "unfused", "local", "null"}
+                           : std::visit(Values<MegatronLaunch>{row.choices}, row.member),
+            all);
     }
     return all;
 }

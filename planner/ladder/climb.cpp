@@ -1,16 +1,18 @@
 // What each rung of a plan's ladder takes, from what is run today to the searched schedule.
 #include "pipeweaver/emulator/memory.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
+#include "pipeweaver/planner/ends.hpp"
 #include "pipeweaver/planner/launched_way.hpp"
 #include "pipeweaver/workloads/built_model.hpp"
 #include "planner/ladder/elsewhere.hpp"
-#include "planner/ladder/ends.hpp"
+#include "planner/ladder/on_groups.hpp"
 #include "planner/ladder/rungs.hpp"
 #include "planner/ladder/worth.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace pipeweaver::planner {
 
@@ -42,6 +44,8 @@ public:
         ladder_.left_out = start_.left_out;
         add_schedule();
         add_beyond();
+        if (runs_.groups)
+            if (auto rung = rung_on_groups(start_.request)) ladder_.beyond.push_back(std::move(*rung));
         ladder_.headline = advise(
             ladder_.rungs, runs_.option, [this](const Rung& rung) { return schedules(rung); }, job_.seed, execute_);
         return with_ends();
@@ -210,6 +214,8 @@ private:
         rung.step = plan_.step;
         for (const ReplicaPlan& replica : plan_.replicas) take_memory(rung, replica.cut.step, replica.found.replay);
         rung.needs = "pipeweaver.torch runs it" + left_to_chunks();
+        if (start_.request.job.setup->recipe.state.offloaded > 0)
+            rung.needs += "; states on the host are your optimizer's";
         rung.target = runs_plan(runs_) ? runs_.option : targets().front().option;
         rung.files = {"replica-*/actions.json"};
         return rung;

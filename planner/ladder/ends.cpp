@@ -1,4 +1,4 @@
-#include "planner/ladder/ends.hpp"
+#include "pipeweaver/planner/ends.hpp"
 
 #include "pipeweaver/emulator/split.hpp"
 #include "pipeweaver/planner/tuning.hpp"

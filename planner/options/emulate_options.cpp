@@ -156,6 +156,8 @@ void require_shapes_apply(const EmulationRequest& request) {
 
 bool asks_precision(std::string_view what_if) { return what_if == "precision" || what_if.starts_with("precision="); }
 
+constexpr const char* what_if_gradients = "gradients";  // in place of a file
+
 // "precision=vit=bf16" changes the recipe; what names no module is asked of the step as it is.
 void take_precision(std::string_view what_if, const emulator::Setup& usual, emulator::Recipe& recipe,
                     emulator::WhatIf& factors, EmulationRequest& request) {
@@ -289,11 +291,13 @@ void EmulateOptions::add_to(OptionTable& options) {
         "(default: the least with which the step fits the memory)",
         [this](const std::string& given) { recompute = read_recompute(given); },
         [this] { return recompute ? std::optional(name_of(*recompute)) : std::nullopt; });
-    options.text("what-if", what_if, "FILE|precision...|sparsity",
-                 "factors on devices, links, operators, modules (JSON or YAML); or precision: each module in each "
+    options.text("what-if", what_if, "FILE|gradients|precision...|sparsity",
+                 "factors on devices, links, operators, modules (JSON or YAML); or gradients: which of them to "
+                 "compress; precision: each module in each "
                  "format of products; precision=vit=bf16,...: these; precision=fp8:5%: the layers to have in it for "
                  "a step that much shorter; or sparsity: from which length sparse attention of a diffusion "
                  "transformer pays, and each layout of its context parallelism");
+    jitter.add_to(options);
     options.integer("shapes", shapes, 1, 64,
                     "pad microbatches so that they have so many shapes at most, for stacks that compile each anew");
     options.parsed(
@@ -393,6 +397,8 @@ EmulationRequest EmulateOptions::request(std::uint64_t seed, const Executor& exe
         request.schedules = read_schedules(schedule, static_cast<std::size_t>(asked.setup->layout.dp));
         asked.fixed = partition::read_partition(partition_of_plan(schedule), *asked.setup);
     }
+    request.gradients = what_if == what_if_gradients;
+    request.jitter = jitter.request(static_cast<std::int64_t>(seed));
     auto setup = std::make_shared<emulator::Setup>(changed_by(what_if, *asked.setup, request));
     if (no_reuse) setup->store.reset();
     asked.setup = std::move(setup);

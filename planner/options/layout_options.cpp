@@ -216,6 +216,7 @@ WorkloadOptions WorkloadOptions::with_chosen(const Job& job) const {
         fixed.microbatches.reset();
     }
     if (const auto& built = setup.model.built; built && !built->source.empty()) fixed.encoders = built->framework;
+    fixed.lora_apart = has_lora_apart();
     if (automatic_headroom) {
         fixed.automatic_headroom = fixed.usual_headroom_is_auto = false;
         fixed.headroom = setup.headroom;

@@ -51,17 +51,27 @@ std::function<std::optional<std::string>()> said(const std::optional<Value>& val
 }
 
 // "3%" or "0": a part without its unit would be read as per cent by one and as a fraction by another.
-emulator::Headroom headroom_of(const std::string& text) {
-    constexpr double most_percent = 50;
+std::optional<double> percent_in(const std::string& text, double most) {
     double percent = 0;
     const char* const end = text.data() + text.size();
     const auto [after, error] = std::from_chars(text.data(), end, percent, std::chars_format::fixed);
     const std::string_view unit(after, end);
     const bool has_unit = unit == "%" || (unit.empty() && percent == 0);
-    if (error != std::errc{} || !has_unit || !(percent >= 0 && percent <= most_percent))
-        fail(ErrorKind::input, "{}",
-             must_be(text, fmt::format("auto, 0 or a percentage up to {}%, like 3%", most_percent)));
-    return {std::llround(percent * 10'000)};
+    if (error != std::errc{} || !has_unit || !(percent >= 0 && percent <= most)) return std::nullopt;
+    return percent;
+}
+
+emulator::Headroom headroom_of(const std::string& text) {
+    constexpr double most_percent = 50;
+    if (const auto percent = percent_in(text, most_percent)) return {std::llround(*percent * 10'000)};
+    fail(ErrorKind::input, "{}",
+         must_be(text, fmt::format("auto, 0 or a percentage up to {}%, like 3%", most_percent)));
+}
+
+double offloaded_of(const std::string& text) {
+    constexpr double all = 100;
+    if (const auto percent = percent_in(text, all)) return *percent;
+    fail(ErrorKind::input, "{}", must_be(text, "0 or a percentage up to 100%, like 50%"));
 }
 
 double price_of(const std::string& text) {
@@ -179,6 +189,17 @@ void RecipeOverrides::add_to(OptionTable& options) {
     options.parsed(
         "host-link", "SPEED", "between a GPU and its host, for offloading (default: the recipe's)",
         [this](const std::string& text) { host_link = host_link_of(text); }, said(host_link));
+    add_offload(options);
+}
+
+void RecipeOverrides::add_offload(OptionTable& options) {
+    options.parsed(
+        "offload-optimizer", "PERCENT",
+        "of the optimizer's states that lie on the host, which updates what belongs to them (default: the recipe's)",
+        [this](const std::string& text) { offload_percent = offloaded_of(text); },
+        [this]() -> std::optional<std::string> {
+            return offload_percent ? std::optional(text_of(*offload_percent) + "%") : std::nullopt;
+        });
 }
 
 emulator::Recipe RecipeOverrides::over(emulator::Recipe recipe) const {
@@ -196,6 +217,7 @@ emulator::Recipe RecipeOverrides::over(emulator::Recipe recipe) const {
     put(split_slowdown, recipe.split_slowdown);
     put(host_link, recipe.host_link);
     if (!precision.empty()) recipe = with_precision(std::move(recipe), "--precision", precision);
+    if (offload_percent) recipe.state = with_offloaded(recipe.state, *offload_percent / 100);
     if (recipe.zero < 2 || recipe.bucket == Bytes{}) return recipe;
     if (own_buckets && !bucket)
         fail(ErrorKind::input,
@@ -234,18 +256,65 @@ void add_costs(OptionTable& options, std::string& path) {
 }
 
 void WorkloadOptions::add_to(OptionTable& options) {
+    add_machine(options);
+    add_layout(options);
+    add_samples(options);
+    options.integer("microbatches", microbatches, 1, 100'000,
+                    "microbatches of each replica to draw with --dataset (default 16)");
+    add_global_batch(options);
+    add_packing(options, true);
+    add_headroom(options);
+    add_costs(options, costs);
+    options.parsed("tokens", "TOKENS", "of the whole training run, like 300B: the days, GPU-hours and USD it takes",
+                   [this](const std::string& text) { training_tokens = parse_tokens(text); });
+    options.parsed("price", "USD", "of a GPU-hour, like 2.5 (default: the cluster's, where it has one)",
+                   [this](const std::string& text) { price_per_gpu_hour = price_of(text); });
+    add_recipe(options);
+    options.text("anchor", anchor, "FILE",
+                 "a measured launch of one GPU or node, whose step and peak correct the device's and recipe's (JSON or "
+                 "YAML; emulate, plan)");
+    overrides.add_to(options);
+    add_encoders(options);
+    options.flag(
+        "deal-images", deal_images,
+        "encoders whose framework has a switch for it take some whole images on each context parallel group, in "
+        "place of all on every one (Megatron-Bridge: model.vision_dp_when_cp=true)");
+    add_trained(options);
+}
+
+void WorkloadOptions::add_apart_from_layout(OptionTable& options) {
+    add_machine(options);
+    add_samples(options);
+    add_global_batch(options);
+    add_packing(options, false);
+    add_headroom(options);
+    add_costs(options, costs);
+    add_recipe(options);
+    overrides.add_to(options);
+    add_encoders(options);
+    add_trained(options);
+}
+
+void WorkloadOptions::add_machine(OptionTable& options) {
     options.group("Model, machine and batch");
     options.text("model", model, "MODEL",
                  "a model of `pipeweaver list models`, a model file (JSON or YAML), or hf:CONFIG.json (required)");
     options.text("cluster", cluster, "CLUSTER",
                  "NAME:GPUS of `pipeweaver list clusters`, or a cluster file (JSON or YAML) (required)");
-    add_layout(options);
+}
+
+void WorkloadOptions::add_samples(OptionTable& options) {
     options.text("batch", batch, "FILE", "a batch file (.jsonl, one sample a line)");
     options.text("dataset", dataset, "DATASET", "draw the batch from this data set of `pipeweaver list datasets`");
-    options.integer("microbatches", microbatches, 1, 100'000,
-                    "microbatches of each replica to draw with --dataset (default 16)");
-    add_global_batch(options);
-    add_packing(options);
+}
+
+void WorkloadOptions::add_recipe(OptionTable& options) {
+    options.group("How the framework trains");
+    options.text("recipe", recipe, "RECIPE",
+                 "a recipe of `pipeweaver list recipes`, or a file (JSON or YAML) (default: megatron-core)");
+}
+
+void WorkloadOptions::add_headroom(OptionTable& options) {
     options.parsed(
         "headroom", "auto|PERCENT",
         "part of a GPU's usable memory that is kept free, like 3%; 0: none; auto: what shapes that vary may take "
@@ -262,23 +331,9 @@ void WorkloadOptions::add_to(OptionTable& options) {
             if (automatic_headroom) return std::string(automatic);
             return text_of_headroom(headroom);
         });
-    add_costs(options, costs);
-    options.parsed("tokens", "TOKENS", "of the whole training run, like 300B: the days, GPU-hours and USD it takes",
-                   [this](const std::string& text) { training_tokens = parse_tokens(text); });
-    options.parsed("price", "USD", "of a GPU-hour, like 2.5 (default: the cluster's, where it has one)",
-                   [this](const std::string& text) { price_per_gpu_hour = price_of(text); });
-    options.group("How the framework trains");
-    options.text("recipe", recipe, "RECIPE",
-                 "a recipe of `pipeweaver list recipes`, or a file (JSON or YAML) (default: megatron-core)");
-    options.text("anchor", anchor, "FILE",
-                 "a measured launch of one GPU or node, whose step and peak correct the device's and recipe's (JSON or "
-                 "YAML; emulate, plan)");
-    overrides.add_to(options);
-    add_encoders(options);
-    add_trained(options);
 }
 
-void WorkloadOptions::add_packing(OptionTable& options) {
+void WorkloadOptions::add_packing(OptionTable& options, bool with_replicas) {
     std::vector<std::string> ways = packing_names();
     ways.emplace_back(automatic);
     options.choice(
@@ -286,9 +341,10 @@ void WorkloadOptions::add_packing(OptionTable& options) {
         "samples to microbatches: in given order (default: given); the longest first; even in every module's "
         "FLOPs, a tenth more than these; even in what fixed shapes are padded to; or, in plans, the best of "
         "these on the sample");
-    options.flag("equal-microbatches", equal_microbatches,
-                 "equally many microbatches for each replica: of those packed in another way than balanced, the "
-                 "fullest are parted until they are (default: where what --target of a plan names demands it)");
+    if (with_replicas)
+        options.flag("equal-microbatches", equal_microbatches,
+                     "equally many microbatches for each replica: of those packed in another way than balanced, the "
+                     "fullest are parted until they are (default: where what --target of a plan names demands it)");
     options.integer("microbatch-tokens", microbatch_tokens, 1, 1'000'000'000,
                     "positions of the backbone that a microbatch holds at most (default: microbatch_tokens of the "
                     "model)");
@@ -383,6 +439,10 @@ emulator::Setup WorkloadOptions::setup(const std::optional<CostFile>& file) cons
     if (!anchor.empty() && !anchor_read) fail(ErrorKind::input, "--anchor: is for emulate, plan, check and recommend");
     if (anchor_read) setup.recipe = anchored(std::move(setup.recipe), *anchor_read, setup.cluster.device);
     emulator::check(setup.recipe, setup.model, workloads::device(setup.cluster.device));
+    if (overrides.offload_percent.value_or(0) > 0)
+        setup.model.assumed.emplace_back(
+            "states on the host: their gradients and weights pass its link; what the host takes for the update is not "
+            "counted");
     setup.headroom = headroom;
     setup.costs =
         known_costs ? known_costs : std::make_shared<const costdb::CostDatabase>(costs_of(file, setup.cluster));
@@ -505,10 +565,6 @@ void WorkloadOptions::add_encoders(OptionTable& options) {
         "encoder-recompute", encoder_recompute, workloads::encoder_recompute_names(),
         "what of encoders that a framework builds runs again, in place of what it does by default: as much as "
         "of the language model, nothing, or all");
-    options.flag(
-        "deal-images", deal_images,
-        "encoders whose framework has a switch for it take some whole images on each context parallel group, in "
-        "place of all on every one (Megatron-Bridge: model.vision_dp_when_cp=true)");
 }
 
 void WorkloadOptions::require_dealt(const workloads::Model& of) const {

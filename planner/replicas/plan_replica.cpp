@@ -240,7 +240,8 @@ Plan assemble(const Job& job, const Assignment& assignment, std::vector<ReplicaP
     Layout planned = setup.layout;
     planned.dp = static_cast<std::int64_t>(plan.replicas.size());
     plan.mfu = model_flops_utilization(plan.model_flops, setup.cluster, planned, plan.step);
-    plan.in_situ = in_situ_factors(*setup.costs, setup.cluster.device, precision_of(setup.recipe.execution.products));
+    const Precision precision = precision_of(setup.recipe.execution.products);
+    plan.in_situ = in_stack(in_situ_factors(*setup.costs, setup.cluster.device, precision), setup.recipe);
     return plan;
 }
 

@@ -27,6 +27,7 @@ Launch torch_launch() {
 Launch actions_launch() {
     Launch launch = torch_launch();
     launch.segments_expand_as = "pipeweaver.torch does";
+    launch.known_schedules_by = "PyTorch's own schedules (torch.distributed.pipelining)";
     return launch;
 }
 
@@ -154,8 +155,10 @@ const std::vector<Target>& targets() {
                                           .recompute = RecomputeBy::step},
                                          {.name = "any",
                                           .option = "any",
-                                          .about = "what torch-actions runs, and known schedules that nothing launches",
+                                          .about = "what torch-actions runs, known schedules that nothing launches, "
+                                                   "and modules on GPUs of their own",
                                           .folder = "",
+                                          .groups = true,
                                           .action_lists = false,
                                           .selective_passes = true,
                                           .launch = torch_launch()}};

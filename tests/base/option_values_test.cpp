@@ -2,12 +2,12 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/options.hpp"
+#include "pipeweaver/base/random.hpp"
 
 #include <doctest/doctest.h>
 
 #include <array>
 #include <cstdio>
-#include <random>
 
 using namespace pipeweaver;
 
@@ -16,7 +16,7 @@ namespace {
 // What a shell hands to a program as its words.
 std::string as_a_shell_reads(const std::string& words) {
     std::string text;
-    std::FILE* pipe = popen(("printf '%s|' " + words).c_str(), "r");
+    std::FILE* pipe = popen(("printf '%s|' " + words).c_str(), "r");  // NOLINT(bugprone-command-processor): its work
     REQUIRE(pipe != nullptr);
     std::array<char, 512> part{};
     for (std::size_t n = 0; (n = std::fread(part.data(), 1, part.size(), pipe)) > 0;) text.append(part.data(), n);
@@ -39,11 +39,11 @@ TEST_CASE("plain words stay as they are, all others are quoted") {
 }
 
 TEST_CASE("a shell reads back every text that is quoted for it") {
-    std::mt19937_64 random(7);
+    Random random(7);
     std::string words, expected;
     for (int i = 0; i < 200; ++i) {
         std::string text;
-        for (std::uint64_t n = random() % 9; n > 0; --n) text += static_cast<char>(1 + random() % 127);
+        for (std::uint64_t n = random.below(9); n > 0; --n) text += static_cast<char>(1 + random.below(127));
         words += quoted_for_shell(text) + " ";
         expected += text + "|";
     }

@@ -102,6 +102,15 @@ TEST_CASE("the arithmetic goes from tokens to USD, and ties and rows without a p
               "shapes vary\n"));
 }
 
+TEST_CASE("a row whose host may decide says how long its step takes launched kernel by kernel") {
+    auto found = found_by_hand();
+    CHECK_FALSE(has(answer(found), "kernel by kernel"));
+    found.ranking.rows[2].flags_far = seconds(20);
+    const auto text = answer(found);
+    CHECK(has(text, "tied, to 20.00 s"));
+    CHECK(has(text, "to: steps are of layers in CUDA graphs or few kernels; kernel by kernel they take up to so long"));
+}
+
 TEST_CASE("a row in the best layout as planned says where launch flags alone are faster") {
     auto found = found_by_hand();
     CHECK_FALSE(has(answer(found), "launch flags alone"));

@@ -6,6 +6,7 @@
 #include "pipeweaver/capacity/recommend.hpp"
 #include "pipeweaver/capacity/run.hpp"
 #include "pipeweaver/capacity/support.hpp"
+#include "pipeweaver/emulator/recipe.hpp"
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
@@ -145,6 +146,32 @@ TEST_CASE("constraints leave the rows that meet them first, and say which are at
         met = row.meets;
         if (row.meets && row.pace.run->days > days * 0.999) CHECK(row.at_risk);
     }
+}
+
+TEST_CASE("where the host may decide the fastest point has its far end, which is at risk of what is asked") {
+    auto json = document();
+    json["plan"] = {{"dataset", "constant-1024"}};
+    json["axes"] = {{"model", "llama3-8b"}, {"cluster", "h100-sxm"}, {"gpus", 8}, {"global-batch", 32}};
+    json["layouts"] = {{"tp", 8}, {"cp", 1}, {"zero", 1}};
+    json["prices"].erase("h200-sxm");
+    const Study study = study_of(json);
+    const auto results = judged(study);
+    const Row row = rank(study, results).rows.at(0);
+    REQUIRE(row.far());
+    CHECK(to_text(read_cell(study.cells[0], "cell", to_text(results[0]))) == to_text(results[0]));
+    json["constraints"] = {{"days", row.pace.run->days * 1.1}};  // its costs are off by less
+    CHECK(rank(study_of(json), judged(study_of(json))).rows.at(0).at_risk);
+    json.erase("constraints");
+    // Launched so, it takes what the far end is so many times.
+    json["plan"]["launched"] = "eager";
+    const Row eager = rank(study_of(json), judged(study_of(json))).rows.at(0);
+    CHECK(!eager.far());
+    CHECK(static_cast<double>(row.far()->count()) == doctest::Approx(emulator::find_recipe("megatron-core-plain").far *
+                                                                     static_cast<double>(eager.step().count())));
+    json["plan"]["launched"] = "graphs";
+    const Row graphs = rank(study_of(json), judged(study_of(json))).rows.at(0);
+    CHECK(!graphs.far());
+    CHECK(graphs.step() == row.step());
 }
 
 TEST_CASE("a row waits for its loader, and its days and its price have that and the cores") {

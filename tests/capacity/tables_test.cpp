@@ -132,6 +132,7 @@ TEST_CASE("the answer for programs has every row with its figures, its basis and
     REQUIRE(json.at("rows").size() == 4);
     const auto& first = json.at("rows").at(0);
     CHECK(first.at("step_ns") == 16'000'000'000);
+    CHECK_FALSE(first.contains("step_range_ns"));
     CHECK(first.at("flags_step_ns") == 20'000'000'000);
     CHECK(first.at("layout").at("pp") == 4);
     CHECK(first.at("options").at("batch") == "a, \"b\" & <c>.json");
@@ -146,6 +147,21 @@ TEST_CASE("the answer for programs has every row with its figures, its basis and
     CHECK(json.at("rows").at(3).at("error_percent") == 12.0);
     CHECK_FALSE(json.at("rows").at(3).at("basis").contains("exact"));
     CHECK(json.at("rows").at(3).at("command") == found.ranking.rows[3].command);
+}
+
+TEST_CASE("a row whose host may decide has both ends of the step that it answers with") {
+    auto found = found_by_hand();
+    found.ranking.rows[0].flags_far = seconds(28);  // it is planned, and answers with that
+    found.ranking.rows[0].planned->far = seconds(24);
+    found.ranking.rows[2].flags_far = seconds(20);
+    found.ranking.rows[3].flags_far = seconds(9);  // no end: its step takes longer
+    const auto json = capacity::answer_json(found.study, found.results, found.ranking);
+    CHECK(json.at("rows").at(0).at("step_range_ns") == nlohmann::ordered_json{16'000'000'000, 24'000'000'000});
+    CHECK(json.at("rows").at(2).at("step_range_ns") == nlohmann::ordered_json{15'000'000'000, 20'000'000'000});
+    for (const std::size_t row : {1U, 3U}) CHECK_FALSE(json.at("rows").at(row).contains("step_range_ns"));
+    const CsvTable table("rows.csv", capacity::rows_csv(found.study, found.results, found.ranking));
+    CHECK(at(table, 0, "far_step_s") == "24.000000000");
+    CHECK(at(table, 1, "far_step_s").empty());
 }
 
 TEST_CASE("the answer for programs has null where there is no price and no run") {

@@ -141,6 +141,15 @@ TEST_CASE("where shapes vary the room on the fullest GPU is said, at risk below 
     CHECK(said(0.75).ends_with("; --headroom auto keeps room for it"));
     CHECK(said(0.75, "megatron").ends_with(", as the files do"));
     CHECK(said(0.75, "free").ends_with(", as pipeweaver.torch does"));
+    // Known schedules are PyTorch's own, whose segments do not expand.
+    Rung known = rung("now", std::chrono::milliseconds(2000));
+    known.peak = Bytes{workloads::device(request.job.setup->cluster.device).memory.count / 4 * 3};
+    auto way = std::make_shared<LaunchedWay>();
+    way->setup = request.job.setup;
+    known.launched = way;
+    CHECK(emit::room_text(emit::room_of(request.job, request.batch, known))
+              .ends_with("is set, which PyTorch's own schedules (torch.distributed.pipelining) leave to you; "
+                         "--headroom 20% keeps room for it"));
     // A rung without a pipeline does not pad; for the plan's layout, which does, auto keeps no more.
     auto flat = std::make_shared<LaunchedWay>();
     flat->setup = std::make_shared<const emulator::Setup>(with_layout(*request.job.setup, {.tp = 2, .pp = 1, .dp = 4}));

@@ -6,12 +6,15 @@
 #include "pipeweaver/emulator/in_situ.hpp"
 #include "pipeweaver/emulator/layer_costs.hpp"
 #include "pipeweaver/emulator/operators.hpp"
+#include "pipeweaver/emulator/recipe.hpp"
+#include "pipeweaver/workloads/cluster.hpp"
 #include "tests/support/small_workload.hpp"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 using namespace pipeweaver;
 using namespace pipeweaver::emulator;
@@ -239,6 +242,25 @@ TEST_CASE("experts that were not measured take a product for each expert and mat
     CHECK(time(forward, true) > products);
     CHECK(time(forward, true) < 1.2 * products);
     CHECK(time(forward, false) < 0.75 * time(forward, true));
+}
+
+TEST_CASE("no recipe with runs of a Hopper has experts that beat its peak") {
+    const Experts experts{.layer = {.dtype = costdb::Dtype::bf16,
+                                    .tokens = 16'384,
+                                    .hidden = 2048,
+                                    .ffn = 768,
+                                    .top_k = 8,
+                                    .experts = 128}};  // Qwen3-30B-A3B
+    for (const std::string device : {"h100_sxm", "h200_sxm"}) {
+        const auto alone = experts.cost(costdb::CostDatabase::embedded(device)).duration;
+        for (const Recipe& recipe : recipes()) {
+            if (!recipe.runs.contains(device)) continue;
+            CAPTURE(recipe.name);
+            const double factor = in_situ_factors(device).factors.products * recipe.kernels.experts;
+            const double seconds = 1e-9 * factor * static_cast<double>(alone.count());
+            CHECK(experts.flops() / seconds < workloads::device(device).bf16_flops);
+        }
+    }
 }
 
 TEST_CASE("experts that were not measured take the share of the peak that was fitted, where one was") {

@@ -2,6 +2,7 @@
 
 #include "emulator/pricing/price.hpp"
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/emulator/in_situ.hpp"
 #include "pipeweaver/emulator/layer_costs.hpp"
 #include "pipeweaver/emulator/layer_times.hpp"
 #include "pipeweaver/emulator/operators.hpp"
@@ -62,6 +63,19 @@ TEST_CASE("shipped recipes are found by name, and written as they are read") {
     }
     CHECK_THROWS_WITH_AS(static_cast<void>(find_recipe("megatron-cor")),
                          "unknown recipe 'megatron-cor'; did you mean 'megatron-core'?", Error);
+}
+
+TEST_CASE("tuned stacks take products on B200 as GB200's runs have them, others as its own runs do") {
+    const Recipe tuned = find_recipe("megatron-core-overlap");
+    const auto in_situ = in_situ_factors("b200");
+    CHECK(in_stack(in_situ, tuned).factors.products == in_situ_factors("gb200").factors.products);
+    CHECK(in_stack(in_situ, tuned).factors.attention == in_situ.factors.attention);
+    for (const char* name : {"megatron-core", "torch-fsdp2"})
+        CHECK(in_stack(in_situ, find_recipe(name)).factors == in_situ.factors);
+    for (const char* device : {"h100_sxm", "gb200", "b300"})
+        CHECK(in_stack(in_situ_factors(device), tuned).factors == in_situ_factors(device).factors);
+    const auto eight_bit = in_situ_factors("b200", Precision::eight_bit);
+    CHECK(in_stack(eight_bit, tuned).factors == eight_bit.factors);
 }
 
 TEST_CASE("a recipe that extends another says only what differs") {
@@ -301,6 +315,8 @@ TEST_CASE("a recipe says how its kernels are launched; one with times of its hos
     CHECK(find_recipe("torchtitan").launched == Launched::compiled);
     CHECK(find_recipe("torchtitan").eager == "torch-fsdp2-eager");
     CHECK(find_recipe("torch-fsdp2-eager").launched == Launched::eager);
+    for (const char* name : {"torch-fsdp2-eager", "accelerate-fsdp2", "halo"})
+        CHECK(find_recipe(name).expert_layer == find_recipe("megatron-core-plain").expert_layer);
     CHECK(!is_open(find_recipe("maxtext")));
     CHECK(parsed(R"(,"host":{"layer_ns":5})").launched == Launched::eager);
     CHECK(!is_open(parsed(R"(,"host":{"launched":"compiled","layer_ns":5})")));

@@ -11,6 +11,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string_view>
 #include <tuple>
@@ -301,6 +302,26 @@ TEST_CASE("what gathers weights gathers a teacher's blocks and head, too, where 
     CHECK(workspace(large, 2) == workspace(equal, 2));
     CHECK(workspace(large, 3) - workspace(equal, 3) ==
           Bytes{2 * large.recipe.state.weight * (by_parts - ranks[0].whole_layers)});
+}
+
+// Of each module two blocks, and the larger of embedding and head, which the language model alone has.
+TEST_CASE("where weights are shared out, frozen ones are gathered for a block at work and one on its way") {
+    testing::SmallWorkload all({.tp = 1, .pp = 1, .dp = 2});
+    for (auto& module : all.model.modules) module.trainable = false;
+    std::int64_t most = 0;
+    for (const auto& module : all.model.modules) {
+        const auto& network = module.architecture;
+        most =
+            std::max(most, 2 * workloads::layer_parameters(network, 0) +
+                               std::max(workloads::embedding_parameters(network), workloads::head_parameters(network)));
+    }
+    const auto cut = all.cut("uniform");
+    const auto workspace = [&](int zero) {
+        all.recipe.zero = zero;
+        return static_memory(all.input(cut)).front().workspace;
+    };
+    CHECK(workspace(2) == Bytes{});
+    CHECK(workspace(3) == Bytes{all.recipe.state.weight * most});
 }
 
 TEST_CASE("a teacher with fewer layers sends nothing before its first") {

@@ -2,12 +2,17 @@
 #include "pipeweaver/groups/plan.hpp"
 
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/groups/step_problem.hpp"
 #include "pipeweaver/planner/workload_options.hpp"
+#include "pipeweaver/schedule/replay.hpp"
 #include "pipeweaver/workloads/batch.hpp"
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -71,6 +76,25 @@ std::vector<workloads::Microbatch> packed_samples(const workloads::Model& model,
         samples[s].items.push_back({.modality = workloads::Modality::video, .patches = 1024, .target = true});
     }
     return workloads::pack(samples, model);
+}
+
+// Each rank so many forwards ahead, then a backward and a forward in turn.
+schedule::Schedule one_forward_one_backward(const schedule::Problem& problem, const std::vector<std::int64_t>& ahead) {
+    std::vector<std::vector<TaskId>> forwards(ahead.size()), backwards(ahead.size());
+    for (std::size_t t = 0; t < problem.tasks.size(); ++t) {
+        auto& of = problem.tasks[t].kind == schedule::TaskKind::forward ? forwards : backwards;
+        of[index(problem.tasks[t].rank)].push_back(TaskId{static_cast<std::uint32_t>(t)});
+    }
+    schedule::Schedule schedule;
+    schedule.mode.assign(problem.pairs.size(), 0);
+    for (std::size_t r = 0; r < ahead.size(); ++r) {
+        auto& order = schedule.order.emplace_back();
+        for (std::size_t f = 0, b = 0; b < backwards[r].size();) {
+            const bool goes_on = f < forwards[r].size() && f < b + static_cast<std::size_t>(ahead[r]);
+            order.push_back(goes_on ? forwards[r][f++] : backwards[r][b++]);
+        }
+    }
+    return schedule;
 }
 
 double change(const Request& request) {
@@ -137,8 +161,10 @@ TEST_CASE("the memory of a group bounds what fits it") {
 
 // Megatron-Bridge tutorials/megatron_mimo/qwen35-vl-non-colocated-sft.md at 067f987df: an encoder on one GPU more than
 // the 16 of the language model, against tp 4 x pp 2 x dp 2 with the encoder on the first stage. Images of 768 pixels
-// are said of one data set alone and assumed for the others; nobody says the device. All signs are met; of sequences of
-// 2,048 tokens a third of the gain is, of 4,096 within 8 points.
+// are said of one data set alone and assumed for the others; nobody says the device. The encoder's one replica takes a
+// microbatch of both replicas of the language model at once (its slurm_sft.sh: MICRO_BATCH_SIZE 2 is 1 of each replica
+// and 2 of images), so that its host launches once for both. All signs are met; of sequences of 4,096 tokens gains are
+// within 8 points, of 2,048, where both sides wait for the host, up to 15 above the published ones.
 TEST_CASE("an encoder off the first stage gains, as published of Megatron MIMO") {
     struct Row {
         std::int64_t tokens = 0, samples = 0;
@@ -146,6 +172,7 @@ TEST_CASE("an encoder off the first stage gains, as published of Megatron MIMO")
     };
     const std::vector<Row> rows{{2048, 32, -0.281}, {2048, 32, -0.238}, {2048, 64, -0.305}, {2048, 64, -0.350},
                                 {2048, 64, -0.327}, {4096, 32, -0.237}, {4096, 64, -0.277}};
+    int within = 0;
     for (const Row& row : rows) {
         CAPTURE(row.tokens);
         CAPTURE(row.samples);
@@ -158,7 +185,86 @@ TEST_CASE("an encoder off the first stage gains, as published of Megatron MIMO")
         request.even = true;
         const double found = change(request);
         CHECK(found < 0);
-        if (row.tokens == 4096) CHECK(std::abs(found - row.published) < 0.08);
+        const double off = std::abs(found - row.published);
+        CHECK(off < (row.tokens == 4096 ? 0.08 : 0.15));
+        if (off < 0.08) ++within;
+    }
+    CHECK(within >= 4);
+}
+
+TEST_CASE("an encoder's replica passes the images of several replicas at once") {
+    // 16 rounds of one image and of two; kernels wait for the host, which launches as many of either.
+    const auto busy_of_encoder = [](std::int64_t gpus, std::int64_t samples, const std::string& groups) {
+        Asking asking("qwen3.5-27b", "h100-sxm:" + std::to_string(gpus), "megatron-core-plain");
+        const auto own = on_own_gpus(asking.with_tokens(2048).draw("constant-1472+1x768px", samples, groups));
+        REQUIRE(own);
+        REQUIRE(own->rounds == 16);
+        return own->groups[0].spent.busy;
+    };
+    const Duration one = busy_of_encoder(9, 16, "vit=1,llm=8:tp4:pp2"),
+                   two = busy_of_encoder(17, 32, "vit=1,llm=16:tp4:pp2");
+    CHECK(two >= one);
+    CHECK(static_cast<double>(two.count()) < 1.3 * static_cast<double>(one.count()));
+}
+
+TEST_CASE("a group has the cp, dp and ZeRO stage that it is asked for") {
+    Asking asking("dip-vlm-s", "h100-sxm:16");
+    const auto own = on_own_gpus(asking.draw("vlm-mix", 48, "vit=8:tp1:pp1:dp8:zero1,llm=8:tp4:cp2:pp1:dp1:zero0"));
+    REQUIRE(own);
+    CHECK(own->groups[0].dp == 8);
+    CHECK(own->groups[0].zero == 1);
+    CHECK(own->groups[1].cp == 2);
+    CHECK(own->groups[1].zero == 0);
+    CHECK(own->groups[1].gpus() == 8);
+    CHECK(text_of(own->groups[1]) == "llm=8:tp4:cp2:pp1:dp1:zero0");
+}
+
+TEST_CASE("optimizer states are shared out where they do not fit whole") {
+    // A GPU has 27 / 4 B parameters: of 18 bytes whole 122 GB, of 6 + 12 / 4 bytes 61 GB of its 80.
+    Asking asking("qwen3.5-27b", "h100-sxm:18");
+    Request request = asking.with_tokens(2048).draw("constant-1472+1x768px", 8, "vit=2,llm=16:tp4:pp1:dp4");
+    emulator::Setup whole = *request.setup;
+    whole.recipe.zero = 0;
+    request.setup = &whole;
+    const auto chosen = on_own_gpus(request);
+    request.groups[1].zero = 0;
+    CHECK(!on_own_gpus(request));
+    REQUIRE(chosen);
+    CHECK(chosen->groups[1].zero == 1);
+}
+
+TEST_CASE("modules without work share the backbone's group") {
+    Asking asking("dip-vlm-s", "h100-sxm:16");
+    const Request text = asking.draw("constant-4096", 8, "auto");
+    const auto one = groups_with_work(text.setup->model, text.microbatches);
+    REQUIRE(one.size() == 1);
+    CHECK(one[0].name == "vit+llm");
+    CHECK(why_not(text).value().find("the batch has nothing for vit") != std::string::npos);
+    const Request images = asking.draw("vlm-mix", 8, "auto");
+    CHECK(groups_with_work(images.setup->model, images.microbatches).size() == 2);
+    CHECK(!why_not(images));
+}
+
+TEST_CASE("a step on groups is a schedule problem, and takes as long under the order of groups") {
+    Asking asking("dip-vlm-s", "h100-sxm:16");
+    for (const std::string groups : {"vit=8,llm=8", "vit=4:tp1:pp2,llm=8", "vit+llm=16"}) {
+        CAPTURE(groups);
+        const Request request = asking.draw("vlm-mix", 48, groups);
+        const auto own = on_own_gpus(request);
+        REQUIRE(own);
+        const schedule::Problem problem = problem_of(*own, emulator::capacity_of(*request.setup));
+        schedule::validate(problem);
+        const std::vector<std::size_t> taken(own->groups.size(), 0);
+        std::vector<std::int64_t> ahead;
+        for (const auto& stages : replay(own->split, taken).ahead)
+            ahead.insert(ahead.end(), stages.begin(), stages.end());
+        REQUIRE(ahead.size() == problem.ranks.size());
+        const schedule::Replay replayed = schedule::replay(problem, one_forward_one_backward(problem, ahead));
+        REQUIRE(replayed.outcome == schedule::Outcome::completed);
+        CHECK(replayed.makespan == own->step);
+        Bytes peak;
+        for (const Placed& group : own->groups) peak = std::max(peak, group.peak);
+        CHECK(*std::max_element(replayed.peak.begin(), replayed.peak.end()) == peak);
     }
 }
 
@@ -199,7 +305,27 @@ TEST_CASE("groups are asked for by module") {
                          Error);
     CHECK_THROWS_WITH_AS(asked_groups("vit=8,lm=8", model),
                          "--groups: no module is called 'lm': dip-vlm-s has vit, llm", Error);
-    CHECK_THROWS_AS(asked_groups("vit=8:cp2,llm=8", model), Error);
+    const auto all = asked_groups("vit=8,llm=8:tp2:cp2:pp1:dp2:zero0", model)[1];
+    CHECK(all.cp == 2);
+    CHECK(all.dp == 2);
+    CHECK(all.zero == 0);
+    CHECK_THROWS_AS(asked_groups("vit=8:zero2,llm=8", model), Error);
+    CHECK_THROWS_AS(asked_groups("vit=8:ep2,llm=8", model), Error);
+    CHECK_THROWS_AS(asked_groups("vit=8:tp,llm=8", model), Error);
+    const auto from_text = asked_groups(
+        R"({"format": "pipeweaver-split/1",
+            "groups": [{"modules": ["llm"], "gpus": 8, "tp": 4}, {"modules": ["vit"]}]})",
+        model);
+    REQUIRE(from_text.size() == 2);
+    CHECK(from_text[0].name == "vit");
+    CHECK(!from_text[0].gpus);
+    CHECK(from_text[1].gpus == 8);
+    CHECK(from_text[1].tp == 4);
+    CHECK_THROWS_AS(
+        asked_groups(R"({"format": "pipeweaver-split/1", "groups": [{"modules": ["llm"], "gpu": 8}]})", model), Error);
+    CHECK_THROWS_AS(asked_groups(R"({"format": "pipeweaver-split/1", "groups": [{"modules": []}]})", model), Error);
+    const Request other = asking.draw("vlm-mix", 8, "vit=8,llm=8:tp2:pp1:dp2");
+    CHECK(why_not(other).value() == "--groups: llm has 8 GPUs, but its degrees need 4");
     CHECK_THROWS_AS(asked_groups("vit=0,llm=8", model), Error);
     CHECK_THROWS_WITH_AS(asked_groups("vit=8:tp2:tp4,llm=8", model), "--groups: vit has tp twice", Error);
 }

@@ -66,6 +66,33 @@ TEST_CASE("by its sizes and by its name a model takes the same memory") {
     for (std::size_t r = 0; r < 4; ++r) CHECK(by_sizes.fit->ranks[r].peak == by_name.fit->ranks[r].peak);
 }
 
+TEST_CASE("a model with an encoder of text is refused by name") {
+    CHECK_THROWS_WITH_AS(launch::read_script("torchrun pretrain_t5.py --encoder-num-layers 12 --decoder-num-layers 12 "
+                                             "--hidden-size 768 --bf16",
+                                             "t5.sh"),
+                         doctest::Contains("launches Megatron-LM's T5, RETRO or vision trainer, which is not read"),
+                         Error);
+    const auto own = asked("--encoder-num-layers 12 --decoder-num-layers 12 --hidden-size 768 --bf16");
+    CHECK_THROWS_WITH_AS(check(own), doctest::Contains("--decoder-num-layers: makes it an encoder and a decoder"),
+                         Error);
+}
+
+TEST_CASE("variables that leave out kinds of attention go with the backend that is said, or nothing is built") {
+    const auto of = [](const std::string& variables, const std::string& more) {
+        launch::CheckAsked one;
+        one.said = launch::read_script(variables + "torchrun pretrain_gpt.py " + llama + more, "launch.sh");
+        one.cluster = "h200-sxm:8";
+        const auto checked = check(one);
+        return checked.constructs() ? std::string() : std::string(checked.broken.front().id);
+    };
+    const std::string eager = "export NVTE_FLASH_ATTN=0\nexport NVTE_FUSED_ATTN=0\n";
+    CHECK(of(eager, "") == "attention-variables");
+    CHECK(of(eager, "--attention-backend unfused").empty());
+    CHECK(of(eager, "--attention-backend fused") == "attention-variables");
+    CHECK(of("NVTE_FUSED_ATTN=0 ", "--attention-backend flash").empty());
+    CHECK(of("NVTE_FLASH_ATTN=1 ", "").empty());
+}
+
 TEST_CASE("what does not fit says the rank, the bytes, and changes with which it does") {
     const auto checked = check(asked(llama, "h100-sxm:8"));
     CHECK(checked.constructs());

@@ -244,3 +244,64 @@ TEST_CASE("layers that uniform recomputation runs again together keep at once wh
     CHECK(last_of(all).peak >= last_of(none).peak);
     CHECK(last_of(beyond).peak == last_of(all).peak);
 }
+
+namespace {
+
+launch::Checked of_script(const std::string& text, const std::string& model, const std::string& cluster,
+                          const std::string& dataset) {
+    launch::CheckAsked asked;
+    asked.said = launch::read_script(text, "launch.sh");
+    asked.cluster = cluster;
+    asked.model = model;
+    asked.dataset = dataset;
+    return launch::check(asked, in_order);
+}
+
+const std::string distilled =
+    "megatron rlhf --rlhf_type gkd --model Qwen/Qwen2.5-7B-Instruct --tuner_type full --use_vllm false "
+    "--tensor_model_parallel_size 4 "
+    "--pipeline_model_parallel_size 2 --micro_batch_size 1 --global_batch_size 4 --max_length 1536 "
+    "--max_completion_length 512 ";
+
+}  // namespace
+
+// A step has 4 microbatches of 1536 positions on one replica.
+TEST_CASE("a teacher's logits of all microbatches of a step lie on the last rank, and its weights on all") {
+    const auto of = [](const std::string& more) {
+        return of_script(distilled + more, "qwen2.5-7b", "h200-sxm:8", "constant-1536");
+    };
+    const auto itself = of(""), of_itself = of("--teacher_model Qwen/Qwen2.5-7B"),
+               served = of("--teacher_model_server u");
+    REQUIRE(itself.fit);
+    REQUIRE(of_itself.fit);
+    REQUIRE(served.fit);
+    const std::int64_t vocabulary = workloads::model("qwen2.5-7b").modules[0].architecture.vocab;
+    const auto few = of("--gkd_logits_topk 64");
+    REQUIRE(few.fit);
+    CHECK(last_of(itself).peak - last_of(few).peak == Bytes{4 * 1536 * (2 * vocabulary / 4 - 12 * 64)});
+    CHECK(itself.fit->ranks[0].peak == few.fit->ranks[0].peak);
+    CHECK(of_itself.fit->ranks[0].weights == Bytes{2 * itself.fit->ranks[0].weights.count});
+    CHECK(served.fit->ranks[0].weights == itself.fit->ranks[0].weights);
+    const auto larger = of("--teacher_model Qwen/Qwen2.5-72B-Instruct");
+    REQUIRE(larger.fit);
+    CHECK(larger.fit->ranks[0].weights > of_itself.fit->ranks[0].weights);
+    CHECK(says(larger.assumed, "the teacher's weights are those of qwen2.5-72b"));
+    const auto twice = of("--gkd_logits_topk 64 --steps_per_generation 3");
+    REQUIRE(twice.fit);
+    CHECK(last_of(twice).peak - last_of(few).peak == Bytes{4 * 1536 * 12 * 64 * 2});
+}
+
+TEST_CASE("attention that keeps its scores is advised to be fused, where that makes it fit") {
+    // 28 heads over 16384 positions: 16 bytes of a score are 120 GB in the layer that is worked out again.
+    const auto checked = of_model(
+        "qwen2.5-7b",
+        "--seq-length 16384 --micro-batch-size 1 --global-batch-size 8 --bf16 --hidden-dropout 0 "
+        "--use-distributed-optimizer --recompute-granularity full --recompute-method uniform --recompute-num-layers 1 "
+        "--position-embedding-type rope --attention-backend unfused",
+        "h200-sxm:8");
+    REQUIRE(checked.fit);
+    CHECK_FALSE(checked.fit->fits());
+    CHECK(std::any_of(checked.changes.begin(), checked.changes.end(), [](const launch::Change& one) {
+        return one.say == "--attention-backend flash" && one.fit.fits();
+    }));
+}

@@ -2,6 +2,7 @@
 #include "pipeweaver/launch/launch.hpp"
 
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/emulator/recipe.hpp"
 #include "pipeweaver/launch/megatron_words.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/ladder.hpp"
@@ -79,6 +80,103 @@ TEST_CASE("a launch file is read back as it was written") {
     const std::string other = to_json(launch);
     CHECK(to_json(parse_launch(JsonDocument("launch.json", other))) == other);
     CHECK(other != text);
+}
+
+TEST_CASE("what is trained, and states on the host, are read back, and a file that says them otherwise is refused") {
+    Launch launch = small();
+    launch.adapters["llm"] = {.rank = 8, .up = false, .experts = workloads::ExpertAdapters::each, .apart = true};
+    launch.trains_projectors = launch.freezes_projectors = true;
+    launch.state_on_gpu = 9;
+    launch.state_on_host = 3;
+    const std::string text = to_json(launch);
+    const Launch again = parse_launch(JsonDocument("launch.json", text));
+    CHECK(again.adapters == launch.adapters);
+    CHECK(again.trains_projectors);
+    CHECK(again.freezes_projectors);
+    CHECK(again.state_on_host == 3);
+    CHECK(to_json(again) == text);
+    const auto wrong = [&](const std::string& what, const std::string& by) {
+        std::string other = text;
+        other.replace(other.find(what), what.size(), by);
+        return other;
+    };
+    for (const std::string& other : {wrong("\"some\"", "\"none\""), wrong("\"host\": 3", "\"host\": 0"),
+                                     wrong("\"rank\": 8", "\"rank\": 0"), wrong("\"apart\"", "\"aparts\"")})
+        CHECK_THROWS_AS(static_cast<void>(parse_launch(JsonDocument("launch.json", other))), Error);
+}
+
+TEST_CASE("frozen parts and adapters are keys of a recipe and flags of ms-swift, as far as these say them") {
+    const auto keys = [](const Launch& launch) {
+        std::string text;
+        for (const LaunchSetting& one : megatron_settings(launch))
+            if (one.key.starts_with("model.freeze") || one.key.starts_with("peft") || one.key.starts_with("optimizer"))
+                text += one.key + "=" + one.value + " ";
+        return text;
+    };
+    const auto swift = [](const Launch& launch) {
+        std::string text;
+        for (const Flag& one : swift_tuning(launch))
+            text += one.name + " " + one.value + (one.value.empty() ? "" : " ");
+        return text;
+    };
+    Launch launch = small();
+    launch.trains_projectors = true;
+    CHECK(keys(launch).empty());
+    CHECK(swift(launch) == "--tuner_type full --freeze_llm false --freeze_vit false --freeze_aligner false ");
+    launch.frozen = {"vit"};
+    CHECK(keys(launch) ==
+          "model.freeze_language_model=false model.freeze_vision_model=true model.freeze_vision_projection=false ");
+    launch.adapters["llm"] = {.rank = 16, .down = false};
+    CHECK(why_no_megatron(launch) == "a projector is trained whole beside adapters");
+    launch.trains_projectors = false;
+    launch.freezes_projectors = true;
+    CHECK(!why_no_megatron(launch));
+    CHECK(keys(launch) ==
+          "model.freeze_language_model=false model.freeze_vision_model=true model.freeze_vision_projection=true "
+          "peft.dim=16 peft.target_modules=[linear_qkv,linear_proj,linear_fc1] ");
+    CHECK(swift(launch) ==
+          "--tuner_type lora --lora_rank 16 --target_modules linear_qkv linear_proj linear_fc1 --freeze_llm false "
+          "--freeze_vit true --freeze_aligner true ");
+    launch.frozen.clear();
+    CHECK(why_no_megatron(launch) == "'vit' is trained whole beside adapters of 'llm'");
+    launch.adapters["vit"] = {.rank = 8, .down = false};
+    CHECK(why_no_megatron(launch) == "adapters of 'vit' are not those of 'llm'");
+    launch.adapters["vit"] = launch.adapters["llm"];
+    CHECK(!why_no_megatron(launch));
+    for (auto& [module, adapters] : launch.adapters) adapters.apart = true;
+    CHECK(why_no_megatron(launch)->find("--lora-apart") != std::string::npos);
+}
+
+TEST_CASE("adapters of routed experts are Megatron-Bridge's or ms-swift's") {
+    using enum workloads::ExpertAdapters;
+    Launch launch = small();
+    launch.split.encoders.clear();
+    launch.letters.assign(launch.letters.size(), "*E");
+    const auto with = [&](workloads::ExpertAdapters experts) {
+        launch.adapters["llm"] = {.rank = 16, .experts = experts};
+        std::string text = why_no_megatron(launch) ? "refused" : "";
+        for (const LaunchSetting& one : megatron_settings(launch)) text += one.key == "peft.dim" ? "bridge" : "";
+        return text + (swift_tuning(launch).empty() ? "" : "swift");
+    };
+    CHECK(with(together) == "bridge");
+    CHECK(with(each) == "swift");
+    CHECK(with(none) == "refused");
+}
+
+TEST_CASE("a fraction of states on the host leaves what the plan has on the GPU") {
+    Launch launch = small();
+    for (std::int64_t host = 1; host <= 12; ++host) {
+        launch.state_on_host = host;
+        launch.state_on_gpu = 12 - host;
+        std::string text;
+        for (const LaunchSetting& one : megatron_settings(launch))
+            if (one.key == "optimizer.optimizer_offload_fraction") text = one.value;
+        REQUIRE(!text.empty());
+        CHECK(with_offloaded(emulator::StateBytes{}, std::stod(text)).optimizer == 12 - host);
+    }
+    CHECK(flags_of(launch).find("--use-precision-aware-optimizer --optimizer-cpu-offload") != std::string::npos);
+    launch.degrees.zero = 0;
+    CHECK(why_no_megatron(launch) == "states on the host go with the distributed optimizer (zero 1)");
 }
 
 TEST_CASE("a rung that the target launches has its way, and Megatron runs it") {

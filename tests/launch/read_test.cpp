@@ -367,7 +367,11 @@ TEST_CASE("a prompt and the answer that ms-swift generates are one sequence, whi
     CHECK(script(held).seq_length == 2048);
     CHECK(script(held + "--vllm_mode server").seq_length == 3072);
     CHECK(script("megatron rlhf --rlhf_type dpo --model M --max_length 1024").seq_length == 1024);
-    CHECK(script("megatron rlhf --rlhf_type gkd --model M --max_length 1024").seq_length == 1024);
+    const std::string gkd = "megatron rlhf --rlhf_type gkd --model M --max_length 1024 ";
+    CHECK(script(gkd).seq_length == 1536);
+    CHECK(script(gkd + "--lmbda 0").seq_length == 1024);  // answers are those of the data
+    CHECK(script(gkd + "--use_vllm false").seq_length == 1024);
+    CHECK_THROWS_AS(script(gkd + "--lmbda 2"), Error);
 }
 
 TEST_CASE("a YAML file of ms-swift says flags, which those of the command override, and variables") {

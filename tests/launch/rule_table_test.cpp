@@ -119,6 +119,21 @@ const std::vector<Row<M>> of_arguments{
      since_017},
     {"hybrid-pattern", "layers of the first or last rank are said", [](M& l) { hybrid(l).last = 2; }, since_017},
     {"max-connections", "tp 4, cp 1, and it is set to 8", [](M& l) { l.max_connections = "8"; }},
+    {"attention-variables", "NVTE_FLASH_ATTN is 0, and auto takes 1",
+     [](M& l) {
+         l.attention_variables = {"0", "0", ""};
+     }},
+    {"attention-variables", "NVTE_FUSED_ATTN is 1, and flash takes 0",
+     [](M& l) {
+         l.attention = "AttnBackend.flash";
+         l.attention_variables = {"1", "1", "0"};
+     }},
+    {"attention-variables", "NVTE_UNFUSED_ATTN is 0, and unfused takes 1",
+     [](M& l) {
+         l.attention = "unfused";
+         l.attention_variables = {"0", "0", "0"};
+     }},
+    {"teacher-chunks", "2 chunks of a rank, and --teacher-model T", [](M& l) { chunks(l).teacher = "T"; }},
     {"fsdp-connections", "--use-megatron-fsdp is said", [](M& l) { l.megatron_fsdp = true; }},
     {"fsdp-connections", "--use-torch-fsdp2 is said", [](M& l) { torch_fsdp2(l).max_connections = "1"; }},
     {"world-size", "60 GPUs are no multiple of tp 4 x pp 4 x cp 1 = 16", [](M&) {}, "", 60},

@@ -5,6 +5,7 @@
 #include "pipeweaver/emulator/recipe.hpp"
 #include "pipeweaver/frameworks/memory_setting.hpp"
 #include "pipeweaver/launch/fit.hpp"
+#include "pipeweaver/launch/megatron.hpp"
 #include "pipeweaver/launch/rules.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
 
@@ -141,7 +142,36 @@ TEST_CASE("FSDP shares out weights, or gradients and states alone") {
 
 TEST_CASE("variables of the environment say settings, or make another trainer of it") {
     CHECK(read("MAX_PIXELS=501760 " + swift + "--max_length 2048").image_pixels == 501'760);
-    CHECK_THROWS_AS(read("USE_MCA=1 " + factory), Error);
+    CHECK_THROWS_AS(read("USE_V1=1 " + factory), Error);
+    CHECK_THROWS_AS(read("USE_MEGATRON_BRIDGE=true " + factory), Error);
+    CHECK(read("USE_V1=0 " + factory).tuner == "lora");
+}
+
+// hiyouga/LLaMA-Factory ff6d4d12 examples/megatron/qwen2_vl_full.yaml has these names.
+TEST_CASE("USE_MCA=1 makes a trainer of Megatron Core of it, by names of both") {
+    const std::string more =
+        "--tensor_model_parallel_size 4 --sequence_parallel true --pipeline_model_parallel_size 2 "
+        "--use_distributed_optimizer true --per_device_train_batch_size 1 --gradient_accumulation_steps 6 "
+        "--cutoff_len 4096 --recompute_granularity full --finetuning_type lora --freeze_vision_tower false ";
+    const auto said = launch::read_script("USE_MCA=1 " + factory + more, "launch.sh");
+    REQUIRE(said.entry != nullptr);
+    CHECK(said.entry->name == "LLaMA-Factory on Megatron Core");
+    CHECK(said.dialect == launch::Dialect::megatron_arguments);
+    CHECK(said.named_model == "M");
+    const launch::MegatronLaunch l = launch::read_megatron(said);
+    CHECK(l.tp == 4);
+    CHECK(l.pp == 2);
+    CHECK(l.seq_length == 4096);
+    CHECK(launch::microbatches_of(l, 16) == 6);
+    CHECK(l.recompute_method == "uniform");
+    CHECK(l.recompute_layers == 1);
+    CHECK(l.learns.empty());
+    CHECK_FALSE(l.freeze_vit);
+    CHECK(l.freeze_aligner);
+    CHECK(l.tuner.empty());  // it trains all that is not frozen
+    CHECK(l.distributed_optimizer);
+    CHECK(launch::read_megatron(launch::read_script("USE_MCA=true " + factory, "launch.sh")).micro_batch == 8);
+    CHECK(entry_of("USE_MCA=0 " + factory) == "LLaMA-Factory");
 }
 
 TEST_CASE("fewer pixels are fewer tokens of a longest side, and none fewer of images that are filled up again") {

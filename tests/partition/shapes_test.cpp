@@ -15,7 +15,7 @@ using workloads::Microbatch;
 
 namespace {
 
-Microbatch of_size(std::int64_t tokens, std::vector<std::int64_t> patches = {}) {
+Microbatch of_size(std::int64_t tokens, const std::vector<std::int64_t>& patches = {}) {
     Microbatch one;
     one.tokens = tokens;
     one.lengths = {tokens};
@@ -116,7 +116,7 @@ TEST_CASE("of many shapes quantiles are parted, and as many as there are stay as
 TEST_CASE("no grouping of text has less padding, and of text and items none less by a tenth") {
     double worst = 1;
     for (std::uint64_t number = 0; number < 40; ++number)
-        for (const std::size_t most : {1, 2, 3}) {
+        for (const std::size_t most : {1UL, 2UL, 3UL}) {
             CAPTURE(number);
             CAPTURE(most);
             const auto text = drawn(number, false), mixed = drawn(number, true);

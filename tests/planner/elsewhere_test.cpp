@@ -64,6 +64,70 @@ TEST_CASE("other layouts have the context parallel GPUs that are kept") {
     for (const OpponentWay& way : found.ways) CHECK(way.setup->layout.cp == 1);
 }
 
+TEST_CASE("what the sample refused for memory is tried on the batch, of what the target launches alone") {
+    const auto way = [](const char* name) { return std::make_shared<const OpponentWay>(OpponentWay{{.name = name}}); };
+    const auto refused = [&](const char* name, bool launched, bool own, std::int64_t short_by, bool on_sample) {
+        return NotApplicable{.partition = name,
+                             .policy = "1f1b",
+                             .why = "a reason",
+                             .short_by = Bytes{short_by},
+                             .launched = launched,
+                             .in_own_layout = own,
+                             .on_sample = on_sample ? way(name) : nullptr};
+    };
+    const Opponents again =
+        refused_on_sample({refused("mended", true, true, 5, true), refused("not launched", false, true, 5, true),
+                           refused("elsewhere", true, false, 5, true), refused("no memory", true, true, 0, true),
+                           refused("on the batch", true, true, 5, false), refused("mended, too", true, true, 1, true)});
+    REQUIRE(again.ways.size() == 2);
+    CHECK(again.ways[0].name == "mended");
+    CHECK(again.ways[1].name == "mended, too");
+    REQUIRE(again.not_applicable.size() == 4);
+    CHECK(again.not_applicable.front().partition == "not launched");
+}
+
+TEST_CASE("another layout has the framework's switch on where that is faster, and only there") {
+    const auto found_with = [](std::string_view deals) {
+        Request request = testing::small_request(2);
+        request.job.target = "megatron";
+        testing::change_setup(request, [&](emulator::Setup& setup) {
+            workloads::build_as(setup.model,
+                                {.framework = "a",
+                                 .source = "b",
+                                 .lies = {workloads::OnTensorRanks::all_positions, workloads::OnContextRanks::each},
+                                 .deals = deals});
+        });
+        return launched_elsewhere(request.job, request.batch, 2, in_order, {}).ways;
+    };
+    const auto with = found_with("model.deals=true"), without = found_with("");
+    REQUIRE(!with.empty());
+    const auto is_dealt = [](const OpponentWay& way) { return way.name.ends_with(images_dealt); };
+    CHECK(std::any_of(with.begin(), with.end(), is_dealt));
+    CHECK(std::none_of(without.begin(), without.end(), is_dealt));
+    for (const OpponentWay& way : with) {
+        CHECK(is_dealt(way) == workloads::deals_images(way.setup->model));
+        for (const OpponentWay& other : without) {
+            const bool is_same = name_of(way.setup->layout) == name_of(other.setup->layout) &&
+                                 way.setup->recipe.zero == other.setup->recipe.zero;
+            if (!is_same) continue;
+            CHECK(way.step <= other.step);
+            CHECK(is_dealt(way) == (way.step < other.step));
+        }
+    }
+}
+
+TEST_CASE("no layout elsewhere is launched that its GPUs do not hold on the batch") {
+    for (const std::int64_t kept_free : {0, 300'000, 480'000}) {
+        Request request = testing::small_request(1);
+        testing::change_setup(request, [&](emulator::Setup& setup) { setup.headroom = {kept_free}; });
+        for (const OpponentWay& way : launched_elsewhere(request.job, request.batch, 1, in_order, {}).ways) {
+            CHECK(way.setup->headroom == request.job.setup->headroom);
+            const Request moved = moved_to(way, request);
+            CHECK(run_on_all(way, moved.job, moved.batch, in_order).runs());
+        }
+    }
+}
+
 TEST_CASE("what is launched with images dealt is tried where the framework has a switch for it") {
     Request request = testing::small_request(1);
     testing::change_setup(request, [](emulator::Setup& setup) { setup.layout.cp = 2; });

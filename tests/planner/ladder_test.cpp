@@ -12,12 +12,12 @@
 #include "pipeweaver/partition/partitioner_names.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/emulate.hpp"
+#include "pipeweaver/planner/ends.hpp"
 #include "pipeweaver/planner/launched_way.hpp"
 #include "pipeweaver/planner/plan.hpp"
 #include "pipeweaver/planner/plan_options.hpp"
 #include "pipeweaver/workloads/batch.hpp"
 #include "pipeweaver/workloads/counts.hpp"
-#include "planner/ladder/ends.hpp"
 #include "planner/ladder/rungs.hpp"
 #include "tests/support/effort.hpp"
 #include "tests/support/small_request.hpp"
@@ -208,6 +208,35 @@ TEST_CASE("of a plan's own order the far end is what emulate has of the order la
     CHECK(plan.step == emulate(same, in_order).step);
     same.job.setup = std::make_shared<const emulator::Setup>(*waiting_for_host(*given.job.setup));
     CHECK(end->step == emulate(same, in_order).step);
+}
+
+TEST_CASE("of a target's own schedule the far end is what emulate has of its only order launched kernel by kernel") {
+    Request given = testing::small_request(1, {0});  // of one microbatch, in one chain, there is one order
+    given.job.split = Split::never;
+    given = testing::on_partition(
+        given,
+        partition::partitioner(partition::megatron_partition).make(*given.job.setup, given.batch.microbatches, 1));
+    const Plan plan = testing::planned(given, in_order, {.robustness = false, .opponents = false});
+    const TargetPlan& own = plan.target("torch-csv");
+    REQUIRE(own.found.schedule);
+    EmulationRequest same;
+    same.job = given.job;
+    same.job.target = own.target;
+    same.target = &target(own.target);
+    same.batch = given.batch;
+    same.policy = "1f1b";
+    same.recompute = own.recompute;
+    const Duration near = emulate(same, in_order).step;
+    CHECK(own.found.replay.makespan + own.cut.step.optimizer == near);
+    const auto end = far_end(own, *given.job.setup, near);
+    REQUIRE(end);
+    same.job.setup = std::make_shared<const emulator::Setup>(*waiting_for_host(*given.job.setup));
+    CHECK(end->step == emulate(same, in_order).step);
+    CHECK(end->step > near);
+
+    emulator::Setup graphs = with_layout(*given.job.setup, given.job.setup->layout);
+    graphs.recipe = launched_as(graphs.recipe, emulator::Launched::graphs);
+    CHECK(!far_end(own, graphs, near));
 }
 
 TEST_CASE("what is run now recomputes on each rank what is said of it") {

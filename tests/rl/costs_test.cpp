@@ -63,6 +63,11 @@ TEST_CASE("many answers of a mixture read all experts, one its own") {
     CHECK(std::is_sorted(decoding->token.begin(), decoding->token.end()));
 }
 
+TEST_CASE("a layer of one half has half of a block's time of the host") {
+    CHECK(usual_host(workloads::architecture("qwen3-30b-a3b")) == 48 * usual_host_of_block);
+    CHECK(usual_host(workloads::architecture("nemotron-3-nano-30b-a3b")) == 26 * usual_host_of_block);  // 52 halves
+}
+
 TEST_CASE("an instance has as many slots as its memory holds, or none") {
     const auto& network = workloads::architecture("qwen2.5-7b");
     const auto device = round_device();

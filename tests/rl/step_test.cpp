@@ -46,7 +46,7 @@ Job drawn_job(std::uint64_t seed) {
         job.training.emplace_back(1 + below(200));
     }
     job.switching = Duration{below(50)};
-    job.weights = Duration{below(50)};
+    job.weights = job.weights_apart = Duration{below(50)};
     job.move = Duration{below(20)};
     job.steps_off = below(3);
     return job;
@@ -116,10 +116,64 @@ TEST_CASE("a group is judged when its last answer is there") {
 TEST_CASE("steps ahead of training hide the shorter part") {
     Job job = small_job();
     job.steps_off = 1;
-    job.weights = 1ns;
+    job.weights_apart = 1ns;
     CHECK(apart(job, Layout::split, generated_by(job, 2), 2, 2).time == 61ns);
     job.training = {90ns, 90ns};
     CHECK(apart(job, Layout::split, generated_by(job, 2), 2, 2).time == 102ns);
+}
+
+TEST_CASE("what a step takes beside its answers is training's") {
+    Job job = small_job();
+    job.overhead = 9ns;
+    job.gpus = 2;
+    CHECK(colocated(job, 2).time == 111ns);  // 60 + 2 x 6 + 2 x 15
+    CHECK(apart(job, Layout::split, generated_by(job, 2), 2, 2).time == 111ns);
+    CHECK(apart(job, Layout::streamed, generated_by(job, 2), 2, 2).time == 90ns);
+}
+
+// An instance of two slots, answers of 2 and 6 tokens of 10 ns, each trained on in 1 ns. From the end of the first step
+// every other one ends 50 and 40 ns later: two tokens of the short answer, six of the long one, and one or none until
+// the token step that was under way is over. Waiting for a step's last answer, each takes 60 ns.
+TEST_CASE("in flight a step's answers begin where those before it leave room") {
+    Job job = small_job();
+    job.gpus = 2;
+    job.decoding.token = {10ns, 10ns};
+    job.inference = {0ns, 0ns};
+    job.training = {1ns, 1ns};
+    job.steps_off = 1;
+    const Step step = in_flight(job, 1, 1);
+    CHECK(step.time == 45ns);
+    CHECK(step.generation == 45ns);  // it always decodes
+    CHECK(apart(job, Layout::streamed, generated_by(job, 1), 1, 1).time == 60ns);
+    job.training = {90ns, 90ns};
+    CHECK(in_flight(job, 1, 1).time == 180ns);
+}
+
+TEST_CASE("on policy nothing is in flight: steps are streamed") {
+    for (std::uint64_t seed = 0; seed < 200; ++seed) {
+        CAPTURE(seed);
+        Job job = drawn_job(seed);
+        job.steps_off = 0;
+        const Duration streamed =
+            apart(job, Layout::streamed, generated_by(job, job.instance), job.instance, job.trainer).time;
+        CHECK(in_flight(job, job.instance, job.trainer).time == streamed);
+    }
+}
+
+TEST_CASE("the best split in flight is the best of all") {
+    for (std::uint64_t seed = 0; seed < 40; ++seed) {
+        CAPTURE(seed);
+        const Job job = drawn_job(seed);
+        std::optional<Duration> least;
+        for (std::int64_t g = job.instance; g + job.trainer <= job.gpus; g += job.instance) {
+            const std::int64_t t = (job.gpus - g) / job.trainer * job.trainer;
+            const Duration time = in_flight(job, g, t).time;
+            if (!least || time < *least) least = time;
+        }
+        const auto best = best_step(job, Layout::in_flight, Objective::time);
+        REQUIRE(best.has_value() == least.has_value());
+        CHECK(best->time == *least);
+    }
 }
 
 TEST_CASE("inference begins on the GPUs that the tail leaves") {

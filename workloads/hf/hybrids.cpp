@@ -93,12 +93,11 @@ void kimi_blocks(const Part& part, const DecoderRow& row, Architecture& a) {
     for (const Json& layer : full->elements()) letters[static_cast<std::size_t>(layer.integer(1, a.layers) - 1)] = 'F';
     if (letters.find('L') == std::string::npos) refuse(*full, *part.reading, "names every layer");
     a.layer_pattern = period_of(letters);
+    const std::int64_t gate = linear.values() * (a.hidden - 2 * (a.hidden / linear.value_heads + linear.value_dim));
     assume(*part.reading,
            fmt::format("delta attention is taken as a gated delta net, whose output gate is one matrix: "
                        "{:.2f} billion parameters too many",
-                       static_cast<double>(std::count(letters.begin(), letters.end(), 'L') * linear.values() *
-                                           (a.hidden - 2 * (a.hidden / linear.value_heads + linear.value_dim))) /
-                           1e9));
+                       static_cast<double>(std::count(letters.begin(), letters.end(), 'L') * gate) / 1e9));
 }
 
 }  // namespace pipeweaver::workloads::hf

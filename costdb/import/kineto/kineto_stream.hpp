@@ -30,7 +30,9 @@ public:
     Ch Peek() const { return *at_; }  // '\0' only at the end: there is none inside
     Ch Take() {
         const char c = *at_;
-        if (at_ != end_ && ++at_ == end_) fill();
+        if (at_ == end_) return c;
+        ++at_;
+        if (at_ == end_) fill();
         return c;
     }
     std::size_t Tell() const { return before_ + static_cast<std::size_t>(at_ - buffer_.data()); }

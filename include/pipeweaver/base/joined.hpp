@@ -12,7 +12,8 @@ template <class Range, class Of = std::identity>
 [[nodiscard]] std::string joined(const Range& all, std::string_view between, Of of = {}) {
     std::string text;
     for (const auto& one : all) {
-        const std::string said(of(one));
+        const auto& each = of(one);
+        const std::string_view said(each);
         if (!text.empty() && !said.empty()) text += between;
         text += said;
     }

@@ -78,7 +78,7 @@ public:
     }
 
     void bind(int place, std::int64_t value) { database_.check(sqlite3_bind_int64(statement_.get(), place, value)); }
-    void bind(int place, const std::string& value) {
+    void bind(int place, std::string_view value) {
         database_.check(
             sqlite3_bind_text(statement_.get(), place, value.data(), static_cast<int>(value.size()), SQLITE_TRANSIENT));
     }

@@ -38,9 +38,11 @@ inline constexpr std::array<std::string_view, 6> degree_names{"tp", "cp", "pp", 
 struct Point {
     planner::LayoutAndZero as;
     PointStatus status = PointStatus::refused;
-    std::string why{};  ///< of a refused one
-    Duration bound{};   ///< of a step, unless a rule refused it
-    Duration step{};    ///< of a judged one; with gradient reduction and optimizer
+    std::string why{};              ///< of a refused one
+    Duration bound{};               ///< of a step, unless a rule refused it
+    Duration step{};                ///< of a judged one; with gradient reduction and optimizer
+    std::optional<Duration> far{};  ///< of the fastest: its far end, where the recipe does not say how layers are
+                                    ///< launched (planner/host_bound.hpp); `step` is the near one
     std::string partition{}, policy{}, recompute{};
     std::int64_t chunks = 1;  ///< of each rank
     Bytes memory{};           ///< peak of the fullest rank

@@ -42,7 +42,8 @@ struct RowInput {
 
 /// What a search made of a row.
 struct Planned {
-    Duration step{};  ///< without what is waited for samples
+    Duration step{};                ///< without what is waited for samples
+    std::optional<Duration> far{};  ///< its far end, as Point has it
     std::optional<RowInput> input{};
     std::string partition{};
     Bytes memory{};                                                      ///< peak of the fullest GPU
@@ -55,7 +56,8 @@ struct Row {
     std::size_t point = 0;  ///< among the cell's points
     Duration flags_step{};  ///< under the best schedule that launch flags can say; of a planned row judged closely;
                             ///< without what is waited for samples
-    std::optional<RowInput> input{};  ///< of that step
+    std::optional<Duration> flags_far{};  ///< its far end, as Point has it
+    std::optional<RowInput> input{};      ///< of that step
     std::optional<Planned> planned{};
     std::string why_not_planned{};  ///< not empty: a search was to plan it and could not, and why
     Pace pace{};                    ///< of step()
@@ -73,6 +75,12 @@ struct Row {
 
     /// The shorter of both, with what GPUs wait in it.
     Duration step() const { return is_planned() ? planned_step() : flags_step + waits_of(input); }
+
+    /// The far end of that step, where layers are launched kernel by kernel; none: none is to be told.
+    std::optional<Duration> far() const {
+        const auto& end = is_planned() ? planned->far : flags_far;
+        return end && *end > step() ? end : std::nullopt;
+    }
 
     /// Of that step; null: the cell has no loader.
     const RowInput* fed() const {

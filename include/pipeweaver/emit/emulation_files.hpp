@@ -22,6 +22,10 @@ namespace pipeweaver::emit {
 [[nodiscard]] std::string emulation_table(const planner::EmulationRequest& request, const planner::Emulation& emulation,
                                           const planner::Emulation* base);
 
+/// Steps that vary: the `jitter` of emulation.json and of `replay --json`, and as text.
+[[nodiscard]] nlohmann::ordered_json jitter_json(const planner::JitterReport& report);
+[[nodiscard]] std::string jitter_text(const planner::JitterReport& report);
+
 /// A rank's kernels.
 struct RankKernels {
     std::int64_t rank = 0;

@@ -54,6 +54,7 @@ struct FittedConstants {
     double inside_gemms = 1;        ///< of tensor-parallel traffic that is hidden inside GEMMs, what stays exposed
     double grouped_gemm_share = 1;  ///< of the peak that the experts' GEMMs reach
     double expert_layer_us = 0;     ///< of routing to all-to-alls, of such a layer and a microbatch, both passes
+    double tuned_products = 0;      ///< as InSituFactors has it
     std::string_view rows{};        ///< that they were fitted on, and the mean error
     double error_percent = 0;       ///< that mean error
     bool by_stacks = false;         ///< all of them are of stacks that are known: they tell nothing of a run of another
@@ -85,8 +86,14 @@ struct InSituFactors {
     Footing footing = Footing::assumed;
     std::string source;
     double error_percent = 0;  ///< of the runs that they were fitted on, the mean; 0: not known
+    /// In place of `factors.products` for tuned stacks, whose products hide traffic (TensorOverlap::inside_gemms),
+    /// where the device's row is of others. 0: the same.
+    double tuned_products = 0;
 };
 [[nodiscard]] InSituFactors in_situ_factors(std::string_view device, Precision precision = Precision::sixteen_bit);
+
+/// The factors as they are of the recipe's stack.
+[[nodiscard]] InSituFactors in_stack(InSituFactors in_situ, const Recipe& recipe);
 
 /// What a step's time on that device rests on: fitted where both its row and the recipe were.
 [[nodiscard]] Footing footing(const InSituFactors& in_situ, const Recipe& recipe, std::string_view device);

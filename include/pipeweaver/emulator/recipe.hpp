@@ -112,12 +112,18 @@ struct StateBytes {
     /// Where weights are whole and gradients are shared out (zero 2): of a weight's share that lies beside the whole
     /// weights that are gathered from it, frozen ones' too (FSDP2).
     std::int64_t apart = 0;
+    /// Of the optimizer's state besides `optimizer`, on the host, which updates what belongs to it.
+    std::int64_t offloaded = 0;
 
     /// Of blocks whose products have fewer than 16 bits.
     NarrowWeights narrow = NarrowWeights::copies;
 
     friend bool operator==(const StateBytes&, const StateBytes&) = default;
 };
+
+/// The states with `part` of the optimizer's, 0 to 1, on the host; bytes that stay are rounded up, as Megatron Core's
+/// optimizer_offload_fraction leaves them.
+[[nodiscard]] StateBytes with_offloaded(StateBytes state, double part);
 
 /// What a framework keeps where it is not as workloads/activations.hpp says: fused gates, inputs gathered again, a loss
 /// that is computed from logits in 16 bits.

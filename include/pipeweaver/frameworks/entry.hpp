@@ -29,6 +29,12 @@ struct ProgramDefault {
     std::string_view program, setting, value;
 };
 
+/// A value that a setting has where another one has a value and this one is not said.
+struct Implied {
+    std::string_view setting, value;  ///< "recompute-granularity", "full"
+    std::string_view then, is;        ///< "recompute-method", "uniform"
+};
+
 /// A setting that has another meaning in this entry than in its dialect.
 struct Meaning {
     std::string_view setting;
@@ -67,6 +73,8 @@ struct Entry {
     std::vector<std::string_view> common_programs{};
     std::vector<VariableSetting> by_variables{};
     std::vector<std::string_view> refused_by{};  ///< variables that make another trainer of it, which is not read
+    std::vector<std::pair<std::string_view, std::string_view>> turned_by{};  ///< and those with the name of its entry
+    std::vector<Implied> implied{};
     /// How the name of a recipe is made of flags and, in capital letters, variables: "{model}_{mode}_config".
     std::vector<std::string_view> recipes{};
     std::string_view recipe_framework{};  ///< whose rules are nearest to what runs the recipes that are known
@@ -89,6 +97,9 @@ struct Entry {
 
 /// The entry of these words of a command, in order; null: none has such a program.
 [[nodiscard]] const Entry* entry_of(const std::vector<std::string>& words);
+
+/// The entry of this name; null: there is none.
+[[nodiscard]] const Entry* entry_named(std::string_view name);
 
 /// The entry of a configuration file with these keys, of which one in a section is "section.key"; null: none.
 [[nodiscard]] const Entry* entry_of_keys(const std::vector<std::string>& keys);

@@ -119,6 +119,7 @@ struct TrainingStage {
     std::int64_t rows = 1;   ///< sequences of a sample: 2, a chosen answer and a rejected one
     bool refers = false;     ///< to a copy of the model, which adapters are left out of where there are any
     bool generates = false;  ///< its answers itself
+    bool distils = false;    ///< from a teacher's logits, which are kept of all microbatches of a step
 };
 /// Of ms-swift, LLaMA-Factory.
 [[nodiscard]] std::span<const TrainingStage> training_stages();

@@ -4,6 +4,7 @@
 #include "pipeweaver/emulator/recompute.hpp"
 #include "pipeweaver/groups/allocation.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -14,18 +15,22 @@ namespace pipeweaver::groups {
 /// A group as it was placed.
 struct Placed {
     std::string name;
-    std::int64_t tp = 1, pp = 1, dp = 1;
+    std::vector<std::size_t> modules{};  ///< indices into the model's; of shared GPUs none
+    std::int64_t tp = 1, cp = 1, pp = 1, dp = 1;
+    int zero = 1;
     emulator::Recompute recompute{};
-    Bytes peak{};  ///< of the fullest GPU, with all that runs ahead
-    Spent spent;   ///< of its stages, to be shared among as many
+    Bytes peak{};                       ///< of the fullest GPU, with all that runs ahead
+    Spent spent;                        ///< of its stages, to be shared among as many
+    std::vector<Bytes> base{}, held{};  ///< of a GPU of each stage: all the time, and of a round ahead
 
-    std::int64_t gpus() const { return tp * pp * dp; }
+    std::int64_t gpus() const { return tp * cp * pp * dp; }
 };
 
 struct Placing {
     Duration step{};
     std::int64_t rounds = 0;
     std::vector<Placed> groups;  ///< in the model's order
+    Split split{};               ///< with the choice of each group alone
 
     std::int64_t gpus() const;
     /// The smaller the better.

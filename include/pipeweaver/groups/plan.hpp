@@ -3,7 +3,9 @@
 // Layouts      tp inside a node; pp that divides the backbone's layers, or those of a group without it, there at most
 //              `most_stages_beside`; what is asked for need not divide them. dp of the backbone's
 //              group divides the microbatches of a step, and is a multiple or a divisor of the others'. Where a group
-//              has more replicas, items of a microbatch are dealt to them, whole ones.
+//              has more replicas, items of a microbatch are dealt to them, whole ones; where it has fewer, a replica
+//              passes the items of its microbatches together, as Megatron MIMO's encoders do. The recipe's ZeRO stage,
+//              and 1 where 0 does not fit; cp of the backbone's group, inside a node, where nothing fits without.
 // Costs        of passes, memory, gradients and transfers are the emulator's, of the group's layers in its layout.
 //              1F1B on both sides, with one chunk a rank; of `none`, `selective` and `full` recomputation the one that
 //              is best for the group.
@@ -33,27 +35,43 @@ inline constexpr std::size_t most_priced = 64;
 /// A group as it is asked for.
 struct Asked {
     std::string name;
-    std::vector<std::size_t> modules;          ///< indices into the model's
-    std::optional<std::int64_t> gpus, tp, pp;  ///< none: to be chosen
+    std::vector<std::size_t> modules;  ///< indices into the model's
+    // None: to be chosen.
+    std::optional<std::int64_t> gpus{}, tp{}, cp{}, pp{}, dp{};
+    std::optional<std::int64_t> zero{};  ///< 0 or 1
 };
 
 /// "auto": each module is a group; or "vit=16,llm=112": modules, joined by + where they share a group, and GPUs; behind
-/// them may stand degrees: "llm=112:tp8:pp2". Throws Error{input} for other texts, for modules that the model has not,
-/// and unless each is named once.
+/// them may stand degrees: "llm=112:tp8:cp1:pp2:dp7:zero1"; or a file of pipeweaver-split/1, or its JSON. Throws
+/// Error{input} for other texts, for modules that the model has not, and unless each is named once; Error{io}.
 [[nodiscard]] std::vector<Asked> asked_groups(const std::string& text, const workloads::Model& model);
+
+/// A group that is placed as that text asks for it: "llm=112:tp8:cp1:pp2:dp7:zero1".
+[[nodiscard]] std::string text_of(const Placed& placed);
+
+/// Asks for the group's GPUs and layout as it was placed.
+void take_layout(const Placed& placed, Asked& asked);
+
+/// Each module that has work in the microbatches has a group of its own; others share that of the backbone.
+[[nodiscard]] std::vector<Asked> groups_with_work(const workloads::Model& model,
+                                                  const std::vector<workloads::Microbatch>& microbatches);
 
 struct Request {
     const emulator::Setup* setup = nullptr;  ///< its layout does not count
     std::vector<workloads::Microbatch> microbatches;
     std::vector<Asked> groups;
-    std::optional<std::int64_t> tp, pp;  ///< of the layout with all modules on the same GPUs; none: to be chosen
+    std::optional<std::int64_t> tp{}, pp{};  ///< of the layout with all modules on the same GPUs; none: to be chosen
     /// There the backbone's layers are cut evenly, whatever lies beside them; else by time.
     bool even = false;
+    std::size_t priced = most_priced;  ///< microbatches, at least 2: few are quick, and coarse
 };
 
-/// All modules in groups of their own; none: nothing fits. Throws Error{input} where replicas share states from ZeRO 2
-/// on, where a group has no work, fewer layers than stages, or needs what another makes of its own, and what the
-/// cost database throws. Pre: microbatches.
+/// Why these groups cannot be: replicas share states from ZeRO 2 on, they need more GPUs than there are, a group has no
+/// work, fewer layers than stages, other GPUs than its degrees, or needs what another makes of its own. None: they can.
+[[nodiscard]] std::optional<std::string> why_not(const Request& request);
+
+/// All modules in groups of their own; none: nothing fits. Throws Error{input} with why_not(), and what the cost
+/// database throws. Pre: microbatches.
 [[nodiscard]] std::optional<Placing> on_own_gpus(const Request& request);
 
 /// All modules in one chain, encoders whole on its first stage or all layers cut by time, in the best layout on as many

@@ -37,7 +37,7 @@ struct FitAsked {
 
 /// What a GPU holds beside what the emulation counts.
 struct Besides {
-    Bytes buckets{};          ///< of gradients on their way, and of frozen weights that are gathered
+    Bytes buckets{};          ///< of gradients on their way
     Bytes gathered{};         ///< weights that were gathered and are not yet given up, of as many as there are
     std::int64_t copies = 1;  ///< groups that each hold all shards, where the emulation has one
     std::int64_t shards = 1;  ///< of a weight, in the emulation
@@ -47,6 +47,7 @@ struct Besides {
     std::int64_t update = 0, state = 0;
     Bytes most_update{};                               ///< of the update, at most; 0: any
     Bytes reference{};                                 ///< a copy of the model as it was
+    Bytes last_rank{};                                 ///< on the last pipeline rank: logits of a teacher
     bool refers = false;                               ///< such a copy lies as the weights do
     std::int64_t together = 1;                         ///< layers that are worked out again before one runs backward
     Bytes scores{};                                    ///< of attention that is not fused, with what its softmax keeps
@@ -68,6 +69,10 @@ struct Run {
     std::vector<Doubt> doubts{};         ///< the same in short, where memory may be other than is said
     Besides besides{};
 };
+
+/// Whether attention keeps its scores: Transformer Engine's that is not fused, and Megatron Core's own. "auto" takes a
+/// fused kernel where there is one.
+[[nodiscard]] bool keeps_scores(const MegatronLaunch& launch);
 
 /// What of a launch is not emulated: a stage without anything but the embedding or the loss, say.
 struct NotEmulated {

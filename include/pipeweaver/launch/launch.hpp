@@ -52,11 +52,12 @@ struct Launch {
     std::string device;
     Degrees degrees{};
 
-    std::string language{};              ///< name of the language model's module
-    Split split{};                       ///< of all modules but dealt ones; encoders and generators are said in full
-    std::vector<std::string> dealt{};    ///< modules whose items are dealt over all GPUs
-    std::vector<std::string> frozen{};   ///< modules whose weights are not trained
-    std::vector<std::string> adapted{};  ///< modules of which adapters alone are
+    std::string language{};             ///< name of the language model's module
+    Split split{};                      ///< of all modules but dealt ones; encoders and generators are said in full
+    std::vector<std::string> dealt{};   ///< modules whose items are dealt over all GPUs
+    std::vector<std::string> frozen{};  ///< modules of which nothing is trained
+    std::map<std::string, workloads::Adapters> adapters{};       ///< of modules by name of which these alone are
+    bool trains_projectors = false, freezes_projectors = false;  ///< some; both: of several
     std::map<std::string, std::string> kinds{};   ///< of modules by name, as workloads::name_of() says them: "vit"
     std::map<std::string, VisionSizes> vision{};  ///< of modules by name that are vision encoders
     std::vector<std::string> letters{};  ///< of the language model's layers, see hybrid_letters(); none: it has none
@@ -80,6 +81,8 @@ struct Launch {
     Duration step{}, makespan{};
     std::vector<Bytes> peak{};  ///< of each pipeline rank
     Bytes usable{};             ///< of a GPU, headroom kept free
+    /// Of a parameter's optimizer state, where some of it is on the host.
+    std::int64_t state_on_gpu = 0, state_on_host = 0;
 
     std::int64_t all_microbatches() const;
     std::size_t fullest() const;  ///< the pipeline rank with the highest peak
@@ -90,8 +93,15 @@ struct Launch {
 /// 2 cp tp, as Megatron Core and torchtitan want it. Packed microbatches are padded to the same multiple.
 [[nodiscard]] std::int64_t padded_tokens(const Launch& launch);
 
-/// Why no target's files launch adapters, which they have no words for; none: no module has any.
-[[nodiscard]] std::optional<std::string> why_no_adapters(const Launch& launch);
+/// What of a launch is trained, as frameworks are told it: of encoders together, of projectors, of the language model.
+struct Tuned {
+    bool freezes_encoders = false, freezes_projectors = false, freezes_language = false;
+    std::optional<workloads::Adapters> adapters{};  ///< of all that is not frozen; none: it is trained whole
+    std::string why_not{};                          ///< why these do not say it; empty: they do
+
+    bool is_usual() const { return !freezes_encoders && !freezes_projectors && !freezes_language && !adapters; }
+};
+[[nodiscard]] Tuned tuned_of(const Launch& launch);
 
 /// How the rung is launched. Pre: rung.launched.
 [[nodiscard]] Launch launch_of(const planner::Rung& rung);

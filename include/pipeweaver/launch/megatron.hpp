@@ -7,12 +7,18 @@
 
 #include "pipeweaver/launch/said.hpp"
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace pipeweaver::launch {
+
+/// Variables by which Transformer Engine leaves out a kind of attention: flash, fused by cuDNN, and not fused.
+inline constexpr std::array<std::string_view, 3> attention_variables{"NVTE_FLASH_ATTN", "NVTE_FUSED_ATTN",
+                                                                     "NVTE_UNFUSED_ATTN"};
 
 struct MegatronLaunch {
     using Number = std::optional<std::int64_t>;
@@ -137,7 +143,19 @@ struct MegatronLaunch {
     bool frees_weights = false;        ///< the trainer's weights and gradients are off the GPU while it generates
     bool frees_states = false;         ///< likewise the optimizer's
 
+    // Of the model that ms-swift distils from (--rlhf-type gkd).
+    std::string teacher{};           ///< as the launch names it; empty: the model itself, as it is at every step
+    std::string teacher_server{};    ///< on GPUs of its own, in place of it
+    bool teacher_on_host = false;    ///< but while it works out logits
+    Number teacher_logits{};         ///< of a token, that are kept of it; none: all
+    std::string on_policy = "0.5";   ///< of the steps, that are trained on answers of its own
+    std::int64_t answers_steps = 1;  ///< whose answers are generated together, and their teacher's logits kept
+
+    Number accumulation{};  ///< microbatches of a step, where no global batch is said
+
     // Where it runs.
+    /// NVTE_FLASH_ATTN, NVTE_FUSED_ATTN and NVTE_UNFUSED_ATTN as the script sets them; empty: it does not.
+    std::array<std::string, 3> attention_variables{};
     std::string max_connections{};  ///< CUDA_DEVICE_MAX_CONNECTIONS as the script sets it; empty: it does not
     bool before_blackwell = false;  ///< the GPUs are
 
@@ -149,6 +167,8 @@ struct MegatronLaunch {
     std::int64_t dp(std::int64_t gpus) const { return gpus % (tp * pp * cp) == 0 ? gpus / (tp * pp * cp) : 0; }
     /// Sequences of a microbatch: of a sample that is a pair of answers two.
     std::int64_t sequences() const;
+    /// Whether answers are generated: a model that is distilled trains on its data's without an engine.
+    bool generates() const;
     bool gated() const { return swiglu || quick_geglu || gated_linear_unit; }
 };
 

@@ -6,12 +6,17 @@
 //              examples/megatron_mimo (grids).
 #pragma once
 
+#include "pipeweaver/groups/placing.hpp"
 #include "pipeweaver/launch/launch.hpp"
 #include "pipeweaver/launch/spellings.hpp"
 
 #include <optional>
 #include <string>
 #include <vector>
+
+namespace pipeweaver::workloads {
+struct Model;
+}
 
 namespace pipeweaver::launch {
 
@@ -27,6 +32,10 @@ struct LaunchSetting {
 
 /// The rule, with what breaks it, where Megatron does not run the launch; none: it does.
 [[nodiscard]] std::optional<std::string> why_no_megatron(const Launch& launch);
+
+/// What is trained, in flags of ms-swift, which freezes encoders unless told otherwise; none: it has nothing to say, or
+/// no words for it. Words of one flag follow each other without values.
+[[nodiscard]] std::vector<Flag> swift_tuning(const Launch& launch);
 
 /// All but the split, in groups that belong together. Pre: why_no_megatron() has nothing to say.
 [[nodiscard]] std::vector<LaunchSetting> megatron_settings(const Launch& launch);
@@ -58,6 +67,10 @@ struct SplitSpelling {
 /// MegatronMIMO's grids as variables of a launch script, MIMO_LANGUAGE_* and MIMO_IMAGES_*, where encoders have GPUs or
 /// a layout of their own; or the rule. Dealt items are whole on a GPU: images have tp 1 and a copy on each.
 [[nodiscard]] Spelled spell_mimo(const Launch& launch);
+
+/// The same of modules on GPUs of their own, the language model's first, with the microbatch of all its replicas, as
+/// slurm_sft.sh takes them; or the rule.
+[[nodiscard]] Spelled spell_mimo(const groups::Placing& placing, const workloads::Model& model);
 
 /// The first GPU of a pipeline rank, as Megatron numbers them: tensor parallel first, then context parallel, replicas,
 /// pipeline ranks.

@@ -9,8 +9,10 @@
 #include "pipeweaver/emulator/emulation.hpp"
 #include "pipeweaver/emulator/time_shares.hpp"
 #include "pipeweaver/loader/loader.hpp"
+#include "pipeweaver/planner/gradient_choice.hpp"
 #include "pipeweaver/planner/host_bound.hpp"
 #include "pipeweaver/planner/input.hpp"
+#include "pipeweaver/planner/jitter.hpp"
 #include "pipeweaver/planner/job.hpp"
 #include "pipeweaver/planner/long_context.hpp"
 #include "pipeweaver/planner/precision.hpp"
@@ -52,11 +54,13 @@ struct EmulationRequest {
     std::vector<GivenSchedule> schedules;       ///< for every replica, in place of a policy, on the fixed partition
     std::optional<loader::Loader> loader{};     ///< that is replayed against the step; none: none is
     std::optional<std::size_t> shapes{};        ///< that microbatches are padded to, at most; none: each has its own
+    std::optional<Compiling> compiling{};       ///< what fewer shapes save, for price_of_shapes(); none: not asked
+    std::optional<JitterRequest> jitter{};      ///< for jitter_of(); none: not asked
+    bool gradients = false;                     ///< whether gradients_of() is asked
     bool lengths = false;                       ///< long_context() is asked
     std::optional<PrecisionAsked> precision{};  ///< for precision_answer(); none: not asked
     /// How it is trained but for formats in a what-if; none: nothing of it is asked.
     std::optional<emulator::Recipe> as_it_is{};
-    std::optional<Compiling> compiling{};  ///< what fewer shapes save, for price_of_shapes(); none: not asked
 };
 
 /// What it takes to have few shapes.
@@ -83,23 +87,27 @@ struct Emulation {
     std::optional<StepRecompute> recompute;                 ///< none: the given schedule says it of each pass
     std::vector<std::vector<emulator::Recompute>> by_rank;  ///< of replicas and their ranks, where that was asked for
     std::vector<emulator::ReplicaEmulation> replicas;
-    partition::Shares assigned;            ///< which microbatches of the batch each replica has
-    std::size_t slowest = 0;               ///< the replica with the makespan
-    Duration makespan{};                   ///< of that replica
-    Duration step{};                       ///< and the optimizer
-    double model_flops = 0;                ///< of all replicas, forward and backward, without recomputation
-    double mfu = 0;                        ///< model FLOPs / (GPUs * dense bf16 peak * step)
-    std::int64_t tokens = 0;               ///< of the backbone, in all replicas
-    double tokens_per_second = 0;          ///< of the whole cluster
-    emulator::TimeShares shares;           ///< of the time of kernels, all replicas
-    std::uint64_t kernels = 0;             ///< of all replicas
-    emulator::StoreStatistics reuse;       ///< measured
-    std::optional<HostBound> host{};       ///< as host_bound() has it: `step` is the near end; none: not asked, too
-    std::optional<Input> input{};          ///< where a loader was given
-    std::optional<FewShapes> shapes{};     ///< where a number of them was; MFU counts what is padded
-    std::optional<LongContext> lengths{};  ///< where long_context() was asked
-    std::optional<PrecisionAnswer> precision{};  ///< as precision_answer() has it; none: not asked, too
-    std::optional<ShapesPrice> price{};          ///< as price_of_shapes() has it; none: not asked, too
+    partition::Shares assigned;          ///< which microbatches of the batch each replica has
+    std::size_t slowest = 0;             ///< the replica with the makespan
+    Duration makespan{};                 ///< of that replica
+    Duration step{};                     ///< and the optimizer
+    double model_flops = 0;              ///< of all replicas, forward and backward, without recomputation
+    double mfu = 0;                      ///< model FLOPs / (GPUs * dense bf16 peak * step)
+    std::int64_t tokens = 0;             ///< of the backbone, in all replicas
+    double tokens_per_second = 0;        ///< of the whole cluster
+    emulator::TimeShares shares;         ///< of the time of kernels, all replicas
+    std::uint64_t kernels = 0;           ///< of all replicas
+    emulator::StoreStatistics reuse;     ///< measured
+    std::optional<HostBound> host{};     ///< as host_bound() has it: `step` is the near end; none: not asked, too
+    std::optional<Input> input{};        ///< where a loader was given
+    std::optional<FewShapes> shapes{};   ///< where a number of them was; MFU counts what is padded
+    std::optional<ShapesPrice> price{};  ///< as price_of_shapes() has it; none: not asked, too
+    /// As jitter_of() and gradients_of() have them; none: not asked.
+    std::optional<JitterReport> jitter{};
+    std::optional<GradientReport> gradients{};
+    /// Where long_context() and precision_answer() were asked; none: not asked, too.
+    std::optional<LongContext> lengths{};
+    std::optional<PrecisionAnswer> precision{};
 };
 
 /// An emulation; or why there is none.
@@ -123,16 +131,30 @@ struct MadeEmulation {
 /// The replica in which a rank holds most; the first of several.
 [[nodiscard]] std::size_t fullest_replica(const Emulation& emulation, std::size_t rank);
 
-/// A replica's given schedule under the request's costs and factors.
+/// A replica's schedule under the request's costs and factors.
 struct ScheduledTimes {
     schedule::Problem problem;
     schedule::Schedule schedule;
     std::vector<Duration> duration;  ///< per task, in its memory mode
 };
 
-/// What each task takes. Pre: schedules are given. Throws as emulate().
+/// What each task takes; without given schedules, under the request's policy and the first recomputation that it may
+/// have. Throws as emulate().
 [[nodiscard]] ScheduledTimes scheduled_times(const EmulationRequest& request, std::size_t replica,
                                              const Executor& execute);
+
+/// A replica's step with the schedule that it was emulated under. Lags have what transfers wait for ports, tails what
+/// is left of gradients, so a plain replay has the makespan.
+struct EmulatedStep {
+    emulator::StepInput input;
+    emulator::StepProblem step;
+    schedule::Schedule schedule;
+};
+
+/// Of these replicas. Pre: `emulation` is that of `request`, which outlives the result; the replicas exist.
+[[nodiscard]] std::vector<EmulatedStep> emulated_steps(const EmulationRequest& request, const Emulation& emulation,
+                                                       const std::vector<std::size_t>& replicas,
+                                                       const Executor& execute);
 
 /// The kernels of one rank of one replica, by start. Pre: both exist. Throws as emulate().
 [[nodiscard]] std::vector<emulator::TracedKernel> kernels_of(const EmulationRequest& request, std::size_t replica,
@@ -152,6 +174,18 @@ struct ScheduledTimes {
 /// None: nothing was. Throws as emulate(). Pre: `emulation` is that of `request`, which has no schedules.
 [[nodiscard]] std::optional<PrecisionAnswer> precision_answer(const EmulationRequest& request,
                                                               const Emulation& emulation, const Executor& execute);
+
+// What else would change the step. None: it is not asked. Pre: `emulation` is that of `request`.
+
+inline constexpr std::size_t most_jittered_replicas = 16;
+
+/// Steps that vary (jitter.hpp), of the slowest replicas: the slowest first, as many as that. Throws as jitter().
+[[nodiscard]] std::optional<JitterReport> jitter_of(const EmulationRequest& request, const Emulation& emulation,
+                                                    const Executor& execute);
+
+/// Gradients of the slowest replica in fewer bytes. Throws as emulator::gradient_traffic().
+[[nodiscard]] std::optional<GradientReport> gradients_of(const EmulationRequest& request, const Emulation& emulation,
+                                                         const Executor& execute);
 
 // Whether a step's host would be waited for, by recipes that do not know it.
 

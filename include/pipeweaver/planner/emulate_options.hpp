@@ -2,6 +2,7 @@
 #pragma once
 
 #include "pipeweaver/planner/emulate.hpp"
+#include "pipeweaver/planner/jitter_options.hpp"
 #include "pipeweaver/planner/job_options.hpp"
 #include "pipeweaver/planner/workload_options.hpp"
 
@@ -22,6 +23,7 @@ struct EmulateOptions {
     WorkloadOptions workload;
     BatchOptions batch;
     JobOptions job;  ///< without a sample partitions are cut by the batch itself
+    JitterOptions jitter;
     std::string policy, schedule, what_if, layers, target, sample_packing, assigned;
     std::optional<StepRecompute> recompute{};  ///< none: the least with which the step fits
     std::optional<std::int64_t> shapes{}, compile_steps{};

@@ -8,6 +8,9 @@
 //              all that fit the best few
 //   schedule   the searched order, in a runtime that takes it
 //
+// Beyond these: what the target does not launch and is faster than all; of a target with groups their rung
+// (groups_rung), faster or not.
+//
 // No rung is slower than the one before it: one that gains nothing has the step of that one and says why. Steps of the
 // first four are what `emulate` prints under their commands, to the nanosecond.
 //

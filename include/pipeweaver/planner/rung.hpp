@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace pipeweaver::planner {
@@ -29,6 +30,9 @@ struct Padding {
     std::int64_t tokens = 0, items = 0;  ///< of the largest
     double of_tokens = 0, of_items = 0;  ///< parts of the tokens, and of the items' positions, that are padding
 };
+
+/// The rung of modules on GPUs of their own, beyond the ladder.
+inline constexpr std::string_view groups_rung = "groups";
 
 /// A way to run the step.
 struct Rung {
@@ -63,7 +67,8 @@ struct Rung {
 struct Ladder {
     /// In their order. None, or only from `layout` on: nothing that the target launches runs the batch as it is.
     std::vector<Rung> rungs{};
-    std::vector<Rung> beyond{};           ///< what the target does not launch, where it is faster than all rungs
+    /// What the target does not launch, where it is faster than all rungs; then modules on GPUs of their own.
+    std::vector<Rung> beyond{};
     bool now_is_said = false;             ///< by --now; else the first rung is the best that is known today
     std::size_t headline = 0;             ///< the rung that is advised: the last that is worth its change (worth.hpp)
     std::string why_none{};               ///< not empty: why there is no rung for what is run now

@@ -38,6 +38,8 @@ struct Launch {
     bool splits_groups = true;  ///< else interleaved microbatches come in whole groups, one for each pipeline rank
     /// Who has the allocator's segments expand, as shapes that vary ask for: "the files do"; empty: nobody.
     std::string_view segments_expand_as{};
+    /// Who runs known schedules where that one runs plans alone, and has them not expand; empty: nobody else.
+    std::string_view known_schedules_by{};
     bool replicates = false;  ///< ZeRO 0, too, without context parallel GPUs
     bool sends_keys = false;  ///< GPUs that share samples send keys round: they exchange no heads
     std::string cut{};        ///< the flags that say it, and so below
@@ -57,6 +59,7 @@ struct Target {
     std::string file{};                   ///< below `folder`, that holds its schedule
     std::vector<std::string> compared{};  ///< policies that its users would run without a plan
 
+    bool groups = false;            ///< modules on GPUs of their own are shown beside its plans
     bool action_lists = true;       ///< a plan is what action lists carry: no known schedule that is not launched
     bool selective_passes = false;  ///< a pass of a plan may recompute selectively; none, half, full and blocks any may
     Launch launch{};                ///< what it runs without a plan

@@ -44,12 +44,16 @@ struct RecipeOverrides {
     std::optional<Duration> launch, action;
     std::optional<double> overlap_slowdown, split_slowdown;
     std::optional<Bandwidth> host_link;
-    std::string precision;  ///< as emulator::with_precision() takes it; empty: the recipe's
+    std::optional<double> offload_percent;  ///< of the optimizer's states that lie on the host, 0 to 100
+    std::string precision;                  ///< as emulator::with_precision() takes it; empty: the recipe's
 
     void add_to(OptionTable& options);
 
     /// The recipe with them. Throws Error{input} where it then contradicts itself.
     emulator::Recipe over(emulator::Recipe recipe) const;
+
+private:
+    void add_offload(OptionTable& options);
 };
 
 /// "20%": what --headroom is told.
@@ -75,6 +79,11 @@ struct WorkloadOptions {
     std::string encoders;                           ///< in its place: `split`, or one of frameworks::builders()
     bool deal_images = false;                       ///< Built::deals is switched on
     std::string trained;                            ///< modules, "projectors" or "all"; empty: as the model's file says
+    std::string frozen;                             ///< modules or "projectors", in place of `trained`
+    std::optional<std::int64_t> lora_rank;          ///< of adapters; none: no more than the model's file says
+    std::string lora_modules, lora_targets;         ///< lists; empty: all that are trained, all matrices
+    std::string lora_experts;                       ///< of workloads::ExpertAdapters, or empty: none
+    bool lora_apart = false;                        ///< Adapters::apart, whatever the target's trainers have
     bool reference = false;                         ///< Model::reference, whatever the model's file says
     std::string teacher;                            ///< Model::teacher, by its name or file
     std::string sparsity{};                         ///< as set_sparsity() takes it; empty: the model's
@@ -92,6 +101,8 @@ struct WorkloadOptions {
     std::optional<std::string> batch_text;  ///< the batch itself, in place of a file; `batch` is what it is called
 
     void add_to(OptionTable& options);
+    /// Those that say nothing of a layout, of replicas or of the whole run: for commands with layouts of their own.
+    void add_apart_from_layout(OptionTable& options);
 
     /// Model and cluster, and of who asks for a batch this.
     std::vector<Needed> needed(bool with_batch = true) const;
@@ -162,11 +173,17 @@ struct WorkloadOptions {
 private:
     void add_layout(OptionTable& options);
     void add_global_batch(OptionTable& options);
-    void add_packing(OptionTable& options);
+    void add_machine(OptionTable& options);
+    void add_samples(OptionTable& options);
+    void add_headroom(OptionTable& options);
+    void add_recipe(OptionTable& options);
+    void add_packing(OptionTable& options, bool with_replicas);
     void add_encoders(OptionTable& options);
     void build_encoders(workloads::Model& of) const;
     void add_trained(OptionTable& options);
     void settle_trained(workloads::Model& of) const;
+    void settle_adapters(workloads::Model& of) const;
+    bool has_lora_apart() const;
     void require_dealt(const workloads::Model& of) const;
     emulator::Layout layout(const emulator::Setup& setup) const;
     std::optional<LayoutAndZero> own(const emulator::Setup& setup) const;

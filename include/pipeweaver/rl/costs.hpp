@@ -23,11 +23,15 @@
 namespace pipeweaver::rl {
 
 /// What suits published steps of NeMo RL, on which these were fitted (tests/rl/published_test.cpp says how far): shares
-/// of the roofline of decoding and of the bf16 peak, the host's time of a token step, the speed at which weights are
-/// handed over.
-constexpr double usual_decode_share = 0.55, usual_mfu = 0.12;
-constexpr Duration usual_host{18'000'000};
-constexpr Bandwidth usual_weights_speed{20'000'000'000};
+/// of the roofline of decoding and of the bf16 peak, the host's time of a token step for each block, a step's time
+/// beside its answers, the speed at which weights are handed over on the GPUs that train, and to others.
+constexpr double usual_decode_share = 0.6, usual_mfu = 0.1;
+constexpr Duration usual_host_of_block{200'000}, usual_overhead{10'000'000'000};
+constexpr Bandwidth usual_weights_speed{20'000'000'000}, usual_weights_speed_apart{40'000'000'000};
+
+/// The usual time of the host in a token step: a block is an attention, linear or not, with a feed-forward; networks
+/// whose layers are one of both have half as many blocks.
+[[nodiscard]] Duration usual_host(const workloads::Architecture& network);
 
 /// An instance that generates with a language model.
 struct Generator {
@@ -40,6 +44,8 @@ struct Generator {
     std::int64_t prompt_tokens = 1;       ///< 1 or more
     std::int64_t mean_answer = 1;         ///< for the slots: tokens
     std::int64_t longest_answer = 1;      ///< windows and states: their mean up to there
+    double encoder_flops = 0;             ///< over a prompt's items, before it is read (rl/encoders.hpp)
+    Bytes encoder_weights{};              ///< in memory beside the network's
     std::optional<std::int64_t> slots{};  ///< none: as many as memory holds, 4,096 at most
 };
 
@@ -50,16 +56,19 @@ struct Generator {
 /// FLOPs of one forward over a sequence of so many tokens, the output head included.
 [[nodiscard]] double forward_flops(const workloads::Architecture& network, std::int64_t tokens);
 
-/// GPU time of `forwards` forwards over each answer with its prompt, at a share of the peak in bf16.
+/// GPU time of `forwards` forwards over each answer with its prompt, at a share of the peak in bf16, and of
+/// `encoder_flops` for each.
 [[nodiscard]] std::vector<Duration> forward_times(const workloads::Architecture& network,
                                                   const workloads::Device& device, double share, double forwards,
-                                                  std::span<const std::int64_t> answers, std::int64_t prompt_tokens);
+                                                  std::span<const std::int64_t> answers, std::int64_t prompt_tokens,
+                                                  double encoder_flops = 0);
 
 /// GPU time of each answer with its prompt, shared out by tokens, where all on `gpus` took `measured`.
 [[nodiscard]] std::vector<Duration> shares_of(Duration measured, std::int64_t gpus,
                                               std::span<const std::int64_t> answers, std::int64_t prompt_tokens);
 
-/// Parameters of a language model in bytes, as it generates.
+/// Parameters of a language model in bytes, in fp8 or bf16. They are handed over in bf16: those that generate in fp8
+/// cast them (NeMo RL, nemo_rl/models/generation/vllm/quantization/fp8.py).
 [[nodiscard]] Bytes weights_of(const workloads::Architecture& network, bool fp8);
 
 /// From those that train to all instances: through each node's network once what its instances hold, then to each GPU

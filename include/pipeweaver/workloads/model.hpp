@@ -6,6 +6,7 @@
 #include "pipeweaver/base/json.hpp"
 #include "pipeweaver/workloads/built.hpp"
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -186,6 +187,22 @@ struct Adapters {
 
     friend bool operator==(const Adapters&, const Adapters&) = default;
 };
+
+/// A matrix that may have adapters, by its name in files and options.
+struct AdaptedMatrix {
+    std::string_view name;
+    bool Adapters::*has;
+};
+inline constexpr std::array<AdaptedMatrix, 4> adapted_matrix_names{
+    {{"qkv", &Adapters::qkv}, {"output", &Adapters::output}, {"up", &Adapters::up}, {"down", &Adapters::down}}};
+
+/// As in model files: {"rank", "on"?, "experts"?, "apart"?}. parse_adapters(to_json(x)) equals x. Throws Error{input}.
+[[nodiscard]] Adapters parse_adapters(const Json& json);
+[[nodiscard]] std::string to_json(const Adapters& adapters);
+
+/// Whether adapters beside its matrices are known: of plain projections, not of latent and factored attention, streams
+/// and heads.
+[[nodiscard]] bool may_have_adapters(const Architecture& network);
 
 struct Module {
     std::string name;  ///< unique in the model

@@ -98,7 +98,7 @@ def test_a_part_of_the_optimizer_on_the_host_leaves_the_rest(pipeweaver, tmp_pat
 
 
 @pytest.mark.parametrize("flag, verdict", [
-    ("--rlhf_type gkd", "undecided"),          # a teacher beside the model, and logits of both
+    ("--rlhf_type ppo", "undecided"),          # other models beside it
     ("--rlhf_type dpo", "fits"),               # a reference model is counted
     ("--offload_model true", "fits"),          # takes off alone: what fits does so with it
     ("--vision_model_type internvit", "undecided"),  # the model that is named has no encoder
@@ -114,7 +114,7 @@ def test_a_flag_that_is_not_followed_stands_beside_no_verdict_that_it_could_turn
 
 def test_what_says_nothing_of_memory_is_counted_and_listed_when_asked(pipeweaver, tmp_path):
     file = tmp_path / "launch.sh"
-    file.write_text(SWIFT + "--log_interval 5 --save_interval 7 --rlhf_type gkd\n")
+    file.write_text(SWIFT + "--log_interval 5 --save_interval 7 --rlhf_type ppo\n")
     on = ["--cluster", "h100-sxm:8", "--model", "qwen2.5-7b", file]
     said = pipeweaver.run("check", *on).stdout.splitlines()
     assert said[0].startswith("undecided: it rests on --rlhf-type; as far as it is counted it fits: ")

@@ -1,9 +1,11 @@
 """pipeweaver groups: modules on GPUs of their own, beside shared GPUs."""
 
 import json
+import shlex
 import time
 
 import pytest
+from checkout import ROOT
 
 JOB = ("groups", "--model", "dip-vlm-s", "--cluster", "h100-sxm:16", "--dataset", "vlm-mix", "--global-batch", "32mb")
 
@@ -21,12 +23,97 @@ def test_the_best_split_is_that_of_its_own_gpus(pipeweaver):
         assert own is None or own["step_ns"] >= best["step_ns"]
 
 
+def test_the_split_that_is_told_asks_for_it_again(pipeweaver, tmp_path):
+    answer = asked(pipeweaver, *JOB)
+    assert asked(pipeweaver, *JOB, "--groups", answer["split"])["own"] == answer["own"]
+    keys = ("gpus", "tp", "cp", "pp", "dp", "zero")
+    groups = [{"modules": [one["group"]], **{key: one[key] for key in keys}} for one in answer["own"]["groups"]]
+    file = tmp_path / "split.json"
+    file.write_text(json.dumps({"format": "pipeweaver-split/1", "groups": groups}))
+    assert asked(pipeweaver, *JOB, "--groups", file)["own"] == answer["own"]
+
+
+@pytest.mark.parametrize("groups, complaint", [
+    ([{"modules": ["vit"]}, {"modules": ["llm"], "zero": 2}], "groups[1].zero"),
+    ([{"modules": ["vit"]}, {"modules": ["llm"], "gpu": 2}], "gpu"),
+    ([{"modules": []}, {"modules": ["llm"]}], "groups[0].modules"),
+    ([{"modules": ["vit", "llm"]}, {"modules": ["llm"]}], "llm is named 2 times"),
+    ([{"modules": ["vit"], "gpus": 4, "tp": 2, "pp": 1, "dp": 1}, {"modules": ["llm"]}], "its degrees need 2"),
+])
+def test_a_wrong_file_is_one_line(pipeweaver, tmp_path, groups, complaint):
+    file = tmp_path / "split.json"
+    file.write_text(json.dumps({"format": "pipeweaver-split/1", "groups": groups}))
+    done = pipeweaver.run(*JOB, "--groups", file)
+    assert done.returncode == 2 and complaint in done.stderr and done.stderr.count("\n") == 1
+
+
+MIMO = ("groups", "--model", "qwen3.5-27b", "--cluster", "h100-sxm:17", "--dataset", "constant-1472+1x768px",
+        "--microbatch-tokens", "2048", "--global-batch", "32")
+
+
+def test_grids_of_the_published_layout_are_written(pipeweaver, tmp_path):
+    """The variables of Megatron-Bridge's slurm_sft.sh, by its defaults."""
+    script = tmp_path / "mimo.sh"
+    pipeweaver(*MIMO, "--groups", "vit=1,llm=16:tp4:pp2", "--out", script)
+    said = dict(line.removeprefix("export ").split("=") for line in script.read_text().splitlines()
+                if line.startswith("export "))
+    degrees = ("TP", "PP", "CP", "DP", "OFFSET")
+    grids = {f"MIMO_{name}_{degree}": value for name, values in (("LANGUAGE", "4 2 1 2 0"), ("IMAGES", "1 1 1 1 16"))
+             for degree, value in zip(degrees, values.split(), strict=True)}
+    assert said == {**grids, "MICRO_BATCH_SIZE": "2"}
+
+
+def test_a_split_without_grids_is_refused(pipeweaver, tmp_path):
+    done = pipeweaver.run(*MIMO, "--groups", "vit+llm=16:tp4:pp2", "--out", tmp_path / "mimo.sh")
+    assert done.returncode == 4 and "grids are for two groups" in done.stderr
+    assert not (tmp_path / "mimo.sh").exists()
+
+
+def test_a_step_is_a_problem_that_solve_takes(pipeweaver, tmp_path):
+    """Its bound holds for the step that is printed; a search begins with known orders."""
+    own = asked(pipeweaver, *JOB, "--problem", tmp_path / "problem.json")["own"]
+    problem = json.loads((tmp_path / "problem.json").read_text())
+    assert len(problem["ranks"]) == sum(one["pp"] for one in own["groups"])
+    assert len(problem["tasks"]) == 2 * own["rounds"] * len(problem["ranks"])
+    pipeweaver("solve", tmp_path / "problem.json", "--max-rounds", "20", "--quiet", "--out", tmp_path / "solved.json")
+    solved = json.loads((tmp_path / "solved.json").read_text())
+    assert solved["lower_bound_ns"] <= own["step_ns"]
+    assert solved["lower_bound_ns"] <= solved["makespan_ns"] <= 1.1 * own["step_ns"]
+
+
+@pytest.mark.parametrize("options", [
+    "--dataset vlm-mix --microbatches 8",
+    "--dataset vlm-mix --global-batch 64 --packing balanced --recipe megatron-core-plain --headroom 5%",
+    f"--batch {ROOT}/examples/batch.jsonl --seed 7 --zero 0",
+])
+def test_a_plans_rung_is_what_its_command_prints(pipeweaver, tmp_path, options):
+    plan = asked(pipeweaver, "plan", "--model", "dip-vlm-s", "--cluster", "h100-sxm:16", "--tp", "4", "--pp", "4",
+                 *options.split(), "--target", "any", "--max-rounds", "1", "--out", tmp_path / "plan")
+    rung = plan["beyond"][-1]
+    assert (rung["rung"], rung["target"]) == ("groups", None)
+    words = shlex.split(rung["command"])
+    assert words[:2] == ["pipeweaver", "groups"]
+    own = asked(pipeweaver, *words[1:])["own"]
+    assert own["step_ns"] == rung["step_ns"]
+    assert max(one["peak_bytes"] for one in own["groups"]) == rung["peak_bytes"] <= rung["usable_bytes"]
+    others = words[1:words.index("--groups")]
+    assert own["step_ns"] <= 1.05 * asked(pipeweaver, *others)["own"]["step_ns"]
+
+
+@pytest.mark.parametrize("model, target", [("llama3-8b", "any"), ("dip-vlm-s", "torch-actions")])
+def test_other_plans_have_no_such_rung(pipeweaver, tmp_path, model, target):
+    plan = asked(pipeweaver, "plan", "--model", model, "--cluster", "h100-sxm:16", "--tp", "4", "--pp", "4",
+                 "--dataset", "constant-4096", "--microbatches", "4", "--target", target, "--max-rounds", "1", "--out",
+                 tmp_path / "plan")
+    assert all(rung["rung"] != "groups" for rung in plan["beyond"])
+
+
 def test_time_of_a_groups_stages_adds_up(pipeweaver):
     answer = asked(pipeweaver, *JOB)
     for placing in (answer["own"], answer["shared"]):
         assert placing["gpus"] == sum(one["gpus"] for one in placing["groups"]) <= 16
         for one in placing["groups"]:
-            assert one["gpus"] == one["tp"] * one["pp"] * one["dp"]
+            assert one["gpus"] == one["tp"] * one["cp"] * one["pp"] * one["dp"]
             assert sum(one["stages_ns"].values()) == one["pp"] * placing["step_ns"]
     assert answer["change"] == pytest.approx(answer["own"]["step_ns"] / answer["shared"]["step_ns"] - 1)
 
@@ -79,6 +166,9 @@ def test_json_and_text_say_the_same(pipeweaver):
     (("--groups", "vit=8:tp2:tp4,llm=8"), "vit has tp twice"),
     (("--groups", "vit=8:pp99,llm=8"), "layers, pp99 needs as many at least"),
     (("--recipe", "torch-fsdp2"), "must be 0 or 1 with groups of GPUs"),
+    (("--groups", "vit=8:zero2,llm=8"), "must be a whole number from 0 to 1"),
+    (("--groups", "vit=8,llm=8:tp2:pp1:dp2"), "llm has 8 GPUs, but its degrees need 4"),
+    (("--zero", "auto"), "must be 0 or 1 with groups of GPUs"),
     (("--global-batch", "0"), "--global-batch"),
 ])
 def test_what_cannot_be_asked_is_one_line(pipeweaver, words, complaint):

@@ -104,9 +104,10 @@ REFUSED = {
     "offload": ({"recompute": "offload"}, "recompute offload"),
     "zero": ({"layout.zero": 3}, "zero 3: Megatron's distributed optimizer"),
     "encoder": ({"vit": [12, 12, 0, 0, 0, 0, 0, 0]}, "stage 1 has 12 layers of vit; encoders are built whole"),
-    "adapters": ({"modules": [{"module": "llm", "role": "language", "trains": True, "adapters": True,
+    "adapters": ({"modules": [{"module": "llm", "role": "language", "trains": True,
+                               "adapters": {"rank": 16, "on": ["qkv"], "apart": True},
                                "layers": [0, 3, 3, 3, 3, 3, 3, 2]}]},
-                 "of 'llm' adapters alone are trained, which its files do not say"),
+                 "what is projected together has one pair of adapters in Megatron-Bridge and ms-swift"),
     "dealt": ({"dealt": "vit"}, "vit is dealt over all GPUs beside a pipeline of 4 ranks"),
 }
 

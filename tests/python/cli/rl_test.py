@@ -40,6 +40,23 @@ def test_layouts_are_in_their_order(pipeweaver):
     assert off["colocated"] == on_policy["colocated"]
     assert off["split"]["step_ns"] < on_policy["split"]["step_ns"]
     assert off["streamed"]["step_ns"] <= off["split"]["step_ns"]
+    assert list(off)[4:] == ["in flight"]
+
+
+def test_in_flight_the_tail_costs_nothing(pipeweaver):
+    """Where generation takes longest, one long answer of 64 keeps a step that waits for it, not one in flight."""
+    ask = ("rl", "--cluster", "h100-sxm:16", "--lengths", "0:100,98:200,100:4k", "--instance", "8", "--generation",
+           "90s:8", "--training", "9s:8", "--steps-off", "3", "--answers", "64", "--json")
+    answer = layouts(json.loads(pipeweaver(*ask)))
+    waiting, flying = answer["streamed"], answer["in flight"]
+    assert flying["step_ns"] < 0.8 * waiting["step_ns"]
+    assert flying["idle_ns"]["tail"] == 0
+
+
+def test_overhead_is_added_to_each_step(pipeweaver):
+    ask = (*MODEL, "--model", "qwen2.5-7b", "--json", "--overhead")
+    none, some = (layouts(json.loads(pipeweaver(*ask, time)))["colocated"] for time in ("0s", "4s"))
+    assert some["step_ns"] == none["step_ns"] + 4e9 and some["work_ns"] == none["work_ns"] + 4e9
 
 
 def test_the_split_uses_all_gpus_for_time_and_fewer_dollars_for_usd(pipeweaver):
@@ -48,6 +65,18 @@ def test_the_split_uses_all_gpus_for_time_and_fewer_dollars_for_usd(pipeweaver):
     assert fast["generating_gpus"] + fast["training_gpus"] == 64
     assert fast["usd"] == pytest.approx(64 * 3 * fast["step_ns"] / 3.6e12)
     assert cheap["usd"] <= fast["usd"] and cheap["step_ns"] >= fast["step_ns"]
+
+
+def test_a_split_may_be_given(pipeweaver):
+    """The best of all is none other than one of those that may be given."""
+    best = layouts(json.loads(pipeweaver(*MEASURED, "--json")))
+    given = {gpus: layouts(json.loads(pipeweaver(*MEASURED, "--generating", str(gpus), "--json")))
+             for gpus in (8, 24, 48)}
+    for layout in ("split", "streamed"):
+        assert [one[layout]["generating_gpus"] for one in given.values()] == [8, 24, 48]
+        assert min(one[layout]["step_ns"] for one in given.values()) >= best[layout]["step_ns"]
+    assert given[8]["colocated"] == best["colocated"]
+    assert given[best["split"]["generating_gpus"]]["split"] == best["split"]
 
 
 def test_a_model_is_priced_by_the_roofline(pipeweaver):
@@ -60,6 +89,21 @@ def test_a_model_is_priced_by_the_roofline(pipeweaver):
     longest = round(256 + (2048 - 256) * 127.5 / 128)
     assert layouts(hosts)["colocated"]["generation_ns"] == pytest.approx(slow_ns + longest * 5e6, rel=0.01)
     assert any("roofline" in note for note in slow["notes"])
+
+
+def test_images_of_a_prompt_are_encoded_and_read(pipeweaver):
+    """In front of each answer, in inference and in training; without any the encoder reads nothing, and says so."""
+    ask = (*MODEL, "--model", "qwen2.5-vl-7b", "--json")
+    none = json.loads(pipeweaver(*ask))
+    some, more = (json.loads(pipeweaver(*ask, "--items", items)) for items in ("1x448px", "4x448px"))
+    assert "encoders read nothing: --items was not given" in none["notes"]
+    assert any("256 tokens of 1x448px in each prompt" in note for note in some["notes"])  # 448 / 28, squared
+    steps = [layouts(one)["colocated"] for one in (none, some, more)]
+    for part in ("generation_ns", "work_ns"):
+        first, second, third = (step[part] for step in steps)
+        assert first < second and third - second == pytest.approx(3 * (second - first), rel=0.2)
+    text = json.loads(pipeweaver(*ask, "--prompt", str(512 + 256)))
+    assert layouts(text)["colocated"]["work_ns"] < steps[1]["work_ns"]
 
 
 def test_measured_generation_keeps_the_proportions_of_the_model(pipeweaver):
@@ -124,7 +168,12 @@ def test_the_text_names_the_best_layout_and_what_nobody_said(pipeweaver):
     ([*MODEL, "--model", "qwen2.5-7b", "--objective", "usd"], 2, "usd goes with a price"),
     ([*MODEL, "--model", "qwen2.5-7b", "--instance", "64"], 2, "--instance: is 64, must be at most the 32 GPUs"),
     ([*MEASURED, "--generation-cluster", "h100-sxm:8"], 2, "--generation-cluster: goes with --model"),
+    ([*MEASURED, "--generating", "12"], 2, "--generating: is 12, must be a multiple of the 8 GPUs of an instance"),
+    ([*MEASURED, "--generating", "64"], 2, "--generating: is 64, must be a multiple of the 8 GPUs of an instance"),
     ([*MODEL, "--model", "wan2.1-t2v-14b"], 2, "is no language model"),
+    ([*MEASURED, "--items", "1x448px"], 2, "--items: goes with --model, whose encoders read them"),
+    ([*MODEL, "--model", "qwen2.5-vl-7b", "--items", "one"], 2, "--items: data set 'constant-512+one': allowed are"),
+    ([*MODEL, "--model", "qwen2.5-7b", "--items", "1x448px"], 2, "--items: "),
     ([*MODEL, "--model", "deepseek-v3"], 4, "8 GPUs of h100_sxm do not hold deepseek-v3 and one answer"),
 ])
 def test_what_cannot_be_is_one_line(pipeweaver, arguments, status, says):

@@ -81,7 +81,8 @@ def test_plans_for_targets_are_valid(pipeweaver, tmp_path, options):
     "--model dip-vlm-s --cluster h100-sxm:16 --recompute by-rank --tokens 10B --price 2 " + LAUNCH,
     f"--model dip-vlm-s --cluster h100-sxm:16 --what-if {ROOT}/examples/what-if.yaml " + LAUNCH,
     "--model llama3-8b --cluster mi300x:8 --tp 2 --pp 2 --dp 2 --dataset constant-4096 --microbatches 4",
-], ids=["by-rank", "what-if", "modelled"])
+    "--model dip-vlm-s --cluster h100-sxm:32 --dp 2 --robust jitter --slow 10-30% --what-if gradients " + LAUNCH,
+], ids=["by-rank", "what-if", "modelled", "varied"])
 def test_emulations_are_valid(pipeweaver, tmp_path, options):
     pipeweaver("emulate", *options.split(), "--out", tmp_path)
     assert complaints("emulation", read(tmp_path / "emulation.json")) == []

@@ -236,9 +236,23 @@ def test_names_of_public_launches_say_which_model_was_taken(pipeweaver, tmp_path
 
 def test_another_trainer_behind_the_same_command_is_refused(pipeweaver, tmp_path):
     (tmp_path / "train.yaml").write_text(FACTORY)
-    (tmp_path / "launch.sh").write_text("USE_MCA=1 llamafactory-cli train train.yaml\n")
+    (tmp_path / "launch.sh").write_text("USE_V1=1 llamafactory-cli train train.yaml\n")
     status, line = pipeweaver.fails("check", *ON, tmp_path / "launch.sh")
     assert status == 2 and "makes another trainer of LLaMA-Factory, which is not read" in line
+
+
+def test_a_trainer_of_megatron_core_behind_the_same_command_is_read(pipeweaver, tmp_path):
+    (tmp_path / "train.yaml").write_text(
+        "model_name_or_path: Qwen/Qwen2.5-7B-Instruct\nstage: sft\ndo_train: true\ncutoff_len: 4096\n"
+        "packing: true\nbf16: true\nper_device_train_batch_size: 1\ngradient_accumulation_steps: 4\n"
+        "tensor_model_parallel_size: 2\nsequence_parallel: true\nuse_distributed_optimizer: true\n"
+        "recompute_granularity: full\n")
+    (tmp_path / "launch.sh").write_text("USE_MCA=1 llamafactory-cli train train.yaml\n")
+    done = pipeweaver.run("check", "--json", *ON, tmp_path / "launch.sh")
+    answer = json.loads(done.stdout)
+    assert answer["launched_by"] == "LLaMA-Factory on Megatron Core"
+    assert answer["layout"]["tp"] == 2 and answer["layout"]["microbatches"] == 4
+    assert answer["verdict"] == "fits", answer
 
 
 def test_a_diffusion_transformer_is_left_undecided(pipeweaver, tmp_path):

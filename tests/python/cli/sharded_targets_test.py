@@ -120,3 +120,38 @@ def test_gpus_that_share_samples_of_text_are_launched_by_the_trainer_that_can(pi
     answer = checked(pipeweaver, tmp_path / "launch.sh", lines[0], *asked)
     assert answer["layout"]["cp"] == launch["layout"]["cp"]
     assert answer["memory"]["peak_bytes"] == launch["peak_bytes"][0]
+
+
+@pytest.mark.parametrize("target", ["fsdp2", "deepspeed"])
+@pytest.mark.parametrize("zero", ["2", "3"])
+@pytest.mark.parametrize("words", [["--freeze", "vit"], ["--freeze", "vit,projectors"],
+                                   ["--freeze", "vit", "--lora", "16"], ["--lora", "8"],
+                                   ["--train", "llm", "--lora", "8", "--lora-targets", "qkv,output"]])
+def test_frozen_parts_and_adapters_are_read_with_the_memory_of_the_plan(pipeweaver, planned, tmp_path, target, zero,
+                                                                        words):
+    plan, launch, asked = planned(IMAGES, "--zero", zero, "--cp", "1", *words, target=target)
+    for line in launches(plan, target):
+        answer = checked(pipeweaver, tmp_path / "launch.sh", line, *asked)
+        assert answer["verdict"] in ("fits", "close") and not answer["open"], answer
+        assert [one["peak_bytes"] for one in answer["memory"]["ranks"]] == launch["peak_bytes"]
+
+
+def test_states_on_the_host_are_read_with_the_memory_of_the_plan(pipeweaver, planned, tmp_path):
+    plan, launch, asked = planned(TEXT, "--zero", "3", "--cp", "1", "--offload-optimizer", "100%", target="deepspeed")
+    assert launch["layout"]["zero"] == 3 and launch["optimizer_bytes"] == {"gpu": 0, "host": 12}
+    for line in launches(plan, "deepspeed"):
+        answer = checked(pipeweaver, tmp_path / "launch.sh", line, *asked)
+        assert [one["peak_bytes"] for one in answer["memory"]["ranks"]] == launch["peak_bytes"]
+
+
+@pytest.mark.parametrize("target, words, why", [
+    ("deepspeed", ["--zero", "2", "--lora", "8", "--lora-modules", "vit"], "'llm' is trained whole beside adapters"),
+    ("deepspeed", ["--zero", "2", "--offload-optimizer", "100%"], "take gradients with them below zero 3"),
+    ("deepspeed", ["--zero", "3", "--offload-optimizer", "50%"], "lie on the host all together, here a part of them"),
+    ("fsdp2", ["--zero", "2", "--offload-optimizer", "100%"], "lie on the host with weights alone"),
+    ("fsdp2", ["--zero", "2", "--lora", "8", "--lora-modules", "llm"], "'vit' is trained whole beside adapters"),
+])
+def test_what_its_files_do_not_say_has_a_reason(planned, target, words, why):
+    plan, _, _ = planned(IMAGES, "--cp", "1", *words, target=target)
+    said = (plan / "plan.json").read_text() + (plan / "report.html").read_text()
+    assert not (plan / target).exists() and why.replace("'", "&#39;") in said or why in said

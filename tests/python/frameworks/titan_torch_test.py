@@ -337,6 +337,8 @@ def test_launch_flags_are_torchtitans_and_say_what_is_launched(pipeweaver, tmp_p
 def refusal_of(launch, has_empty_stage):
     """A part of the line that refuses the launch, or None."""
     layout = launch["layout"]
+    if not all(module["trains"] for module in launch["modules"]):
+        return "is frozen, for which it has no setting"
     if launch["recompute"] not in ("none", "selective", "full"):
         return f"alike, not {launch['recompute']}"
     if layout["zero"] == 0 and layout["dp"] == 1:

@@ -1,0 +1,18 @@
+// How long a point's step takes launched kernel by kernel, where its recipe does not say how layers are launched.
+#pragma once
+
+#include "pipeweaver/base/parallel.hpp"
+#include "pipeweaver/base/units.hpp"
+#include "pipeweaver/planner/layout_choice.hpp"
+#include "pipeweaver/planner/time.hpp"
+
+#include <optional>
+
+namespace pipeweaver::capacity {
+
+/// The far end of the step of that layout, which takes `near` by the launch flags that the request judges (planner/
+/// host_bound.hpp). None: none is to be told, or nothing fits.
+[[nodiscard]] std::optional<Duration> far_by_flags(planner::LayoutRequest request, const planner::LayoutAndZero& as,
+                                                   Duration near, const Executor& execute, const planner::Time& time);
+
+}  // namespace pipeweaver::capacity

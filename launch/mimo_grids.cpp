@@ -1,0 +1,84 @@
+// Modules on GPUs of their own as MegatronMIMO's grids.
+//
+// Source       Megatron-Bridge 067f987d: models/megatron_mimo/megatron_mimo_config.py (ranges that tile the ranks,
+//              powers of two, replicas that divide each other), examples/megatron_mimo/qwen35_vl (names of variables,
+//              one microbatch for all replicas); models/qwen_vl/modelling_qwen3_vl/vision_model.py: no stages.
+#include "pipeweaver/launch/megatron_words.hpp"
+#include "pipeweaver/workloads/model.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace pipeweaver::launch {
+
+namespace {
+
+using groups::Placed;
+
+bool takes_images(const Placed& placed, const workloads::Model& model) {
+    if (placed.modules.size() != 1 || placed.modules.front() >= model.backbone()) return false;
+    const auto& all = model.modules[placed.modules.front()].modalities;
+    return std::find(all.begin(), all.end(), workloads::Modality::image) != all.end();
+}
+
+// The two groups that there are grids for.
+struct Grids {
+    const Placed* language = nullptr;
+    const Placed* images = nullptr;
+};
+
+Grids grids_of(const groups::Placing& placing, const workloads::Model& model) {
+    Grids grids;
+    for (const Placed& one : placing.groups) {
+        if (one.modules == std::vector{model.backbone()}) grids.language = &one;
+        if (takes_images(one, model)) grids.images = &one;
+    }
+    return grids;
+}
+
+std::string why_no_grids(const Grids& grids) {
+    const Placed &language = *grids.language, &images = *grids.images;
+    if (images.pp > 1) return fmt::format("{} has {} stages; the encoder of images has one", images.name, images.pp);
+    for (const Placed* const one : {&language, &images})
+        if (!std::has_single_bit(static_cast<std::uint64_t>(one->tp)))
+            return fmt::format("{} has tp {}, which is no power of two", one->name, one->tp);
+    if (language.dp % images.dp != 0)
+        return fmt::format(
+            "{} has {} replicas, which do not divide the {} of {}: each has whole samples of a "
+            "microbatch",
+            images.name, images.dp, language.dp, language.name);
+    for (const Placed* const one : {&language, &images})
+        if (one->zero != 1)
+            return fmt::format("{} has ZeRO {}; grids share out the optimizer's state", one->name, one->zero);
+    return {};
+}
+
+void add_grid(std::vector<Flag>& flags, const std::string& name, const Placed& placed, std::int64_t offset) {
+    const std::array<std::pair<const char*, std::int64_t>, 5> numbers{
+        {{"TP", placed.tp}, {"PP", placed.pp}, {"CP", placed.cp}, {"DP", placed.dp}, {"OFFSET", offset}}};
+    for (const auto& [of, number] : numbers)
+        flags.push_back({fmt::format("MIMO_{}_{}", name, of), std::to_string(number)});
+}
+
+}  // namespace
+
+Spelled spell_mimo(const groups::Placing& placing, const workloads::Model& model) {
+    const Grids grids = grids_of(placing, model);
+    if (placing.groups.size() != 2 || grids.language == nullptr || grids.images == nullptr)
+        return {{}, "grids are for two groups, the language model's and that of an encoder of images"};
+    Spelled said{{}, why_no_grids(grids)};
+    if (!said.says()) return said;
+    add_grid(said.flags, "LANGUAGE", *grids.language, 0);
+    add_grid(said.flags, "IMAGES", *grids.images, grids.language->gpus());
+    said.flags.push_back({"MICRO_BATCH_SIZE", std::to_string(grids.language->dp)});
+    return said;
+}
+
+}  // namespace pipeweaver::launch

@@ -1,0 +1,70 @@
+"""pipeweaver mix: one training on two kinds of GPU."""
+
+import json
+
+import pytest
+
+JOB = ("mix", "--model", "qwen2.5-1.5b", "--dataset", "constant-2048", "--microbatch-tokens", "4096")
+FAST, SLOW = "h100-sxm:8", "a100-sxm:4"
+
+
+def asked(pipeweaver, cluster, *more, microbatches=24):
+    return json.loads(pipeweaver(*JOB, "--microbatches", str(microbatches), "--cluster", cluster, *more, "--json"))
+
+
+def test_the_slower_kind_takes_fewer_and_makes_no_step_longer(pipeweaver):
+    answer = asked(pipeweaver, f"{FAST}+{SLOW}", "--bridge", "10TB/s", microbatches=96)
+    fast, slow = answer["alone"]
+    both = answer["both"]
+    first, second = both["groups"]
+    assert first["microbatches"] + second["microbatches"] == 96 and first["microbatches"] > second["microbatches"]
+    assert both["step_ns"] == max(first["step_ns"], second["step_ns"]) + both["exchange_ns"]
+    assert fast["step_ns"] < slow["step_ns"]
+    assert answer["step_ns"] == min(fast["step_ns"], slow["step_ns"], both["step_ns"])
+    assert answer["best"] == "both"
+
+
+def test_behind_a_slow_bridge_the_fast_kind_is_alone(pipeweaver):
+    answer = asked(pipeweaver, f"{FAST}+{SLOW}", "--bridge", "10MB/s")
+    assert answer["best"] == FAST and answer["step_ns"] == answer["alone"][0]["step_ns"]
+    alone = asked(pipeweaver, FAST)
+    assert alone["alone"] == answer["alone"][:1] and alone["both"] is None
+
+
+def test_the_order_of_kinds_changes_nothing_but_the_order(pipeweaver):
+    one, other = asked(pipeweaver, f"{FAST}+{SLOW}"), asked(pipeweaver, f"{SLOW}+{FAST}")
+    assert one["alone"] == other["alone"][::-1]
+
+
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_two_groups_of_one_kind_are_one_to_the_byte(pipeweaver, more):
+    ask = (*JOB, "--microbatches", "16", *more, "--cluster")
+    assert pipeweaver(*ask, "h100-sxm:4+h100-sxm:4") == pipeweaver(*ask, "h100-sxm:8")
+
+
+def test_a_group_alone_takes_what_emulate_says(pipeweaver):
+    alone = asked(pipeweaver, FAST)["alone"][0]
+    step = json.loads(pipeweaver("emulate", "--model", "qwen2.5-1.5b", "--cluster", FAST, "--dataset", "constant-2048",
+                                 "--microbatch-tokens", "4096", "--global-batch", "24mb", "--tp", str(alone["tp"]),
+                                 "--pp", str(alone["pp"]), "--dp", str(alone["dp"]), "--cp", str(alone["cp"]), "--zero",
+                                 str(alone["zero"]), "--recompute", alone["recompute"], "--json"))
+    assert step["step_ns"] == alone["step_ns"]
+
+
+def test_the_text_names_the_best(pipeweaver):
+    text = pipeweaver(*JOB, "--microbatches", "24", "--cluster", f"{FAST}+{SLOW}")
+    lines = text.splitlines()
+    assert lines[0].startswith("qwen2.5-1.5b: 24 microbatches of constant-2048 (seed 1)")
+    assert lines[-2].startswith("both: ") and lines[-1].startswith("best: ")
+
+
+@pytest.mark.parametrize("arguments, status, says", [
+    (["mix"], 2, "missing --model MODEL: what is trained; --cluster CLUSTER+CLUSTER: two kinds of GPU"),
+    ([*JOB, "--cluster", "h100-sxm:8+a100-sxm:8+h200-sxm:8"], 2, "must be two kinds"),
+    ([*JOB, "--cluster", "h100-sxm:8+"], 2, "cluster"),
+    (["mix", "--model", "qwen2.5-72b", "--dataset", "constant-2048", "--cluster", "l40s:8+a100-sxm:2"], 4,
+     "neither l40s:8 nor a100-sxm:2 hold it"),
+])
+def test_what_cannot_be_is_one_line(pipeweaver, arguments, status, says):
+    found, line = pipeweaver.fails(*arguments)
+    assert found == status and says in line
