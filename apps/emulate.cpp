@@ -72,6 +72,8 @@ struct Emulate {
         std::vector<double> each;
         auto emulation = emulate(request, each);
         emulation.host = planner::host_bound(request, emulation, limits.executor());
+        if (request.lengths) emulation.lengths = planner::long_context(*request.job.setup);
+        emulation.precision = planner::precision_answer(request, emulation, limits.executor());
         emulation.price = planner::price_of_shapes(request, emulation, limits.executor());
         emulation.jitter = planner::jitter_of(request, emulation, limits.executor());
         emulation.gradients = planner::gradients_of(request, emulation, limits.executor());
@@ -93,7 +95,7 @@ struct Emulate {
     std::optional<planner::Emulation> without_what_if(planner::EmulationRequest request) const {
         const emulator::Setup& setup = *request.job.setup;
         if (setup.what_if.empty()) return std::nullopt;
-        auto as_it_is = std::make_shared<emulator::Setup>(with_recipe(setup, setup.recipe));
+        auto as_it_is = std::make_shared<emulator::Setup>(with_recipe(setup, request.as_it_is.value_or(setup.recipe)));
         if (!setup.store) as_it_is->store.reset();
         request.job.setup = std::move(as_it_is);
         request.loader.reset();

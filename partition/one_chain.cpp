@@ -35,14 +35,21 @@ std::vector<std::size_t> modules_between(std::size_t begin, std::size_t end) {
 
 namespace {
 
-// Layers that take equally long: of one module and kind, with the same before and after them. How many of a teacher's
-// layers lie beside one depends on where it stands.
-using LikeLayers = std::tuple<std::size_t, BlockKind, bool, bool, bool, std::int64_t>;
+// Layers that take equally long: of one module, kind, format and sparsity, with the same before and after them. How
+// many of a teacher's layers lie beside one depends on where it stands.
+using LikeLayers = std::tuple<std::size_t, BlockKind, bool, bool, bool, std::int64_t, costdb::Dtype, double>;
 
-LikeLayers like(const Model& model, const LayerRange& layer) {
+LikeLayers like(const Setup& setup, const LayerRange& layer) {
+    const Model& model = setup.model;
     const Architecture& network = model.modules[layer.module].architecture;
-    return {layer.module,     block_kind(network, layer.first),  is_moe_layer(network, layer.first),
-            layer.first == 0, layer.first + 1 == network.layers, model.teacher.empty() ? 0 : layer.first};
+    return {layer.module,
+            block_kind(network, layer.first),
+            is_moe_layer(network, layer.first),
+            layer.first == 0,
+            layer.first + 1 == network.layers,
+            model.teacher.empty() ? 0 : layer.first,
+            setup.recipe.products_of(model.modules[layer.module], layer.first),
+            sparsity_of(network, layer.first)};
 }
 
 }  // namespace
@@ -53,7 +60,7 @@ std::vector<std::int64_t> times_of(const Setup& setup, const Sample& sample, con
     std::vector<std::int64_t> times;
     std::map<LikeLayers, std::int64_t> known;
     for (const LayerRange& layer : layers) {
-        const auto [time, is_new] = known.try_emplace(like(setup.model, layer));
+        const auto [time, is_new] = known.try_emplace(like(setup, layer));
         if (is_new) {
             for (const Microbatch& microbatch : sample) {
                 std::vector<PassShape> shapes(setup.model.modules.size());

@@ -435,6 +435,13 @@ Emulation emulate(const EmulationRequest& request, const Executor& execute) {
     return emulation_in(try_emulate(request, execute));
 }
 
+Bytes fullest_peak(const Emulation& emulation) {
+    Bytes most{};
+    for (const emulator::ReplicaEmulation& replica : emulation.replicas)
+        for (const emulator::RankMemory& rank : replica.memory) most = std::max(most, rank.peak);
+    return most;
+}
+
 std::size_t fullest_replica(const Emulation& emulation, std::size_t rank) {
     const auto& all = emulation.replicas;
     const auto fullest = std::max_element(all.begin(), all.end(), [&](const auto& a, const auto& b) {

@@ -17,7 +17,7 @@ namespace {
 // Why nothing is said of a run's memory, if so.
 std::string_view unknown_memory(const TrainingRun& run) {
     if (run.multimodal) return {};
-    if (run.dtype != costdb::Dtype::bf16) return "no memory: copies in 8 bits are not counted";
+    if (run.dtype != costdb::Dtype::bf16) return "no memory: what products in 8 bits keep was held to no measured peak";
     if (!run.how.recipe.execution.fused_attention) return "no memory: scores of unfused attention are not counted";
     if (run.how.shares_in_nodes) return "no memory: what the GPUs of a node share out is not counted";
     return {};

@@ -67,6 +67,23 @@ void parse_latent(const Json& json, Attention& attention) {
     attention.v_head_dim = json.at("v_head_dim").integer(1, most_width);
 }
 
+// A number of all layers, or a list of one for each.
+void parse_sparsity(const Json& json, const Architecture& of, Attention& attention) {
+    attention.sparsity_rank = integer_or(json, "sparsity_rank", 16, 1, 1'000);
+    const auto said = json.find("sparsity");
+    if (!said) return;
+    if (of.kind != ModuleKind::diffusion_transformer)
+        said->fail(fmt::format("is of diffusion transformers alone, and this is of kind '{}'", name_of(of.kind)));
+    if (!said->is_array()) {
+        attention.sparsity = {said->number(0, 1)};
+        return;
+    }
+    for (const Json& one : said->elements()) attention.sparsity.push_back(one.number(0, 1));
+    if (static_cast<std::int64_t>(attention.sparsity.size()) != of.layers)
+        said->fail(fmt::format("has {} numbers, allowed are one or one for each of the {} layers",
+                               attention.sparsity.size(), of.layers));
+}
+
 Attention parse_attention(const Json& json, const Architecture& of) {
     Attention attention;
     attention.kind = parse_attention_kind(json);
@@ -75,7 +92,8 @@ Attention parse_attention(const Json& json, const Architecture& of) {
     attention.output_gate = boolean_or(json, "output_gate", false);
     switch (attention.kind) {
         case AttentionKind::dense:
-            json.only_keys({"kind", "causal", "qk_norm", "output_gate"});
+            json.only_keys({"kind", "causal", "qk_norm", "output_gate", "sparsity", "sparsity_rank"});
+            parse_sparsity(json, of, attention);
             break;
         case AttentionKind::windowed:
             json.only_keys({"kind", "causal", "qk_norm", "output_gate", "window", "full_layers"});
@@ -267,6 +285,9 @@ nlohmann::ordered_json attention_json(const Attention& t) {
     put(json, "qk_rope_head_dim", t.qk_rope_head_dim, none);
     put(json, "v_head_dim", t.v_head_dim, none);
     put(json, "share_q_dim", t.share_q_dim, none);
+    if (t.sparsity.size() == 1) json["sparsity"] = t.sparsity.front();
+    if (t.sparsity.size() > 1) json["sparsity"] = t.sparsity;
+    put(json, "sparsity_rank", t.sparsity_rank, std::int64_t{16});
     return json;
 }
 

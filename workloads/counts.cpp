@@ -162,6 +162,12 @@ BlockParts block_parts(const Architecture& a, std::int64_t layer) {
             (both && !experts) || part == '-', experts};
 }
 
+double sparsity_of(const Architecture& a, std::int64_t layer) {
+    const auto& all = a.attention.sparsity;
+    if (all.empty()) return 0;
+    return all.size() == 1 ? all.front() : all[static_cast<std::size_t>(layer)];
+}
+
 BlockKind block_kind(const Architecture& a, std::int64_t layer) {
     switch (letter(a, layer)) {
         case 'L':
@@ -374,7 +380,7 @@ double layer_flops(const Architecture& a, std::int64_t layer, double tokens, dou
         const Attention& t = a.attention;
         flops += 2 * heads * static_cast<double>(t.qk_nope_head_dim + t.qk_rope_head_dim + t.v_head_dim) * pairs;
     } else if (!cross) {
-        flops += 4 * heads * head_dim * pairs;
+        flops += 4 * heads * head_dim * pairs * (1 - sparsity_of(a, layer));
     }
     if (cross || has_cross_beside_self(a))
         flops += 2 * context.tokens * static_cast<double>(cross_keys(a)) + 4 * heads * head_dim * context.pairs;

@@ -35,11 +35,7 @@ struct Recommend {
         add_of_plan("global-batch", "N|Nmb",
                     "samples of a step of all replicas, or with mb their microbatches (default: 1024)");
         options.text("tokens", asked.tokens, "TOKENS", "of the whole training run, like 300B");
-        add_of_plan("recipe", "RECIPE", "how the framework trains (default: megatron-core)");
-        add_of_plan("launched", "graphs|eager", "how layers are launched, as `plan` has it: each row has one step");
-        add_of_plan("costs", "FILE",
-                    "operator costs from this file of `costdb import`; what it lacks: from the embedded tables");
-        add_of_plan("anchor", "FILE", "a measured launch that corrects the rows of its device, as `plan` has it");
+        add_how_it_trains();
         add_of_plan("packing", "WAY", "samples to microbatches, as `plan --packing` has it (default: balanced)");
         add_of_plan("microbatch-tokens", "N",
                     "that a microbatch holds at most, as `plan` has it (default: the model's)");
@@ -113,6 +109,18 @@ private:
         options.parsed(name, kind, about, [this, name](const std::string& text) {
             if (!text.empty()) asked.plan.set(name, text);
         });
+    }
+
+    void add_how_it_trains() {
+        add_of_plan("recipe", "RECIPE", "how the framework trains (default: megatron-core)");
+        add_of_plan("launched", "graphs|eager", "how layers are launched, as `plan` has it: each row has one step");
+        add_of_plan("precision", "FORMAT|MODULE=FORMAT,...",
+                    "what products of blocks are in, as `plan` has it (default: the recipe's)");
+        add_of_plan("sparsity", "[MODULE=]SHARE[/SHARE...]",
+                    "what attention of a diffusion transformer leaves out, as `plan` has it (default: the model's)");
+        add_of_plan("costs", "FILE",
+                    "operator costs from this file of `costdb import`; what it lacks: from the embedded tables");
+        add_of_plan("anchor", "FILE", "a measured launch that corrects the rows of its device, as `plan` has it");
     }
 
     std::string of_plan(std::string_view name) const {

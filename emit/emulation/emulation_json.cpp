@@ -1,5 +1,7 @@
 // emulation.json.
 #include "emit/emulation/input_parts.hpp"
+#include "emit/emulation/long_context_parts.hpp"
+#include "emit/emulation/precision_parts.hpp"
 #include "emit/emulation/what_if_parts.hpp"
 #include "emit/plan/parts.hpp"
 #include "pipeweaver/base/or_null.hpp"
@@ -21,21 +23,25 @@ Writer what_if_json(const WhatIf& what_if) {
     Writer devices = Writer::array();
     for (const WhatIf::Device& device : what_if.devices)
         devices.push_back({{"rank", device.rank}, {"replica", or_null(device.replica)}, {"factor", device.factor}});
-    return {{"devices", std::move(devices)},
-            {"links", what_if.links},
-            {"operators", what_if.operators},
-            {"modules", what_if.modules}};
+    Writer json{{"devices", std::move(devices)},
+                {"links", what_if.links},
+                {"operators", what_if.operators},
+                {"modules", what_if.modules}};
+    if (!what_if.precision.empty()) json["precision"] = what_if.precision;
+    return json;
 }
 
 Writer recipe_json(const Recipe& recipe) {
-    return {{"name", recipe.name},
-            {"launched", name_of(recipe.launched)},
-            {"zero", recipe.zero},
-            {"bucket_bytes", recipe.bucket.count},
-            {"launch_ns", recipe.launch.count()},
-            {"action_ns", recipe.action.count()},
-            {"overlap_slowdown", recipe.overlap_slowdown},
-            {"host_link_bytes_per_s", recipe.host_link.bytes_per_second}};
+    Writer json{{"name", recipe.name},
+                {"launched", name_of(recipe.launched)},
+                {"zero", recipe.zero},
+                {"bucket_bytes", recipe.bucket.count},
+                {"launch_ns", recipe.launch.count()},
+                {"action_ns", recipe.action.count()},
+                {"overlap_slowdown", recipe.overlap_slowdown},
+                {"host_link_bytes_per_s", recipe.host_link.bytes_per_second}};
+    if (const auto formats = formats_of(recipe); !formats.empty()) json["precision"] = formats;
+    return json;
 }
 
 Writer recompute_json(const std::optional<planner::StepRecompute>& recompute) {
@@ -196,6 +202,8 @@ Writer emulation_json(const EmulationRequest& request, const Emulation& emulatio
         json["step_range_ns"] = {emulation.step.count(), emulation.host->most().count()};
         json["host"] = host_json(*emulation.host);
     }
+    if (emulation.lengths) json["lengths"] = long_context_json(*emulation.lengths);
+    if (emulation.precision) json["precision"] = precision_json(*emulation.precision);
     if (emulation.shapes) json["shapes"] = shapes_json(*emulation.shapes);
     if (emulation.price) json["shapes"]["price"] = price_json(*request.compiling, *emulation.price);
     if (emulation.input) json["input"] = input_json(*emulation.input);

@@ -1,5 +1,7 @@
 // An emulated step as text.
 #include "emit/emulation/input_parts.hpp"
+#include "emit/emulation/long_context_parts.hpp"
+#include "emit/emulation/precision_parts.hpp"
 #include "emit/emulation/what_if_parts.hpp"
 #include "emit/plan/parts.hpp"
 #include "emit/report/report_parts.hpp"
@@ -35,6 +37,7 @@ std::string recipe_text(const EmulationRequest& request, const Emulation& emulat
     std::string text;
     if (emulation.recompute) text = fmt::format("recompute {}, ", name_of(*emulation.recompute));
     text += fmt::format("recipe {}, ZeRO {}", recipe.name, recipe.zero);
+    if (const auto formats = formats_of(recipe); !formats.empty()) text += ", products in " + formats;
     if (recipe.bucket.count > 0) text += fmt::format(", gradients in buckets of {}", human(recipe.bucket));
     if (recipe.launch.count() > 0) text += fmt::format(", {} of the host a kernel", human(recipe.launch));
     if (recipe.action.count() > 0) text += fmt::format(", {} of the host a task", human(recipe.action));
@@ -191,6 +194,7 @@ std::string factors_text(const WhatIf& what_if) {
     for (const auto& [name, factor] : what_if.links) add("link " + name, factor);
     for (const auto& [name, factor] : what_if.operators) add("operator " + name, factor);
     for (const auto& [name, factor] : what_if.modules) add("module " + name, factor);
+    if (!what_if.precision.empty()) text += fmt::format("{}{}", text.empty() ? "" : ", ", what_if.precision);
     return text;
 }
 
@@ -333,10 +337,11 @@ std::string critical_path(const Emulation& emulation) {
 
 std::string emulation_table(const EmulationRequest& request, const Emulation& emulation, const Emulation* base) {
     const Shown shown = shown_ranks(emulation);
-    std::string text = emulation_heading(request, emulation) + figures(request, emulation) +
-                       footing_lines(request, emulation) + what_if_text(request, emulation, base) +
-                       time_table(emulation, shown) + memory_table(request, emulation, shown) +
-                       critical_path(emulation);
+    std::string text =
+        emulation_heading(request, emulation) + figures(request, emulation) + footing_lines(request, emulation) +
+        what_if_text(request, emulation, base) + (emulation.lengths ? long_context_text(*emulation.lengths) : "") +
+        (emulation.precision ? precision_text(*emulation.precision) : "") + time_table(emulation, shown) +
+        memory_table(request, emulation, shown) + critical_path(emulation);
     if (emulation.jitter) text += jitter_text(*emulation.jitter);
     if (emulation.gradients) text += gradients_text(*emulation.gradients);
     text += "\n" + shares_text(emulation.shares);

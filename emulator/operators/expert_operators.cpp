@@ -1,5 +1,6 @@
 #include "emulator/operators/expert_operators.hpp"
 
+#include "pipeweaver/emulator/product_format.hpp"
 #include "pipeweaver/workloads/counts.hpp"
 
 #include <algorithm>
@@ -82,11 +83,11 @@ void expert_feed_forward(OperatorBuilder& layer, const workloads::Architecture& 
     const Bytes gathered{layer.value_bytes() * split * fullest(static_cast<double>(copies * width))};
     layer.exchange_tokens(dispatch, message);
     layer.share_tokens(gather_tokens, costdb::CollectiveKind::all_gather, gathered);
-    const bool eight_bit = layer.execution().products == costdb::Dtype::fp8;
+    const costdb::Dtype products = layer.execution().products;
     const std::int64_t ffn = moe.expert_ffn / split;
     layer.cast(fullest(static_cast<double>(copies * split * (width + ffn))));
     if (!layer.is_of_adapters_alone())
-        layer.add("experts", Experts{.layer = {.dtype = eight_bit ? costdb::Dtype::fp8 : costdb::Dtype::bf16,
+        layer.add("experts", Experts{.layer = {.dtype = is_narrow(products) ? products : costdb::Dtype::bf16,
                                                .tokens = fullest(static_cast<double>(own * layout.ep * split)),
                                                .hidden = width,
                                                .ffn = ffn,

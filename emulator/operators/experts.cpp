@@ -3,6 +3,7 @@
 #include "pipeweaver/costdb/database.hpp"
 #include "pipeweaver/emulator/host_wait.hpp"
 #include "pipeweaver/emulator/in_situ.hpp"
+#include "pipeweaver/emulator/product_format.hpp"
 #include "pipeweaver/workloads/cluster.hpp"
 
 #include <algorithm>
@@ -41,6 +42,12 @@ costdb::Cost part_of(costdb::Cost whole, const Experts& experts) {
     return whole;
 }
 
+// Dense, per second.
+double dense_peak(const workloads::Device& device, costdb::Dtype dtype) {
+    if (dtype == costdb::Dtype::nvfp4) return device.fp4_flops;
+    return is_narrow(dtype) ? device.fp8_flops : device.bf16_flops;
+}
+
 }  // namespace
 
 // A product for each expert and matrix, and the activation function between them.
@@ -67,13 +74,12 @@ costdb::Cost Experts::as_products(const costdb::CostDatabase& costs) const {
 costdb::Cost Experts::cost(const costdb::CostDatabase& costs) const {
     costdb::Cost whole = costs.cost(layer);
     if (whole.basis <= costdb::Basis::interpolated) return part_of(whole, *this);
-    const bool eight_bit = layer.dtype == costdb::Dtype::fp8;
+    const bool eight_bit = is_narrow(layer.dtype);
     const auto fitted = constants_like(costs.device());
     // It was not measured: products at the share of the peak that was fitted to steps.
     if (fitted && fitted->grouped_gemm_share < 1) {
         const workloads::Device& device = workloads::device(costs.device());
-        const double flops_per_ns =
-            1e-9 * fitted->grouped_gemm_share * (eight_bit ? device.fp8_flops : device.bf16_flops);
+        const double flops_per_ns = 1e-9 * fitted->grouped_gemm_share * dense_peak(device, layer.dtype);
         const double three = 6. * static_cast<double>(layer.tokens * layer.top_k) * static_cast<double>(layer.hidden) *
                              static_cast<double>(layer.ffn);
         whole.duration = Duration{std::llround(three / flops_per_ns)};

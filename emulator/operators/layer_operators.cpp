@@ -272,6 +272,7 @@ std::vector<Operator> layer_operators(const Architecture& network, const PassSha
         head_block(operators, network, layout, m);
         return operators.operators;
     }
+    operators.leave_out(workloads::sparsity_of(network, layer));
     switch (workloads::block_kind(network, layer)) {
         case BlockKind::windowed:
             block(operators, network, layout, shape, {m},

@@ -3,8 +3,13 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/workloads/built_model.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <numeric>
+#include <string>
+#include <vector>
 
 namespace pipeweaver::emulator {
 
@@ -77,10 +82,26 @@ std::optional<LayoutConflict> unexchanged_linear(const Module& module, const Lay
 // Its sequences lie whole on a context parallel group, which exchanges nothing.
 bool keeps_sequences(const Module& module) { return module.lies.context != workloads::OnContextRanks::split; }
 
+// Of a module with a number of its own: it divides cp, and the heads are shared out evenly.
+std::optional<LayoutConflict> unshared_heads(const Module& module, std::int64_t heads, const Layout& layout) {
+    std::vector<std::string> fit;
+    for (std::int64_t exchanging = 1; exchanging <= layout.cp; ++exchanging)
+        if (layout.cp % exchanging == 0 && heads % (layout.tp * exchanging) == 0)
+            fit.push_back(fmt::format("{}x{}", exchanging, layout.cp / exchanging));
+    if (layout.cp % module.ulysses == 0 && heads % (layout.tp * module.ulysses) == 0) return std::nullopt;
+    return LayoutConflict{
+        Indivisible::context,
+        fmt::format("--module-context: {} GPUs that exchange heads of module '{}' share out neither --cp {} nor its {} "
+                    "heads on tp {} evenly; allowed are {}",
+                    module.ulysses, module.name, layout.cp, heads, layout.tp, fmt::join(fit, ", "))};
+}
+
 // All-to-alls give every GPU of a rank its own heads.
 std::optional<LayoutConflict> unexchanged(const Module& module, const Layout& layout, const Model& model) {
-    if (layout.context == ContextParallel::ring || keeps_sequences(module)) return std::nullopt;
+    if (keeps_sequences(module)) return std::nullopt;
     const std::int64_t heads = heads_on(model, module, layout.tp);
+    if (module.ulysses > 0) return unshared_heads(module, heads, layout);
+    if (layout.context == ContextParallel::ring) return std::nullopt;
     if (heads % layout.gpus_of_rank() == 0) return std::nullopt;
     const auto divides = [&](std::int64_t cp) {
         return std::all_of(model.modules.begin(), model.modules.end(), [&](const Module& other) {

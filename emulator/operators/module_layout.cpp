@@ -73,6 +73,7 @@ Layout with_module(const Layout& layout, const ModuleLayout& module) {
     own.cp = module.copies;
     own.ep = 1;
     own.context = ContextParallel::all_to_all;
+    own.ulysses = 0;
     return own;
 }
 
@@ -87,6 +88,7 @@ Layout with_lies(const Layout& layout, const workloads::Lies& lies) {
     }
     if (lies.context == workloads::OnContextRanks::each) {
         own.cp = 1;
+        own.ulysses = 0;
         own.alike_context = layout.cp;
     }
     return own;
@@ -94,7 +96,10 @@ Layout with_lies(const Layout& layout, const workloads::Lies& lies) {
 
 namespace {
 
-PlacedModule placed(const Layout& layout, const ModuleLayout& own, const workloads::Lies& lies) {
+PlacedModule placed(const Layout& job, const ModuleLayout& own, const Module& module) {
+    const workloads::Lies& lies = module.lies;
+    Layout layout = job;
+    layout.ulysses = job.cp > 1 ? module.ulysses : 0;
     const bool as_job = own.tp == layout.tp && own.copies == 1 && !own.in_phases;
     if (!as_job || lies.is_as_job()) return {with_module(layout, own), own};
     const Layout divided = with_lies(layout, lies);
@@ -108,7 +113,7 @@ std::vector<PlacedModule> placed_modules(const Layout& layout, const ModuleLayou
     std::vector<PlacedModule> all;
     all.reserve(model.modules.size());
     for (std::size_t m = 0; m < model.modules.size(); ++m)
-        all.push_back(placed(layout, layout_of(layouts, m, layout), model.modules[m].lies));
+        all.push_back(placed(layout, layout_of(layouts, m, layout), model.modules[m]));
     return all;
 }
 

@@ -71,7 +71,7 @@ public:
     // The operators that follow work on so many positions.
     void over(std::int64_t positions) { m_ = positions; }
 
-    // Whole on every GPU, or of what one holds of the positions; such are not in fp8.
+    // Whole on every GPU, or of what one holds of the positions; such are in no fewer than 16 bits.
     void gemm(std::string_view name, std::int64_t n, std::int64_t k) {
         const bool fp32 = execution_.products == costdb::Dtype::fp32;
         product(name, n, k, fp32 ? costdb::Dtype::fp32 : costdb::Dtype::bf16, gemm_pass(pass_));
@@ -85,8 +85,9 @@ public:
     // inputs once more for the weight gradient and scatters the input gradient.
     void column_parallel(std::string_view name, std::int64_t n, std::int64_t k);
 
-    // Of fp8 products so far: their inputs, weights and outputs are cast, and transposed for the backward: 3 bytes a
-    // value of the inputs that a GPU holds.
+    // Of products in fewer than 16 bits so far: their inputs, weights and outputs are cast, and transposed for the
+    // backward: of each value of the inputs that a GPU holds 2 bytes are read and those of the format written, in fp8 3
+    // in all. Between products in equal formats of 16 bits or more there is nothing to cast.
     void casts();
 
     // Inputs of products that another operator holds, for casts().
@@ -96,15 +97,23 @@ public:
     void row_parallel(std::string_view name, std::int64_t n, std::int64_t k);
 
     // Every sequence attends to itself, or to that many positions of another module.
+    // The first of a sparse layer: to positions of its own, of which it leaves some out.
     void attention(const workloads::Architecture& network, const Attended& attended) {
-        const auto heads = heads_of(network, attended.whole_keys.empty() && attended.divided_keys.empty());
+        const bool of_themselves = attended.whole_keys.empty() && attended.divided_keys.empty();
+        const auto heads = heads_of(network, of_themselves);
+        density_ = of_themselves ? 1 - sparsity_ : 1;
+        if (density_ < 1 && pass_ == PassKind::forward) find_pairs(network, heads, attended);
         if (!attended.whole.empty()) attend_whole(heads, attended.whole, attended.whole_keys);
         if (!attended.divided.empty()) attend(heads, attended.divided, attended.divided_keys);
+        density_ = 1;
     }
+
+    // Attentions that follow leave out so much of their own pairs.
+    void leave_out(double sparsity) { sparsity_ = sparsity; }
 
     // Every window attends to itself. In a ring each GPU has whole windows; after an all-to-all part of the heads.
     void windowed_attention(const workloads::Architecture& network, const Attended& windows) {
-        if (layout_.context == ContextParallel::ring)
+        if (layout_.exchanging() == 1)
             attend_at_home(heads_of(network, true), windows.divided);
         else
             attention(network, windows);
@@ -191,13 +200,13 @@ public:
         if (layout_.cp == 1 || pass_ == PassKind::weight_gradient) return;
         const bool forward = pass_ == PassKind::forward;
         exchange(forward ? "exchange columns" : "exchange output gradients",
-                 value_bytes() * m_ * (forward ? split : joined));
+                 value_bytes() * m_ * (forward ? split : joined), layout_.cp);
     }
     void exchange_back(std::int64_t split, std::int64_t joined) {
         if (layout_.cp == 1 || pass_ == PassKind::weight_gradient) return;
         const bool forward = pass_ == PassKind::forward;
         exchange(forward ? "exchange outputs" : "exchange column gradients",
-                 value_bytes() * m_ * (forward ? joined : split));
+                 value_bytes() * m_ * (forward ? joined : split), layout_.cp);
     }
 
     const Execution& execution() const { return execution_; }
@@ -251,6 +260,10 @@ private:
                 latent ? network.attention.v_head_dim : network.head_dim, network.attention.causal && of_themselves};
     }
 
+    // In front of an attention that leaves pairs out: queries and keys of a low rank a head, and their scores, which
+    // are kept nowhere. What context parallelism exchanges of them is not counted.
+    void find_pairs(const workloads::Architecture& network, const AttentionHeads& heads, const Attended& attended);
+
     // No other group has a part of these sequences.
     void attend_whole(const AttentionHeads& heads, const std::vector<std::int64_t>& lengths,
                       const std::vector<std::int64_t>& keys);
@@ -260,9 +273,16 @@ private:
                                   const std::vector<std::int64_t>& keys);
     void attend_in_ring(const AttentionHeads& heads, const std::vector<std::int64_t>& lengths,
                         const std::vector<std::int64_t>& keys);
+    // Steps of keys going round so many GPUs, each with its part of the heads.
+    struct Round {
+        std::int64_t steps = 1, parts_of_heads = 1, bytes = 0;
+    };
+    void go_round(const AttentionHeads& heads, const std::vector<std::int64_t>& lengths,
+                  const std::vector<std::int64_t>& keys, const Round& round);
     PackedAttention ring_step(const AttentionHeads& heads, const std::vector<std::int64_t>& lengths,
-                              const std::vector<std::int64_t>& keys, std::int64_t step) const;
-    void exchange(std::string_view name, std::int64_t bytes);
+                              const std::vector<std::int64_t>& keys, std::int64_t step, const Round& round) const;
+    // Among the next so many GPUs of the context parallel group.
+    void exchange(std::string_view name, std::int64_t bytes, std::int64_t gpus);
     void send(std::string_view name, std::int64_t bytes, std::vector<std::uint32_t> after);
 
     void product(std::string_view name, std::int64_t n, std::int64_t k, costdb::Dtype dtype, costdb::Pass pass) {
@@ -280,6 +300,7 @@ private:
     const Layout& layout_;
     PassKind pass_;
     Execution execution_;
+    double sparsity_ = 0, density_ = 1;
     std::int64_t cast_values_ = 0;         // of the products' inputs that are this GPU's own
     std::vector<std::uint32_t> joined_{};  // what the next operator waits for; empty: the one in front of it
 };

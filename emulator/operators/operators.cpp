@@ -2,6 +2,7 @@
 
 #include "emulator/operators/operator_builder.hpp"
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/emulator/product_format.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -14,10 +15,10 @@ using workloads::Architecture;
 
 namespace {
 
-// Outside the blocks: nothing in fp8, no adapters.
+// Outside the blocks: nothing in fewer than 16 bits, no adapters.
 Execution outside_blocks(Execution execution) {
     execution.adapters.reset();
-    if (execution.products == costdb::Dtype::fp8) execution.products = costdb::Dtype::bf16;
+    if (is_narrow(execution.products)) execution.products = costdb::Dtype::bf16;
     return execution;
 }
 
@@ -165,6 +166,15 @@ std::vector<Operator> gathered_edge(std::int64_t columns, std::int64_t rows, con
                                        .node_link = layout.node_link}};
     gather.stream = Stream::context;
     return {std::move(gather)};
+}
+
+std::vector<Operator> cast_edge(std::int64_t columns, std::int64_t rows, const Layout& layout, PassKind pass,
+                                std::int64_t from_bytes, std::int64_t to_bytes) {
+    if (pass == PassKind::weight_gradient || rows == 0 || from_bytes == to_bytes) return {};
+    const std::int64_t values = rows * std::max<std::int64_t>(1, columns / layout.tp);
+    const auto direction = pass == PassKind::forward ? costdb::Pass::forward : costdb::Pass::backward;
+    return {Operator{"cast for the edge", costdb::Elementwise{Bytes{values * (from_bytes + to_bytes)},
+                                                              costdb::ElementwiseKind::other, direction}}};
 }
 
 std::vector<Operator> projector_operators(const workloads::ModelEdge& edge, std::int64_t rows, const Layout& layout,

@@ -39,7 +39,12 @@ costdb::Cost through_memory(const PackedAttention& attention, const costdb::Cost
 costdb::Attention PackedAttention::question() const { return costdb::equal_batch(shape, {lengths, keys}); }
 
 costdb::Cost PackedAttention::cost(const costdb::CostDatabase& costs) const {
-    return fused ? costs.packed_attention(shape, {lengths, keys}) : through_memory(*this, costs);
+    costdb::Cost whole = fused ? costs.packed_attention(shape, {lengths, keys}) : through_memory(*this, costs);
+    if (density == 1) return whole;
+    whole.duration = Duration{std::max(std::int64_t{1}, static_cast<std::int64_t>(std::llround(
+                                                            density * static_cast<double>(whole.duration.count()))))};
+    whole.basis = std::max(whole.basis, costdb::Basis::extrapolated);
+    return whole;
 }
 
 }  // namespace pipeweaver::emulator

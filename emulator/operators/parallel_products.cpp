@@ -1,5 +1,8 @@
 // Products whose weights are split over the tensor parallel GPUs, and the traffic around them.
 #include "emulator/operators/operator_builder.hpp"
+#include "pipeweaver/emulator/product_format.hpp"
+
+#include <cmath>
 
 namespace pipeweaver::emulator {
 
@@ -21,9 +24,12 @@ void OperatorBuilder::norms_again(const KernelShape& shape) {
 }
 
 void OperatorBuilder::casts() {
-    if (execution_.products != costdb::Dtype::fp8 || cast_values_ == 0) return;
+    if (!is_narrow(execution_.products) || cast_values_ == 0) return;
     constexpr double backward_ratio = 1.6;
-    elementwise("casts", costdb::ElementwiseKind::other, 3 * cast_values_, backward_ratio, {});
+    const bool reads_twice = execution_.separate_amax && execution_.products == costdb::Dtype::nvfp4;
+    const double bytes = (reads_twice ? 2 : 1) * bf16_width + bytes_with_scale(execution_.products);
+    elementwise("casts", costdb::ElementwiseKind::other, std::llround(bytes * static_cast<double>(cast_values_)),
+                backward_ratio, {});
 }
 
 // By the names of the products that blocks have.

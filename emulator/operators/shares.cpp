@@ -18,9 +18,11 @@ using Places = std::vector<std::size_t>;  // of sequences
 
 // How often a network has each kind of block: a layer of it, and how many there are.
 std::vector<std::pair<std::int64_t, double>> kinds_of(const Architecture& network) {
-    std::map<workloads::BlockKind, std::pair<std::int64_t, double>> kinds;
-    for (std::int64_t i = 0; i < network.layers; ++i)
-        ++kinds.try_emplace(workloads::block_kind(network, i), i, 0.0).first->second.second;
+    std::map<std::pair<workloads::BlockKind, double>, std::pair<std::int64_t, double>> kinds;
+    for (std::int64_t i = 0; i < network.layers; ++i) {
+        const std::pair kind(workloads::block_kind(network, i), workloads::sparsity_of(network, i));
+        ++kinds.try_emplace(kind, i, 0.0).first->second.second;
+    }
     std::vector<std::pair<std::int64_t, double>> all;
     all.reserve(kinds.size());
     for (const auto& [kind, one] : kinds) all.push_back(one);

@@ -91,7 +91,7 @@ PricedOperators LayerCosts::priced(std::vector<Operator> operators, const Place&
     const bool in_every_pass = recipe_.zero >= 3 || (recipe_.zero == 2 && place.pass != PassKind::forward);
     const bool slow = (in_every_pass || place.beside_data) && layout_of(place.module).weight_copies() > 1;
     const double slowed = slow ? recipe_.overlap_slowdown : 1.0;
-    const auto precision = precision_of(recipe_.execution_of(model_.modules[place.module]).products);
+    const auto precision = precision_of(recipe_.products_of(model_.modules[place.module], place.layer));
     const InSituFactors& factors = factors_[static_cast<std::size_t>(precision)];
     const double of_pass = factor_of_pass(place);
     if (what_if_ == nullptr && slowed == 1.0 && of_pass == 1.0)
@@ -125,11 +125,12 @@ double longer_of(double one, double other) { return std::sqrt(std::sqrt(std::pow
 
 }  // namespace
 
-PricedOperators LayerCosts::priced_layer(std::int64_t layer, const PassShape& shape, const Place& place) const {
+PricedOperators LayerCosts::priced_layer(std::int64_t layer, const PassShape& shape, Place place) const {
+    place.layer = layer;
     const auto& module = model_.modules[place.module];
     const Layout& layout = layout_of(place.module);
     auto operators =
-        layer_operators(module.architecture, shape, layout, place.pass, layer, recipe_.execution_of(module));
+        layer_operators(module.architecture, shape, layout, place.pass, layer, recipe_.execution_of(module, layer));
     for (const OwnParameters& own : {layer_weights(module.architecture, layer, layout),
                                      layer_experts(module.architecture, layer, layout, recipe_.execution.experts)}) {
         add_accumulation(operators, own.parameters, place.pass, module.trainable, recipe_);
@@ -166,8 +167,7 @@ double LayerCosts::passes_of_host(const workloads::Architecture& network, const 
     const bool fallback = !recipe_.execution.fused_attention && squares % 4 != 0;
     // A ring launches its steps one by one: an attention and its sends each.
     constexpr double of_a_step = 0.2;
-    const bool ring = layout.context == ContextParallel::ring;
-    const double steps = ring ? of_a_step * static_cast<double>(layout.cp - 1) : 0;
+    const double steps = of_a_step * static_cast<double>(layout.cp / layout.exchanging() - 1);
     return layers_of_host(place.pass) * (1 + steps) + (fallback ? 0.5 : 0);
 }
 
@@ -203,11 +203,12 @@ bool runs_again(const Operator& op, bool core_attention) {
 PricedOperators LayerCosts::priced_again(std::int64_t layer, const PassShape& shape, Place place,
                                          Recompute recompute) const {
     place.pass = PassKind::forward;
+    place.layer = layer;
     if (!recompute.repeats_parts()) return priced_layer(layer, shape, place);
     const auto& module = model_.modules[place.module];
     const Layout& layout = layout_of(place.module);
     auto operators =
-        layer_operators(module.architecture, shape, layout, place.pass, layer, recipe_.execution_of(module));
+        layer_operators(module.architecture, shape, layout, place.pass, layer, recipe_.execution_of(module, layer));
     const bool core = recompute == Recompute::core_attention || !recipe_.execution.fused_attention;
     std::erase_if(operators, [core](const Operator& op) { return !runs_again(op, core); });
     for (Operator& op : operators) op.after.clear();
@@ -258,17 +259,31 @@ const PassCost& LayerCosts::layer(std::size_t module, std::int64_t layer, const 
     return layer_on_copy(module, layer, copy.shape(), pass, rank);
 }
 
+namespace {
+
+// What is known of a shape: its kinds of blocks in their formats, beside them what stands around them, and what of them
+// runs again.
+constexpr std::size_t most_kinds = 16, after_kinds = 256, again_kinds = 1024;
+
+std::size_t kind_in(workloads::BlockKind kind, costdb::Dtype products) {
+    return static_cast<std::size_t>(kind) + most_kinds * static_cast<std::size_t>(products);
+}
+
+}  // namespace
+
 const PassCost& LayerCosts::layer_on_copy(std::size_t module, std::int64_t layer, const PassShape& shape, PassKind pass,
                                           RankId rank) {
     const auto kind = workloads::block_kind(model_.modules[module].architecture, layer);
     const double factor = device(rank);
     OfShape& known = of(shape);
-    const auto [cost, added] = known.find({module, static_cast<std::size_t>(kind), pass, factor});
+    const costdb::Dtype products = recipe_.products_of(model_.modules[module], layer);
+    const double sparsity = workloads::sparsity_of(model_.modules[module].architecture, layer);
+    const auto [cost, added] = known.find({module, kind_in(kind, products), pass, factor, sparsity});
     if (!added) return *cost;
     if (store_ == nullptr) return *cost = priced_layer(layer, shape, {module, rank, pass}).cost;
     const Layout& layout = layout_of(module);
     const bool ring = layout.context == ContextParallel::ring;
-    const LayerKey key{module, kind, pass, factor, layout.tp, layout.cp, ring, last_->first};
+    const LayerKey key{module, kind, pass, factor, layout.tp, layout.cp, ring, last_->first, products, sparsity};
     if (const auto found = store_->find(key)) return *cost = *found;
     *cost = priced_layer(layer, shape, {module, rank, pass}).cost;
     store_->insert(key, *cost);
@@ -285,16 +300,16 @@ PassCost LayerCosts::layers(const LayerRange& range, const PassShape& shape, Pas
 
 PassCost LayerCosts::layers_on_copy(const LayerRange& range, const PassShape& shape, PassKind pass, RankId rank) {
     PassCost sum;
-    walk_layers(model_, range, [&](std::int64_t first, std::int64_t alike) {
-        sum += alike * layer_on_copy(range.module, first, shape, pass, rank);
-    });
+    walk_layers(
+        model_, range,
+        [&](std::int64_t first, std::int64_t alike) {
+            sum += alike * layer_on_copy(range.module, first, shape, pass, rank);
+        },
+        &recipe_);
     return sum;
 }
 
 namespace {
-
-// What is known of a shape beside its kinds of blocks: what stands around them, and what of them runs again.
-constexpr std::size_t after_kinds = 256, again_kinds = 1024;
 
 bool runs_nothing(const std::vector<PassPiece>& pieces) {
     for (const PassPiece& piece : pieces)
@@ -348,14 +363,20 @@ PassCost LayerCosts::blocks_forward(const StageLayers& stage, const std::vector<
             sum += layers_on_copy(again, shape, PassKind::forward, stage.rank);
             continue;
         }
-        walk_layers(model_, again, [&](std::int64_t first, std::int64_t alike) {
-            const auto kind = workloads::block_kind(model_.modules[part.module].architecture, first);
-            const std::size_t what = again_kinds + static_cast<std::size_t>(kind) +
-                                     (recompute == Recompute::core_attention ? after_kinds : 0);
-            const auto [cost, added] = of(shape).find({part.module, what, PassKind::forward, device(stage.rank)});
-            if (added) *cost = priced_again(first, shape, {part.module, stage.rank}, recompute).cost;
-            sum += alike * *cost;
-        });
+        walk_layers(
+            model_, again,
+            [&](std::int64_t first, std::int64_t alike) {
+                const auto& module = model_.modules[part.module];
+                const auto kind = workloads::block_kind(module.architecture, first);
+                const std::size_t what = again_kinds + kind_in(kind, recipe_.products_of(module, first)) +
+                                         (recompute == Recompute::core_attention ? after_kinds : 0);
+                const double sparsity = workloads::sparsity_of(module.architecture, first);
+                const auto [cost, added] =
+                    of(shape).find({part.module, what, PassKind::forward, device(stage.rank), sparsity});
+                if (added) *cost = priced_again(first, shape, {part.module, stage.rank}, recompute).cost;
+                sum += alike * *cost;
+            },
+            &recipe_);
     }
     return sum;
 }
@@ -378,15 +399,20 @@ void LayerCosts::add_blocks(const LayerRange& part, const PassShape& shape, cons
             if (!once_more.operators.empty()) piece.lists.push_back(std::move(once_more));
         }
         auto list = priced_layer(first, shape, place);
-        if (copies) list = with_copy(std::move(list), first, shape, place);
+        Place at = place;
+        at.layer = first;
+        if (copies) list = with_copy(std::move(list), first, shape, at);
         piece.lists.push_back(std::move(list));
         pieces.push_back(std::move(piece));
     };
-    walk_layers(model_, part, [&](std::int64_t first, std::int64_t alike) {
-        const std::int64_t twice = std::clamp<std::int64_t>(part.first + again - first, 0, alike);
-        add(first, twice, true);
-        add(first + twice, alike - twice, false);
-    });
+    walk_layers(
+        model_, part,
+        [&](std::int64_t first, std::int64_t alike) {
+            const std::int64_t twice = std::clamp<std::int64_t>(part.first + again - first, 0, alike);
+            add(first, twice, true);
+            add(first + twice, alike - twice, false);
+        },
+        &recipe_);
 }
 
 // A block's activations go to the host after its forward, and come back in front of its backward. One that no gradient

@@ -3,6 +3,7 @@
 #include "emulator/pricing/data_traffic.hpp"
 #include "emulator/pricing/kept_memory.hpp"
 #include "emulator/pricing/stage_walk.hpp"
+#include "pipeweaver/emulator/product_format.hpp"
 #include "pipeweaver/emulator/shares.hpp"
 #include "pipeweaver/workloads/activations.hpp"
 #include "pipeweaver/workloads/counts.hpp"
@@ -12,6 +13,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 namespace pipeweaver::emulator {
@@ -59,7 +61,7 @@ WeightGradientNeeds needs_around(const StepInput& input, const LayerRange& part,
 // All-to-alls leave the attention's output in parts of the heads and in parts of the sequence; both are kept. Linear
 // attention takes them beside a ring, too. Sequences that lie whole on a group are not exchanged.
 Bytes kept_for_exchange(const Layout& layout, const Architecture& network, std::int64_t layer, const PassShape& shape) {
-    const bool ring = layout.context == ContextParallel::ring && !block_parts(network, layer).linear;
+    const bool ring = layout.exchanging() == 1 && !block_parts(network, layer).linear;
     if (layout.cp == 1 || ring) return {};
     return attention_outputs(network, layer, block_positions_of_group(network, divided_of(shape), layout), layout.tp);
 }
@@ -230,6 +232,7 @@ private:
         bytes.recomputable = fullest([&](const Architecture& one) {
             return recomputable_activations(one, layer, m, tp) + kept_gate(one, layer, m, tp, setup_.recipe);
         });
+        keep_narrow(part, shape, layer, bytes);
         // Of frozen weights no gradients need what norms and activation functions gave.
         if (!module.trains()) bytes.kept -= std::exchange(bytes.recomputable, Bytes{});
         // What is between the two of each pair.
@@ -237,6 +240,26 @@ private:
             bytes.kept += fullest(
                 [&](const Architecture& one) { return adapter_activations(one, layer, *module.adapters, m, tp); });
         return bytes;
+    }
+
+    // Inputs of products in fewer than 16 bits are kept in their format for weight gradients. What an attention gave
+    // and a router reads is needed in 16 bits, too.
+    void keep_narrow(const LayerRange& part, const PassShape& shape, std::int64_t layer, BlockBytes& bytes) const {
+        const Module& module = module_of(part);
+        const costdb::Dtype products = setup_.recipe.products_of(module, layer);
+        if (!is_narrow(products) || !setup_.recipe.kept.narrow_inputs || !module.trainable) return;
+        const Layout& layout = layout_of(part);
+        const std::int64_t m = rows_of(part, shape).own;
+        Bytes twice = attention_outputs(module.architecture, layer, m, layout.tp);
+        if (block_parts(module.architecture, layer).experts) twice += layer_input(module.architecture, m, layout.tp);
+        const double format = bytes_with_scale(products) / 2;
+        const auto as_narrow = [&](Bytes wide) {
+            return Bytes{std::llround(format * static_cast<double>(wide.count))};
+        };
+        const Bytes inputs = bytes.needs.inputs, own = std::max(Bytes{}, inputs - twice);
+        bytes.kept += as_narrow(inputs) - own;
+        bytes.needs.inputs = as_narrow(inputs);
+        bytes.recomputable = as_narrow(bytes.recomputable);
     }
 
     void add_blocks(const LayerRange& part, const PassShape& shape) {
@@ -247,10 +270,11 @@ private:
         const std::int64_t again = own.repeats_parts() ? 0 : recomputed_layers(setup_.model, part, own);
         again_somewhere_ = again_somewhere_ || again > 0;
         BlockBytes bytes;
-        std::optional<std::pair<BlockKind, bool>> known;  // what they were worked out for
+        std::optional<std::tuple<BlockKind, bool, costdb::Dtype>> known;  // what they were worked out for
         for (std::int64_t i = 0; i < part.count; ++i) {
             const std::int64_t layer = part.first + i;
-            const std::pair kind(block_kind(network, layer), is_moe_layer(network, layer));
+            const std::tuple kind(block_kind(network, layer), is_moe_layer(network, layer),
+                                  setup_.recipe.products_of(module, layer));
             if (known != kind) {
                 known = kind;
                 bytes = bytes_of(part, shape, layer);
@@ -373,7 +397,19 @@ void add_trained(const Model& model, const PlacedModule& placed, std::int64_t ow
 struct PartParameters {
     std::int64_t own = 0, experts = 0;  // with embedding and head, where it has them
     std::int64_t largest = 0;           // of a block
+    // Of the two, those of products in fewer than 16 bits, and the bytes of them as they are and transposed.
+    std::int64_t narrow = 0, narrow_experts = 0;
+    double bytes = 0, bytes_of_experts = 0;
 };
+
+void add_narrow(std::int64_t common, std::int64_t experts, costdb::Dtype products, PartParameters& sum) {
+    if (!is_narrow(products)) return;
+    const double both_ways = 2 * bytes_with_scale(products);
+    sum.narrow += common;
+    sum.narrow_experts += experts;
+    sum.bytes += both_ways * static_cast<double>(common);
+    sum.bytes_of_experts += both_ways * static_cast<double>(experts);
+}
 
 PartParameters parameters_of(const Model& model, const LayerRange& part, std::int64_t tp, const Setup& setup) {
     const Architecture& network = model.modules[part.module].architecture;
@@ -384,12 +420,20 @@ PartParameters parameters_of(const Model& model, const LayerRange& part, std::in
         const std::int64_t experts = parts.experts / (setup.layout.ep * setup.recipe.execution.experts.tensor_parallel);
         sum.own += common;
         sum.experts += experts;
+        add_narrow(common, experts, setup.recipe.products_of(model.modules[part.module], i), sum);
         sum.largest = std::max(sum.largest, common + experts);
     }
     const bool first = part.first == 0, last = part.first + part.count == network.layers;
     if (first) sum.own += embedding_parameters(network) / tp;
     if (last && has_head(model, part.module)) sum.own += last_parameters(network, first) / tp;
     return sum;
+}
+
+void take_narrow(const PartParameters& all, WeightGroup& group, WeightGroup& of_experts) {
+    group.narrow += all.narrow;
+    group.narrow_bytes += all.bytes;
+    of_experts.narrow += all.narrow_experts;
+    of_experts.narrow_bytes += all.bytes_of_experts;
 }
 
 void add_teacher(const Setup& setup, const LayerRange& part, std::int64_t tp, WeightGroup& group, Seen& blocks,
@@ -400,6 +444,7 @@ void add_teacher(const Setup& setup, const LayerRange& part, std::int64_t tp, We
     const PartParameters all = parameters_of(teacher, own, tp, setup);
     group.frozen += all.own;
     rank.groups[1].frozen += all.experts;
+    take_narrow(all, group, rank.groups[1]);
     rank.teacher_layers += std::max<std::int64_t>(0, all.largest - blocks.of_teacher);
     blocks.of_teacher = std::max(blocks.of_teacher, all.largest);
     const Architecture& network = teacher.modules[own.module].architecture;
@@ -435,7 +480,9 @@ void add_part(const StepInput& input, const LayerRange& part, const PlacedModule
     const std::int64_t tp = placed.layout.tp;
     auto& group = group_of(rank, placed);
     const ExpertParallel& how = input.setup->recipe.execution.experts;
-    const auto [own, experts, largest] = parameters_of(model, part, tp, *input.setup);
+    const PartParameters all = parameters_of(model, part, tp, *input.setup);
+    const std::int64_t own = all.own, experts = all.experts, largest = all.largest;
+    take_narrow(all, group, rank.groups[1]);
     std::int64_t adapters = 0;
     for (std::int64_t i = part.first; i < part.first + part.count && module.adapters; ++i) {
         adapters += adapter_parameters(network, i, *module.adapters).common(tp);
@@ -502,6 +549,14 @@ std::int64_t whole_gradients(const Recipe& recipe, bool is_pipeline, std::size_t
     return each.summed > 0 && microbatches > 1 ? each.summed : each.whole;
 }
 
+// Of all weights of a group, before they are shared out.
+std::int64_t weight_bytes(const WeightGroup& group, const StateBytes& each) {
+    const std::int64_t all = each.weight * (group.trained + group.frozen);
+    if (each.narrow == NarrowWeights::cast_again || group.narrow == 0) return all;
+    const std::int64_t replaced = each.narrow == NarrowWeights::alone ? each.weight * group.narrow : 0;
+    return all - replaced + std::llround(group.narrow_bytes);
+}
+
 StaticMemory memory_of(const RankParameters& rank, const Recipe& recipe, bool is_pipeline, std::size_t microbatches) {
     const StateBytes& each = recipe.state;
     StaticMemory memory;
@@ -513,7 +568,7 @@ StaticMemory memory_of(const RankParameters& rank, const Recipe& recipe, bool is
             return Bytes{(bytes + parts - 1) / parts};
         };
         trained += group.trained;
-        const Bytes weights = part(each.weight * (group.trained + group.frozen), 3);
+        const Bytes weights = part(weight_bytes(group, each), 3);
         memory.weights += weights;
         all_weights += Bytes{weights.count * group.copies};
         if (recipe.zero == 2) memory.apart += part(each.apart * (group.trained + group.frozen), 2);

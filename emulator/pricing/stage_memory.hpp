@@ -34,6 +34,9 @@ struct WeightGroup {
     bool experts = false;
     bool in_phases = false;
     std::int64_t trained = 0, frozen = 0;
+    /// Of both, those of products in fewer than 16 bits, and the bytes of these products' copies of them.
+    std::int64_t narrow = 0;
+    double narrow_bytes = 0;
 };
 
 /// Parameters of a rank, per GPU.

@@ -14,14 +14,21 @@
 
 namespace pipeweaver::emulator {
 
-/// Calls `alike(first layer, how many)` for each row of like blocks of the range.
+/// Calls `alike(first layer, how many)` for each row of like blocks of the range; `by`: their products are in one
+/// format there, too.
 template <class Alike>
-void walk_layers(const workloads::Model& model, const LayerRange& range, const Alike& alike) {
-    const auto& network = model.modules[range.module].architecture;
+void walk_layers(const workloads::Model& model, const LayerRange& range, const Alike& alike,
+                 const Recipe* by = nullptr) {
+    const auto& module = model.modules[range.module];
+    const bool formats = by != nullptr && by->tells_layers_apart(module);
+    const auto are_alike = [&](std::int64_t a, std::int64_t b) {
+        return workloads::block_kind(module.architecture, a) == workloads::block_kind(module.architecture, b) &&
+               workloads::sparsity_of(module.architecture, a) == workloads::sparsity_of(module.architecture, b) &&
+               (!formats || by->products_of(module, a) == by->products_of(module, b));
+    };
     for (std::int64_t i = 0; i < range.count;) {
-        const auto kind = workloads::block_kind(network, range.first + i);
         std::int64_t count = 1;
-        while (i + count < range.count && workloads::block_kind(network, range.first + i + count) == kind) ++count;
+        while (i + count < range.count && are_alike(range.first + i, range.first + i + count)) ++count;
         alike(range.first + i, count);
         i += count;
     }
@@ -99,6 +106,7 @@ public:
           unit_(unit),
           copy_(network(), unit, placed.own),
           execution_(recipe.execution_of(module())),
+          recipe_(recipe),
           pass_(pass),
           gradient_(gradient),
           others_(others) {}
@@ -112,7 +120,7 @@ public:
     void add_edges_in_front(PassKind here) const {
         for (std::size_t e = 0; is_shared() && e < model_.edges.size() && is_first(); ++e)
             if (model_.edges[e].to == part_.module)
-                add(of_edges + 3 * e + 2,
+                add(of_edges + edge_parts * e + 2,
                     [&, e] {
                         return gathered_edge(columns_of(model_, model_.edges[e]),
                                              layout().part(unit_.context_positions()), layout(), pass_, execution_);
@@ -155,12 +163,13 @@ public:
             const auto rows_of = [&](const PassShape& of) { return rows_of_group(of, layout(), edge.token_reduction); };
             if (edge.projector_in > 0)
                 add(
-                    of_edges + 3 * e,
+                    of_edges + edge_parts * e,
                     [&] { return projector_operators(edge, rows_of(shape()), layout(), *own, execution_); },
                     {.own = *own, .trained = trained, .in_front = false, .shape = &shape()},
                     projector_parameters(edge));
+            add_cast(e, *own, rows_of(shape()));
             if (!is_shared()) continue;
-            add(of_edges + 3 * e + 1,
+            add(of_edges + edge_parts * e + 1,
                 [&] {
                     const OnCopy most(network(), unit_, placed_.own, Fullest::by_positions);
                     return gathered_edge(columns_of(model_, edge), rows_of(most.shape()), layout(), pass_, execution_);
@@ -171,6 +180,18 @@ public:
 
 private:
     enum : std::size_t { embedding, inputs, outputs, loss, of_edges };  // the first of the module's first edge
+    static constexpr std::size_t edge_parts = 4;
+
+    // To what the module behind the edge reads.
+    void add_cast(std::size_t e, PassKind own, std::int64_t rows) const {
+        const auto& edge = model_.edges[e];
+        const std::int64_t from = execution_.value_bytes();
+        const std::int64_t to = recipe_.execution_of(model_.modules[edge.to]).value_bytes();
+        if (from == to) return;
+        add(of_edges + edge_parts * e + 3,
+            [&, own, rows, from, to] { return cast_edge(columns_of(model_, edge), rows, layout(), own, from, to); },
+            {.own = own, .trained = false, .in_front = false, .shape = &shape()});
+    }
 
     struct As {
         PassKind own;
@@ -197,6 +218,7 @@ private:
     const PassShape& unit_;
     const OnCopy copy_;
     const Execution execution_;
+    const Recipe& recipe_;
     PassKind pass_;
     bool gradient_;
     const Others& others_;

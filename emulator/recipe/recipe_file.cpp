@@ -11,8 +11,6 @@
 
 namespace pipeweaver::emulator {
 
-using costdb::Dtype;
-
 namespace {
 
 constexpr std::array<std::pair<std::string_view, TensorOverlap>, 3> overlaps{
@@ -27,6 +25,9 @@ constexpr std::array<std::pair<std::string_view, Launched>, 4> ways_to_launch{{{
                                                                                {"compiled", Launched::compiled},
                                                                                {"graphs", Launched::graphs},
                                                                                {"eager", Launched::eager}}};
+
+constexpr std::array<std::pair<std::string_view, NarrowWeights>, 3> ways_to_hold_narrow{
+    {{"cast-again", NarrowWeights::cast_again}, {"copies", NarrowWeights::copies}, {"alone", NarrowWeights::alone}}};
 
 constexpr std::int64_t most_bytes_each = 256;       // of a parameter's state or update
 constexpr std::int64_t longest_ns = 1'000'000'000;  // of the host, for anything
@@ -50,11 +51,6 @@ void read_flag(const Json& object, std::string_view key, bool& value) {
 
 void read_text(const Json& object, std::string_view key, std::string& value) {
     if (const auto member = object.find(key)) value = member->text();
-}
-
-Dtype dtype_of(const Json& json) {
-    const auto name = json.one_of({"bf16", "fp8", "fp32"});
-    return name == "fp8" ? Dtype::fp8 : name == "fp32" ? Dtype::fp32 : Dtype::bf16;
 }
 
 void read_tensor_parallel(const Json& json, Execution& execution) {
@@ -113,15 +109,13 @@ void read_data_parallel(const Json& json, Recipe& recipe) {
 }
 
 void read_precision(const Json& json, Recipe& recipe) {
-    for (const auto& [module, value] : json.members())
-        if (module == "default")
-            recipe.execution.products = dtype_of(value);
-        else
-            recipe.precision[module] = dtype_of(value);
+    for (const auto& [of, value] : json.members())
+        if (const auto why = why_not_set(recipe, of, value.text())) value.fail(*why);
 }
 
 void read_state(const Json& json, StateBytes& state) {
-    json.only_keys({"weight", "gradient", "optimizer", "whole", "summed", "pipelined", "update", "apart", "offloaded"});
+    json.only_keys(
+        {"weight", "gradient", "optimizer", "whole", "summed", "pipelined", "update", "apart", "offloaded", "narrow"});
     read_integer(json, "weight", 1, most_bytes_each, state.weight);
     read_integer(json, "gradient", 0, most_bytes_each, state.gradient);
     read_integer(json, "optimizer", 0, most_bytes_each, state.optimizer);
@@ -131,6 +125,11 @@ void read_state(const Json& json, StateBytes& state) {
     read_integer(json, "update", 0, most_bytes_each, state.update);
     read_integer(json, "apart", 0, most_bytes_each, state.apart);
     read_integer(json, "offloaded", 0, most_bytes_each, state.offloaded);
+    if (const auto narrow = json.find("narrow")) {
+        const auto text = narrow->one_of({"cast-again", "copies", "alone"});
+        for (const auto& [name, value] : ways_to_hold_narrow)
+            if (name == text) state.narrow = value;
+    }
 }
 
 // Of two words, whether it is the first.
@@ -139,13 +138,14 @@ void read_word(const Json& object, std::string_view key, std::string_view yes, s
 }
 
 void read_kept(const Json& json, KeptBytes& kept) {
-    json.only_keys({"gate", "linear_norm", "column_inputs", "logits", "logit_bytes", "mask_bytes"});
+    json.only_keys({"gate", "linear_norm", "column_inputs", "logits", "logit_bytes", "mask_bytes", "narrow_inputs"});
     read_word(json, "gate", "fused", "separate", kept.fused_gate);
     read_word(json, "linear_norm", "fused", "separate", kept.fused_linear_norm);
     read_word(json, "column_inputs", "gathered-again", "gathered", kept.gathers_again);
     read_word(json, "logits", "split", "whole", kept.split_logits);
     read_integer(json, "logit_bytes", 0, most_bytes_each, kept.logit);
     read_integer(json, "mask_bytes", 0, most_bytes_each, kept.masks);
+    read_word(json, "narrow_inputs", "narrow", "as-values", kept.narrow_inputs);
 }
 
 void read_update(const Json& json, UpdateTraffic& update) {
@@ -176,6 +176,14 @@ void read_kernels(const Json& json, KernelFactors& kernels) {
 
 void read_runs(const Json& json, Recipe& recipe) {
     for (const auto& [device, runs] : json.members()) recipe.runs[device] = runs.integer(1, most_runs);
+}
+
+void read_origin(const Json& root, Recipe& recipe) {
+    recipe.name = root.at("name").text();
+    recipe.runs.clear();  // what changes numbers of another's runs rests on none
+    if (const auto runs = root.find("runs")) read_runs(*runs, recipe);
+    read_text(root, "about", recipe.about);
+    read_text(root, "source", recipe.source);
 }
 
 void read_host_times(const Json& json, Recipe& recipe) {
@@ -258,9 +266,26 @@ Recipe judging(const Recipe& recipe) {
 Recipe parse_recipe(const JsonDocument& document, const RecipeNamed& named) {
     document.require_format("pipeweaver-recipe", 1);
     const Json root = document.root();
-    root.only_keys({"format", "name", "about", "source", "extends", "attention", "tensor_parallel", "data_parallel",
-                    "experts", "split_backward", "precision", "gradient_accumulation", "state_bytes", "kept",
-                    "update_traffic", "kernels", "beside_bytes", "runs", "host"});
+    root.only_keys({"format",
+                    "name",
+                    "about",
+                    "source",
+                    "extends",
+                    "attention",
+                    "tensor_parallel",
+                    "data_parallel",
+                    "experts",
+                    "split_backward",
+                    "precision",
+                    "amax",
+                    "gradient_accumulation",
+                    "state_bytes",
+                    "kept",
+                    "update_traffic",
+                    "kernels",
+                    "beside_bytes",
+                    "runs",
+                    "host"});
     Recipe recipe;
     if (const auto extended = root.find("extends")) {
         try {
@@ -269,20 +294,15 @@ Recipe parse_recipe(const JsonDocument& document, const RecipeNamed& named) {
             extended->fail(error.what());
         }
     }
-    recipe.name = root.at("name").text();
-    recipe.runs.clear();  // what changes numbers of another's runs rests on none
-    if (const auto runs = root.find("runs")) read_runs(*runs, recipe);
-    read_text(root, "about", recipe.about);
-    read_text(root, "source", recipe.source);
-    if (const auto attention = root.find("attention"))
-        recipe.execution.fused_attention = attention->one_of({"fused", "unfused"}) == "fused";
+    read_origin(root, recipe);
+    read_word(root, "attention", "fused", "unfused", recipe.execution.fused_attention);
     if (const auto tensor = root.find("tensor_parallel")) read_tensor_parallel(*tensor, recipe.execution);
     if (const auto data = root.find("data_parallel")) read_data_parallel(*data, recipe);
     if (const auto experts = root.find("experts")) read_experts(*experts, recipe.execution.experts);
     if (const auto split = root.find("split_backward")) read_split_backward(*split, recipe);
     if (const auto precision = root.find("precision")) read_precision(*precision, recipe);
-    if (const auto accumulation = root.find("gradient_accumulation"))
-        recipe.fused_accumulation = accumulation->one_of({"fused", "separate"}) == "fused";
+    read_word(root, "amax", "separate", "fused", recipe.execution.separate_amax);
+    read_word(root, "gradient_accumulation", "fused", "separate", recipe.fused_accumulation);
     if (const auto state = root.find("state_bytes")) read_state(*state, recipe.state);
     if (const auto kept = root.find("kept")) read_kept(*kept, recipe.kept);
     if (const auto update = root.find("update_traffic")) read_update(*update, recipe.update);
@@ -296,18 +316,11 @@ void check(const Recipe& recipe, const workloads::Model& model, const workloads:
     if (is_open(recipe)) static_cast<void>(launched_as(recipe, Launched::eager));
     std::vector<std::string> modules;
     for (const auto& module : model.modules) modules.push_back(module.name);
-    for (const auto& [name, dtype] : recipe.precision)
-        if (!has_module(model, name))
-            fail(ErrorKind::input, "recipe {}: precision.{}: {}", recipe.name, name, unknown("module", name, modules));
     for (const auto& [name, time] : recipe.layer_of)
         if (!has_module(model, name))
             fail(ErrorKind::input, "recipe {}: host.layer_ns_of.{}: {}", recipe.name, name,
                  unknown("module", name, modules));
-    for (const auto& module : model.modules)
-        if (recipe.execution_of(module).products == Dtype::fp8 && device.fp8_flops == 0)
-            fail(ErrorKind::input,
-                 "recipe {}: precision: module '{}' in fp8, which {} has no products of; allowed is bf16", recipe.name,
-                 module.name, device.name);
+    check_precision(recipe, model, device);
 }
 
 namespace {
@@ -323,6 +336,13 @@ RecipeWriter data_parallel_json(const Recipe& recipe) {
     return json;
 }
 
+RecipeWriter precision_json(const Recipe& recipe) {
+    RecipeWriter json{{"default", costdb::name_of(recipe.execution.products)}};
+    for (const auto& [module, dtype] : recipe.precision) json[module] = costdb::name_of(dtype);
+    for (const LayerPrecision& one : recipe.layer_precision) json[one.name()] = costdb::name_of(one.products);
+    return json;
+}
+
 RecipeWriter state_json(const StateBytes& state) {
     RecipeWriter json{
         {"weight", state.weight}, {"gradient", state.gradient}, {"optimizer", state.optimizer}, {"whole", state.whole}};
@@ -331,6 +351,8 @@ RecipeWriter state_json(const StateBytes& state) {
     if (state.update > 0) json["update"] = state.update;
     if (state.apart > 0) json["apart"] = state.apart;
     if (state.offloaded > 0) json["offloaded"] = state.offloaded;
+    for (const auto& [name, value] : ways_to_hold_narrow)
+        if (value == state.narrow && value != StateBytes{}.narrow) json["narrow"] = name;
     return json;
 }
 
@@ -351,8 +373,8 @@ std::string to_json(const Recipe& recipe) {
                        {"most_nodes", experts.most_nodes},
                        {"tensor_parallel", experts.tensor_parallel}};
     json["split_backward"] = {{"norms_again", recipe.execution.norms_again}, {"slowdown", recipe.split_slowdown}};
-    json["precision"] = {{"default", costdb::name_of(recipe.execution.products)}};
-    for (const auto& [module, dtype] : recipe.precision) json["precision"][module] = costdb::name_of(dtype);
+    json["precision"] = precision_json(recipe);
+    if (recipe.execution.separate_amax) json["amax"] = "separate";
     json["gradient_accumulation"] = recipe.fused_accumulation ? "fused" : "separate";
     json["state_bytes"] = state_json(recipe.state);
     json["kept"] = {{"gate", recipe.kept.fused_gate ? "fused" : "separate"},
@@ -361,6 +383,7 @@ std::string to_json(const Recipe& recipe) {
                     {"logits", recipe.kept.split_logits ? "split" : "whole"},
                     {"logit_bytes", recipe.kept.logit},
                     {"mask_bytes", recipe.kept.masks}};
+    if (!recipe.kept.narrow_inputs) json["kept"]["narrow_inputs"] = "as-values";
     json["update_traffic"] = {{"updated", recipe.update.updated}, {"held", recipe.update.held}};
     json["kernels"] = {{"products", recipe.kernels.products},
                        {"attention", recipe.kernels.attention},

@@ -32,7 +32,8 @@ Words words_of(const Unit& unit) {
 bool are_alike(const workloads::Architecture& network) {
     for (std::int64_t layer = 1; layer < network.layers; ++layer)
         if (workloads::block_kind(network, layer) != workloads::block_kind(network, 0) ||
-            workloads::is_moe_layer(network, layer) != workloads::is_moe_layer(network, 0))
+            workloads::is_moe_layer(network, layer) != workloads::is_moe_layer(network, 0) ||
+            workloads::sparsity_of(network, layer) != workloads::sparsity_of(network, 0))
             return false;
     return true;
 }
@@ -61,7 +62,8 @@ StagePrices::StagePrices(const StepInput& input)
     // How many of a teacher's layers lie beside them depends on where they stand.
     const workloads::Model& model = input.setup->model;
     for (const workloads::Module& module : model.modules)
-        alike_.push_back(model.teacher.empty() && are_alike(module.architecture));
+        alike_.push_back(model.teacher.empty() && are_alike(module.architecture) &&
+                         !input.setup->recipe.tells_layers_apart(module));
 }
 
 // Of like blocks only the first and the last are anywhere else than the others.

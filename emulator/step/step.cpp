@@ -236,17 +236,27 @@ private:
                are_alike_in(*beside_, stage_beside(model, *beside_, a), stage_beside(model, *beside_, b));
     }
 
-    static bool are_alike_in(const workloads::Model& model, const StageLayers& a, const StageLayers& b) {
+    bool are_alike_in(const workloads::Model& model, const StageLayers& a, const StageLayers& b) const {
         if (a.parts.size() != b.parts.size()) return false;
         for (std::size_t p = 0; p < a.parts.size(); ++p) {
             const LayerRange &one = a.parts[p], &other = b.parts[p];
             if (one.module != other.module || one.count != other.count) return false;
             const auto& network = model.modules[one.module].architecture;
+            if (!are_in_like_formats(model.modules[one.module], one, other)) return false;
             const auto reaches_end = [&](const LayerRange& part) { return part.first + part.count == network.layers; };
             if ((one.first == 0) != (other.first == 0) || reaches_end(one) != reaches_end(other)) return false;
             for (std::int64_t i = 0; i < one.count; ++i)
-                if (block_kind(network, one.first + i) != block_kind(network, other.first + i)) return false;
+                if (block_kind(network, one.first + i) != block_kind(network, other.first + i) ||
+                    sparsity_of(network, one.first + i) != sparsity_of(network, other.first + i))
+                    return false;
         }
+        return true;
+    }
+
+    bool are_in_like_formats(const workloads::Module& module, const LayerRange& a, const LayerRange& b) const {
+        const Recipe& recipe = in_.setup->recipe;
+        for (std::int64_t i = 0; i < a.count && recipe.tells_layers_apart(module); ++i)
+            if (recipe.products_of(module, a.first + i) != recipe.products_of(module, b.first + i)) return false;
         return true;
     }
 

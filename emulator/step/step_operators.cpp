@@ -19,11 +19,14 @@ void visit_pass(const StepInput& input, const workloads::Model& model, const Sta
         model, modules, gradient_reaches(model), input.setup->recipe, stage, unit.shapes, pass,
         [&](const LayerRange& part, PassKind here, const PassShape& shape) {
             const auto& module = model.modules[part.module];
-            walk_layers(model, part, [&](std::int64_t first, std::int64_t alike) {
-                visit_all(layer_operators(module.architecture, shape, modules[part.module].layout, here, first,
-                                          input.setup->recipe.execution_of(module)),
-                          alike, visit);
-            });
+            walk_layers(
+                model, part,
+                [&](std::int64_t first, std::int64_t alike) {
+                    visit_all(layer_operators(module.architecture, shape, modules[part.module].layout, here, first,
+                                              input.setup->recipe.execution_of(module, first)),
+                              alike, visit);
+                },
+                &input.setup->recipe);
         },
         [&](const AroundBlocks& around) { visit_all(around.operators(), 1, visit); });
 }

@@ -154,16 +154,50 @@ void require_shapes_apply(const EmulationRequest& request) {
              request.target->option);
 }
 
-constexpr int most_zero = 3;
+bool asks_precision(std::string_view what_if) { return what_if == "precision" || what_if.starts_with("precision="); }
 
 constexpr const char* what_if_gradients = "gradients";  // in place of a file
 
-Bytes fullest_peak(const Emulation& emulation) {
-    Bytes most{};
-    for (const emulator::ReplicaEmulation& replica : emulation.replicas)
-        for (const emulator::RankMemory& rank : replica.memory) most = std::max(most, rank.peak);
-    return most;
+// "precision=vit=bf16" changes the recipe; what names no module is asked of the step as it is.
+void take_precision(std::string_view what_if, const emulator::Setup& usual, emulator::Recipe& recipe,
+                    emulator::WhatIf& factors, EmulationRequest& request) {
+    if (!request.schedules.empty())
+        fail(ErrorKind::input, "--what-if: precision goes without --schedule, whose order is of its own times");
+    const auto said = what_if.substr(std::min(what_if.size(), std::string_view("precision=").size()));
+    const auto& device = workloads::device(usual.cluster.device);
+    if (said.find('=') == std::string_view::npos) {
+        request.precision = precision_asked(what_if);
+        emulator::Recipe in_it = recipe;
+        if (request.precision->products) in_it.execution.products = *request.precision->products;
+        return check_precision(in_it, usual.model, device);
+    }
+    request.as_it_is = recipe;
+    recipe = with_precision(std::move(recipe), "--what-if", said);
+    check_precision(recipe, usual.model, device);
+    factors.precision = said;
 }
+
+void require_sparse(const workloads::Model& of) {
+    if (!std::any_of(of.modules.begin(), of.modules.end(), may_leave_pairs_out))
+        fail(ErrorKind::input,
+             "--what-if: sparsity is of diffusion transformers with dense attention, and '{}' has none", of.name);
+}
+
+// What --what-if changes of the setup.
+emulator::Setup changed_by(const std::string& what_if, const emulator::Setup& usual, EmulationRequest& request) {
+    emulator::WhatIf factors;
+    emulator::Recipe trained = usual.recipe;
+    request.lengths = what_if == "sparsity";
+    if (request.lengths)
+        require_sparse(usual.model);
+    else if (asks_precision(what_if))
+        take_precision(what_if, usual, trained, factors, request);
+    else if (!what_if.empty())
+        factors = emulator::read_what_if(what_if, usual.model, usual.layout);
+    return with_recipe(usual, trained, std::move(factors));
+}
+
+constexpr int most_zero = 3;
 
 class Changes {
 public:
@@ -257,9 +291,12 @@ void EmulateOptions::add_to(OptionTable& options) {
         "(default: the least with which the step fits the memory)",
         [this](const std::string& given) { recompute = read_recompute(given); },
         [this] { return recompute ? std::optional(name_of(*recompute)) : std::nullopt; });
-    options.text("what-if", what_if, "FILE",
-                 "factors on devices, links, operators, modules (JSON or YAML); or the word gradients: which of them "
-                 "to compress");
+    options.text("what-if", what_if, "FILE|gradients|precision...|sparsity",
+                 "factors on devices, links, operators, modules (JSON or YAML); or gradients: which of them to "
+                 "compress; precision: each module in each "
+                 "format of products; precision=vit=bf16,...: these; precision=fp8:5%: the layers to have in it for "
+                 "a step that much shorter; or sparsity: from which length sparse attention of a diffusion "
+                 "transformer pays, and each layout of its context parallelism");
     jitter.add_to(options);
     options.integer("shapes", shapes, 1, 64,
                     "pad microbatches so that they have so many shapes at most, for stacks that compile each anew");
@@ -360,12 +397,9 @@ EmulationRequest EmulateOptions::request(std::uint64_t seed, const Executor& exe
         request.schedules = read_schedules(schedule, static_cast<std::size_t>(asked.setup->layout.dp));
         asked.fixed = partition::read_partition(partition_of_plan(schedule), *asked.setup);
     }
-    const emulator::Setup& usual = *asked.setup;
-    emulator::WhatIf factors;
     request.gradients = what_if == what_if_gradients;
     request.jitter = jitter.request(static_cast<std::int64_t>(seed));
-    if (!what_if.empty() && !request.gradients) factors = emulator::read_what_if(what_if, usual.model, usual.layout);
-    auto setup = std::make_shared<emulator::Setup>(with_recipe(usual, usual.recipe, std::move(factors)));
+    auto setup = std::make_shared<emulator::Setup>(changed_by(what_if, *asked.setup, request));
     if (no_reuse) setup->store.reset();
     asked.setup = std::move(setup);
     request.job = std::move(asked);

@@ -11,6 +11,7 @@
 #include "pipeweaver/planner/tuning.hpp"
 #include "pipeweaver/workloads/built_model.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
+#include "planner/options/attention_options.hpp"
 
 #include <fmt/format.h>
 
@@ -182,6 +183,9 @@ void RecipeOverrides::add_to(OptionTable& options) {
         "time of a backward in two parts, over that of the same kernels in a whole one (default: the recipe's)",
         [this](const std::string& text) { split_slowdown = parse_number("--split-slowdown", text, 1, 10); },
         said(split_slowdown));
+    options.text("precision", precision, "FORMAT|MODULE=FORMAT,...",
+                 "what products of blocks are in: bf16, fp8, fp8_block, nvfp4 or fp32 of all, or by module and layers, "
+                 "like vit=bf16,llm=fp8,llm:0-3=bf16 (default: the recipe's)");
     options.parsed(
         "host-link", "SPEED", "between a GPU and its host, for offloading (default: the recipe's)",
         [this](const std::string& text) { host_link = host_link_of(text); }, said(host_link));
@@ -212,6 +216,7 @@ emulator::Recipe RecipeOverrides::over(emulator::Recipe recipe) const {
     put(overlap_slowdown, recipe.overlap_slowdown);
     put(split_slowdown, recipe.split_slowdown);
     put(host_link, recipe.host_link);
+    if (!precision.empty()) recipe = with_precision(std::move(recipe), "--precision", precision);
     if (offload_percent) recipe.state = with_offloaded(recipe.state, *offload_percent / 100);
     if (recipe.zero < 2 || recipe.bucket == Bytes{}) return recipe;
     if (own_buckets && !bucket)
@@ -415,6 +420,8 @@ workloads::Model WorkloadOptions::found_model() const {
     if (!too_long.empty()) found.too_long = workloads::too_long_named(too_long);
     build_encoders(found);
     settle_trained(found);
+    set_sparsity(found, sparsity);
+    set_contexts(found, module_context, cp.number);
     return found;
 }
 
@@ -541,6 +548,12 @@ void WorkloadOptions::require_one_step(const Batch& given, std::int64_t replicas
 // How the encoders of a model lie: as the target's frameworks build them, unless something else is said.
 
 void WorkloadOptions::add_encoders(OptionTable& options) {
+    options.text("sparsity", sparsity, "[MODULE=]SHARE[/SHARE...]",
+                 "of the attention of a diffusion transformer, the share of pairs from 0 to 1 that is left out, of all "
+                 "layers or one for each (default: the model's)");
+    options.text("module-context", module_context, "MODULE=ULYSSESxRING,...",
+                 "of a module's --cp GPUs, how many exchange heads, and among how many such groups keys go round, like "
+                 "dit=4x2 (default: as --context)");
     std::vector<std::string> ways{std::string(as_built), std::string(split)};
     for (std::string& one : frameworks::builders()) ways.push_back(std::move(one));
     options.choice(

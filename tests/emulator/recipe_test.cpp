@@ -121,7 +121,8 @@ TEST_CASE("a bad recipe is told in one line, with its key and what is allowed") 
 TEST_CASE("a recipe's modules must be the model's, and its precision the device's") {
     const auto model = testing::small_model();
     CHECK_THROWS_WITH_AS(check(parsed(R"(,"precision":{"lm":"fp8"})"), model, workloads::device("h100_sxm")),
-                         "recipe mine: precision.lm: unknown module 'lm'; did you mean 'llm'?", Error);
+                         "recipe mine: precision.lm: unknown module 'lm'; did you mean 'llm'? Known are vit, llm",
+                         Error);
     const auto eight_bit = parsed(R"(,"precision":{"llm":"fp8"})");
     check(eight_bit, model, workloads::device("h100_sxm"));
     CHECK_THROWS_WITH_AS(

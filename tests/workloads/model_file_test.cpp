@@ -5,6 +5,9 @@
 
 #include <doctest/doctest.h>
 
+#include <string>
+#include <vector>
+
 using namespace pipeweaver;
 using namespace pipeweaver::workloads;
 
@@ -259,4 +262,27 @@ TEST_CASE("images come to whole tokens in one of four ways, each with its limits
           "m.json: image.min_tokens: goes with \"resize\": \"round\"");
     CHECK(image_problem("\"resize\":\"fill\"") ==
           "m.json: image: the key 'max_tokens' is missing: images are filled up to it");
+}
+
+TEST_CASE("a diffusion transformer's attention says what it leaves out, of all layers or of each") {
+    const auto dit = [](const std::string& sparsity, const std::string& kind = "dit") {
+        return R"({"format":"pipeweaver-model/1","name":"mine","modules":[{"name":"dit","unit":"microbatch",
+            "modalities":["image"],"architecture":{"name":"tiny","kind":")" +
+               kind + R"(","layers":2,"hidden":64,"ffn":256,"heads":2,"kv_heads":2,"head_dim":32,"in_channels":64,
+            "attention":{"causal":false,"sparsity":)" +
+               sparsity + R"(}}}],"image":{"patch":32,"max_tokens":400},"microbatch_tokens":512})";
+    };
+    const auto attention = [&](const std::string& sparsity) {
+        return parse_model(JsonDocument("m.json", dit(sparsity))).modules.front().architecture.attention;
+    };
+    CHECK(attention("0.9").sparsity == std::vector<double>{0.9});
+    CHECK(attention("[0,0.5]").sparsity == std::vector<double>{0, 0.5});
+    CHECK(attention(R"(0.9,"sparsity_rank":32)").sparsity_rank == 32);
+    CHECK(problem(dit("1.5")).find("sparsity: is 1.5, must be a number from 0 to 1") != std::string::npos);
+    CHECK(problem(dit("[0,-0.1]")).find("must be a number from 0 to 1") != std::string::npos);
+    CHECK(problem(dit("[0,0.1,0.2]")).find("has 3 numbers, allowed are one or one for each of the 2 layers") !=
+          std::string::npos);
+    CHECK(problem(dit("0.5", "head")) != "read");
+    const auto model = parse_model(JsonDocument("m.json", dit("[0,0.5]")));
+    CHECK(parse_model(JsonDocument("again", to_json(model))).modules == model.modules);
 }

@@ -83,6 +83,7 @@ private:
         RankId rank{};
         PassKind pass = PassKind::forward;
         bool beside_data = false;
+        std::int64_t layer = -1;  // that they are of; -1: around the blocks
     };
     // What a layer has besides its operators.
     struct HostWork {
@@ -92,7 +93,7 @@ private:
     };
     PricedOperators priced(std::vector<Operator> operators, const Place& place) const;
     double factor_of_pass(const Place& place) const;
-    PricedOperators priced_layer(std::int64_t layer, const PassShape& shape, const Place& place) const;
+    PricedOperators priced_layer(std::int64_t layer, const PassShape& shape, Place place) const;
     double passes_of_host(const workloads::Architecture& network, const PassShape& shape, const Place& place) const;
     PricedOperators with_host(PricedOperators list, const HostWork& host, const Place& place) const;
     // What a block runs again in front of its backward.
@@ -128,6 +129,7 @@ private:
             std::size_t module = 0, what = 0;  // a kind of block, or what stands around the blocks
             PassKind pass{};
             double device = 1;
+            double sparsity = 0;  // of the block's attention
 
             friend bool operator==(const Asked&, const Asked&) = default;
         };

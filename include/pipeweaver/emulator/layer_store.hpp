@@ -1,6 +1,7 @@
 // Costs of layers that were priced before: by replicas of a step, by steps, by requests.
 #pragma once
 
+#include "pipeweaver/costdb/kinds.hpp"
 #include "pipeweaver/workloads/counts.hpp"
 
 #include <cstddef>
@@ -33,6 +34,8 @@ struct LayerKey {
     std::int64_t tp = 1, cp = 1;  ///< of the module's layout
     bool ring = false;            ///< of its context parallelism: copies beside a ring are none
     Sequences sequences{};
+    costdb::Dtype products{};  ///< what the block's are in
+    double sparsity = 0;       ///< of its attention
 
     friend auto operator<=>(const LayerKey&, const LayerKey&) = default;
 };

@@ -29,6 +29,9 @@ struct Layout {
                           ///< as the recipe splits an expert over; with those it divides tp * cp * dp. Where both
                           ///< together are more than tp * cp, replicas meet in every layer with experts
     ContextParallel context = ContextParallel::all_to_all;
+    std::int64_t ulysses = 0;  ///< of a module that says so, GPUs of a context parallel group that exchange heads,
+                               ///< side by side; keys go round among such groups (USP, arXiv 2405.07719). It
+                               ///< divides cp. 0: as `context` says
     std::int64_t gpus_per_node = 8;  ///< of the cluster: what groups of GPUs send inside a node
     Bandwidth network{};             ///< of a node, beyond it; 0: of the machine whose collectives were measured
     Bandwidth node_link{};           ///< of a GPU, inside it; 0: as `network`
@@ -38,6 +41,12 @@ struct Layout {
     std::int64_t alike_tensor = 1;
     std::int64_t alike_context = 1;
     bool all_positions = false;  ///< its tensor parallel GPUs hold them, with sequence parallelism, too
+
+    /// GPUs of a context parallel group that exchange heads: 1 in a ring.
+    std::int64_t exchanging() const {
+        if (ulysses > 0) return ulysses;
+        return context == ContextParallel::ring ? 1 : cp;
+    }
 
     std::int64_t gpus() const { return tp * cp * pp * dp; }
     std::int64_t gpus_of_rank() const { return tp * cp; }  ///< in one replica

@@ -194,6 +194,11 @@ struct PassShape {
                                                         const Layout& layout, PassKind pass,
                                                         const Execution& execution = {});
 
+/// Where values of the modules of an edge differ in width, fp32 against 16 bits: what goes over it is read in one and
+/// written in the other, the gradients likewise. Nothing between equal widths.
+[[nodiscard]] std::vector<Operator> cast_edge(std::int64_t columns, std::int64_t rows, const Layout& layout,
+                                              PassKind pass, std::int64_t from_bytes, std::int64_t to_bytes);
+
 /// Where a module has copies, what goes over an edge is gathered on all GPUs of the rank, of which each context
 /// parallel group of the module's layout gives as many `rows` as the fullest; gradients are summed and scattered.
 /// Nothing for a weight gradient, or without rows.

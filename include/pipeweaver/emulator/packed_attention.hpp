@@ -24,6 +24,7 @@ struct PackedAttention {
     std::vector<std::int64_t> keys{};  ///< cross attention: what each sequence attends to; empty: to itself
     std::int64_t value_dim = 0;        ///< of values narrower than keys, priced as padded to them; 0: as wide
     bool fused = true;
+    double density = 1;  ///< of the pairs, those that are worked out: its time is so much of the whole's
 
     /// The attention over equal sequences that the database is asked for in its place.
     [[nodiscard]] costdb::Attention question() const;

@@ -9,6 +9,7 @@
 #include "pipeweaver/base/json.hpp"
 #include "pipeweaver/base/units.hpp"
 #include "pipeweaver/costdb/operators.hpp"
+#include "pipeweaver/emulator/product_format.hpp"
 #include "pipeweaver/workloads/cluster.hpp"
 #include "pipeweaver/workloads/model.hpp"
 
@@ -65,7 +66,7 @@ struct ExpertParallel {
 
 /// How the layers of a module are run.
 struct Execution {
-    costdb::Dtype products = costdb::Dtype::bf16;  ///< fp8: of blocks; embeddings and output heads stay bf16.
+    costdb::Dtype products = costdb::Dtype::bf16;  ///< < 16 bits: of blocks; embeddings and output heads stay bf16.
                                                    ///< fp32: activations too, twice the bytes; products are in
                                                    ///< TF32. StateBytes do not follow.
     bool fused_attention = true;                   ///< false: scores and their softmax go through memory
@@ -78,11 +79,20 @@ struct Execution {
     /// Of the module whose layers they are: its own weights are frozen.
     std::optional<workloads::Adapters> adapters{};
     ExpertParallel experts{};
+    /// Products in nvfp4: the scale of a whole tensor is found by a kernel of its own, which reads all values again.
+    bool separate_amax = false;
 
     /// The size of an activation, in bytes.
     std::int64_t value_bytes() const { return products == costdb::Dtype::fp32 ? 4 : 2; }
 
     friend bool operator==(const Execution&, const Execution&) = default;
+};
+
+/// How the weights of products in fewer than 16 bits are held.
+enum class NarrowWeights : std::uint8_t {
+    cast_again,  ///< in StateBytes::weight alone: every pass casts them (torchao)
+    copies,      ///< beside it in their format, as they are and transposed (Transformer Engine)
+    alone        ///< in their format alone, as they are and transposed (Megatron-LM's fp8_param_gather)
 };
 
 /// Bytes of a parameter in a GPU's memory. What of it the copies of a weight share out: Recipe::zero.
@@ -105,6 +115,9 @@ struct StateBytes {
     /// Of the optimizer's state besides `optimizer`, on the host, which updates what belongs to it.
     std::int64_t offloaded = 0;
 
+    /// Of blocks whose products have fewer than 16 bits.
+    NarrowWeights narrow = NarrowWeights::copies;
+
     friend bool operator==(const StateBytes&, const StateBytes&) = default;
 };
 
@@ -123,6 +136,8 @@ struct KeptBytes {
                                      ///< output is kept between them: 2 m V/t
     bool split_logits = true;        ///< false: all tensor-parallel GPUs hold all logits
     std::int64_t logit = 2;          ///< of a logit at the loss: bf16, and its copies in fp32
+    bool narrow_inputs = true;       ///< inputs of products in fewer than 16 bits are kept in their format; where an
+                                     ///< attention or a router needs them, too, once more. False: as values
     std::int64_t masks = 0;          ///< of dropout, of a value after attention and after feed-forward: m h each
 
     friend bool operator==(const KeptBytes&, const KeptBytes&) = default;
@@ -179,6 +194,8 @@ struct Recipe {
     Execution execution{};
     /// By module, in place of Execution::products.
     std::map<std::string, costdb::Dtype> precision{};
+    /// Of some layers, in place of both. Their layers are each in one of these at most.
+    std::vector<LayerPrecision> layer_precision{};
 
     /// What the copies of a weight share out among them (ZeRO, arXiv 1910.02054): 0 nothing, 1 the optimizer's state,
     /// 2 gradients too, 3 weights too. From 2 on gradients are reduced in every backward; with 3 a layer's weights are
@@ -252,6 +269,13 @@ struct Recipe {
     /// How a module's layers are run, as it lies and with its adapters.
     Execution execution_of(const workloads::Module& module) const;
 
+    /// The same of one of its layers: products in a format of their own.
+    Execution execution_of(const workloads::Module& module, std::int64_t block) const;
+    costdb::Dtype products_of(const workloads::Module& module, std::int64_t block) const;
+
+    /// Whether some of the module's layers have a format of their own.
+    bool tells_layers_apart(const workloads::Module& module) const;
+
     /// The host's time for a forward of one of the module's layers.
     Duration host_of(const workloads::Module& module) const;
 
@@ -286,6 +310,20 @@ using RecipeNamed = std::function<Recipe(const std::string& name)>;
 /// Whether a step's time depends on what the recipe does not say of launches: not `graphs`, no host's time, and a
 /// Recipe::eager that has one.
 [[nodiscard]] bool is_open(const Recipe& recipe);
+
+/// Puts products of a module, of layers ("llm:0-3"), or by "default" of the job in a format; or says why not.
+[[nodiscard]] std::optional<std::string> why_not_set(Recipe& recipe, std::string_view of, std::string_view format);
+
+/// The recipe with what an option says: "fp8" for the whole job, or "vit=bf16,llm=fp8,llm:0-3=bf16". Throws
+/// Error{input}, naming the option.
+[[nodiscard]] Recipe with_precision(Recipe recipe, std::string_view option, std::string_view text);
+
+/// What with_precision() takes: "fp8", "vit=bf16,llm:0-3=bf16" or "default=fp8,vit=bf16"; empty: all are in bf16.
+[[nodiscard]] std::string formats_of(const Recipe& recipe);
+
+/// Throws Error{input} for modules and layers that the model lacks, layers in two formats, and formats that the device
+/// has no products of.
+void check_precision(const Recipe& recipe, const workloads::Model& model, const workloads::Device& device);
 
 /// Throws Error{input} for modules that the model lacks, for a precision that the device has not, and for a
 /// Recipe::eager that is none.

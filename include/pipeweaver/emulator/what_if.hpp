@@ -41,9 +41,12 @@ struct WhatIf {
         friend bool operator==(const Passes&, const Passes&) = default;
     };
     std::vector<Passes> passes{};
+    /// Formats of products, as --what-if has them: the recipe that goes with it is in them. No file has them.
+    std::string precision{};
 
     bool empty() const {
-        return devices.empty() && links.empty() && operators.empty() && modules.empty() && passes.empty();
+        return devices.empty() && links.empty() && operators.empty() && modules.empty() && passes.empty() &&
+               precision.empty();
     }
     friend bool operator==(const WhatIf&, const WhatIf&) = default;
 };

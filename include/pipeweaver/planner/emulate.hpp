@@ -14,6 +14,8 @@
 #include "pipeweaver/planner/input.hpp"
 #include "pipeweaver/planner/jitter.hpp"
 #include "pipeweaver/planner/job.hpp"
+#include "pipeweaver/planner/long_context.hpp"
+#include "pipeweaver/planner/precision.hpp"
 #include "pipeweaver/planner/step_recompute.hpp"
 #include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/schedule/solved.hpp"
@@ -49,12 +51,16 @@ struct EmulationRequest {
     bool any_memory = false;                          ///< what does not fit is emulated all the same
     std::string assigned;                             ///< the file of the batch's shares, for the report; empty: none
     std::string schedule;                             ///< the folder or file of `schedules`, for the report
-    std::vector<GivenSchedule> schedules;    ///< for every replica, in place of a policy, on the fixed partition
-    std::optional<loader::Loader> loader{};  ///< that is replayed against the step; none: none is
-    std::optional<std::size_t> shapes{};     ///< that microbatches are padded to, at most; none: each has its own
-    std::optional<Compiling> compiling{};    ///< what fewer shapes save, for price_of_shapes(); none: not asked
-    std::optional<JitterRequest> jitter{};   ///< for jitter_of(); none: not asked
-    bool gradients = false;                  ///< whether gradients_of() is asked
+    std::vector<GivenSchedule> schedules;       ///< for every replica, in place of a policy, on the fixed partition
+    std::optional<loader::Loader> loader{};     ///< that is replayed against the step; none: none is
+    std::optional<std::size_t> shapes{};        ///< that microbatches are padded to, at most; none: each has its own
+    std::optional<Compiling> compiling{};       ///< what fewer shapes save, for price_of_shapes(); none: not asked
+    std::optional<JitterRequest> jitter{};      ///< for jitter_of(); none: not asked
+    bool gradients = false;                     ///< whether gradients_of() is asked
+    bool lengths = false;                       ///< long_context() is asked
+    std::optional<PrecisionAsked> precision{};  ///< for precision_answer(); none: not asked
+    /// How it is trained but for formats in a what-if; none: nothing of it is asked.
+    std::optional<emulator::Recipe> as_it_is{};
 };
 
 /// What it takes to have few shapes.
@@ -99,6 +105,9 @@ struct Emulation {
     /// As jitter_of() and gradients_of() have them; none: not asked.
     std::optional<JitterReport> jitter{};
     std::optional<GradientReport> gradients{};
+    /// Where long_context() and precision_answer() were asked; none: not asked, too.
+    std::optional<LongContext> lengths{};
+    std::optional<PrecisionAnswer> precision{};
 };
 
 /// An emulation; or why there is none.
@@ -115,6 +124,9 @@ struct MadeEmulation {
 
 /// The emulation where one is needed. Throws why there is none, and as try_emulate().
 [[nodiscard]] Emulation emulate(const EmulationRequest& request, const Executor& execute);
+
+/// The most that any rank holds.
+[[nodiscard]] Bytes fullest_peak(const Emulation& emulation);
 
 /// The replica in which a rank holds most; the first of several.
 [[nodiscard]] std::size_t fullest_replica(const Emulation& emulation, std::size_t rank);
@@ -155,6 +167,13 @@ struct EmulatedStep {
 /// what compiling takes is not said. Emulates as often; throws as emulate(). Pre: `emulation` is that of `request`.
 [[nodiscard]] std::optional<ShapesPrice> price_of_shapes(const EmulationRequest& request, const Emulation& emulation,
                                                          const Executor& execute);
+
+// What other formats of products would change.
+
+/// What was asked of formats, emulated on the partition, recomputation and policy of `emulation`, whatever the memory.
+/// None: nothing was. Throws as emulate(). Pre: `emulation` is that of `request`, which has no schedules.
+[[nodiscard]] std::optional<PrecisionAnswer> precision_answer(const EmulationRequest& request,
+                                                              const Emulation& emulation, const Executor& execute);
 
 // What else would change the step. None: it is not asked. Pre: `emulation` is that of `request`.
 

@@ -45,6 +45,7 @@ struct RecipeOverrides {
     std::optional<double> overlap_slowdown, split_slowdown;
     std::optional<Bandwidth> host_link;
     std::optional<double> offload_percent;  ///< of the optimizer's states that lie on the host, 0 to 100
+    std::string precision;                  ///< as emulator::with_precision() takes it; empty: the recipe's
 
     void add_to(OptionTable& options);
 
@@ -85,6 +86,8 @@ struct WorkloadOptions {
     bool lora_apart = false;                        ///< Adapters::apart, whatever the target's trainers have
     bool reference = false;                         ///< Model::reference, whatever the model's file says
     std::string teacher;                            ///< Model::teacher, by its name or file
+    std::string sparsity{};                         ///< as set_sparsity() takes it; empty: the model's
+    std::string module_context{};                   ///< as set_contexts() takes it; empty: as --context
     std::string encoder_recompute{};  ///< of workloads::EncoderRecompute, in place of Built::recompute; empty: as built
     Time layout_time{};               ///< that the choice of a layout may take; asked between layouts
     /// What operators cost, read before; none: `costs` and the embedded tables are read. Of the cluster's device.

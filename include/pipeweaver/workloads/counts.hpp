@@ -72,6 +72,9 @@ enum class BlockKind : std::uint8_t {
 };
 [[nodiscard]] BlockKind block_kind(const Architecture& architecture, std::int64_t layer);
 
+/// The share of its own pairs that block `layer` leaves out; 0: its attention is dense.
+[[nodiscard]] double sparsity_of(const Architecture& architecture, std::int64_t layer);
+
 /// What block `layer` consists of.
 struct BlockParts {
     bool attention = true;  ///< to positions of its own or of another module

@@ -52,6 +52,10 @@ struct Attention {
     std::int64_t v_head_dim = 0;
     // factored
     std::int64_t share_q_dim = 0;
+    /// Of a diffusion transformer's dense attention, the share of pairs that is left out, found anew in each forward
+    /// (DSV, arXiv 2502.07590): one of all layers, or one a layer; none: all pairs.
+    std::vector<double> sparsity{};
+    std::int64_t sparsity_rank = 16;  ///< of the queries and keys of a head that pairs are found by; assumed
 
     friend bool operator==(const Attention&, const Attention&) = default;
 };
@@ -209,6 +213,8 @@ struct Module {
     std::optional<Adapters> adapters = {};  ///< of a module that is not trainable
     Lies lies = {};                         ///< of a job, in no model file: as its framework builds the module
     std::int64_t unpadded_heads = 0;        ///< of a job: its heads before its framework padded them; 0: it did not
+    std::int64_t ulysses = 0;  ///< of a job: GPUs of a context parallel group that exchange its heads, while keys go
+                               ///< round among such groups; 0: as the job's
 
     /// Whether anything of it is trained.
     bool trains() const { return trainable || adapters.has_value(); }

@@ -180,6 +180,16 @@ def test_the_table_says_the_same(pipeweaver, answer, tmp_path):
     assert len(re.findall(r"^\d+ +\d+\.\d %", text, re.MULTILINE)) == 4
 
 
+def test_formats_are_a_what_if_and_layers_are_named_for_a_shorter_step(step, pipeweaver, answer):
+    one = step("--what-if", "precision=llm=fp8")
+    assert one["base"]["step_ns"] == answer["step_ns"] and one["asked"]["what_if"]["precision"] == "llm=fp8"
+    every = step("--what-if", "precision")["precision"]["modules"]
+    assert [(row["module"], row["products"]) for row in every] == [
+        (module, products) for module in ("vit", "llm") for products in ("fp8", "fp8_block")]
+    assert every[2]["step_ns"] < answer["step_ns"]
+    assert "what if the products of a module had another format" in pipeweaver(*STEP, "--what-if", "precision")
+
+
 @pytest.mark.parametrize("partition", ["first-stage", "three-phase"])
 @pytest.mark.parametrize("options", [("--policy", "1f1b"), ("--chunks", "2", "--policy", "interleaved")], ids=" ".join)
 def test_partitions_of_multimodal_models_are_emulated_with_and_without_reuse(pipeweaver, partition, options):
@@ -304,6 +314,15 @@ FAULTS = [
     (["--cluster", "h100-sxm:20", "--tp", "5"], 2, "--tp: 5 does not divide the"),
     (["--cluster", "h100-sxm:4", "--tp", "1"], 4, "short"),
     (["--schedule", "none"], 3, "--schedule: there is no file or folder 'none'"),
+    (["--what-if", "precision=fp8"], 2, "--what-if: is 'precision=fp8', must be a file, precision, "),
+    (["--what-if", "precision=nvfp4:5%"], 2, "which h100_sxm has no products of; allowed are bf16, fp8, fp8_block"),
+    (["--what-if", "precision=vti=fp8"], 2, "unknown module 'vti'; did you mean 'vit'? Known are vit, llm"),
+    (["--sparsity", "0.5"], 2, "--sparsity: is of diffusion transformers with dense attention alone, and"),
+    (["--model", "dip-t2v-s", "--dataset", "t2v-mix", "--sparsity", "1.2"], 2, "must be a number from 0 to 1"),
+    (["--model", "dip-t2v-s", "--dataset", "t2v-mix", "--sparsity", "dit=0.5/0.9"], 2, "has 2 numbers, allowed are"),
+    (["--what-if", "sparsity"], 2, "--what-if: sparsity is of diffusion transformers with dense attention, and"),
+    (["--module-context", "vti=2x2"], 2, "has no module 'vti', known are vit, llm"),
+    (["--module-context", "vit=2x2"], 2, "--module-context: 'vit=2x2' are 4 GPUs, must be those of --cp, 1"),
     (["--what-if", "none.json"], 3, "none.json: cannot be read: No such file or directory"),
 ]
 
