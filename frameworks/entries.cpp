@@ -157,6 +157,7 @@ Entry factory_on_core() {
     entry.model = "model-name-or-path";
     entry.packs = "packing";
     entry.turns_off_sequence_parallel = true;
+    entry.attention_by_variables = true;
     entry.source =
         "alibaba/ROLL 8eb27cc mcore_adapter/src/mcore_adapter/training_args.py, models/model_config.py; "
         "hiyouga/LLaMA-Factory ff6d4d12 src/llamafactory/train/mca/workflow.py, hparams/";
