@@ -102,7 +102,7 @@ void put_offload(const ShardedLaunch& l, StateBytes& state, Run& run) {
 // model/loader.py, ms-swift 3602360a rlhf_trainers/dpo_trainer.py and kto_trainer.py; its grpo_trainer.py fuses).
 bool fuses_loss(const ShardedLaunch& l) {
     const auto* const kind = frameworks::training_stage(l.stage);
-    return l.fused_loss && (kind == nullptr || kind->generates);
+    return l.fused_loss && (kind == nullptr || (kind->generates && !kind->distils));
 }
 
 // A head of a few classes in place of the vocabulary's (ms-swift 3602360a model/patcher.py).
@@ -219,7 +219,7 @@ void put_stage_doubts(const ShardedLaunch& l, Run& run) {
     if (are_joined && l.joins_pairs)
         run.doubts.push_back(
             {Effect::less, "pairs that are joined are counted as the longest", written(l, &Said::packs), true});
-    if (kind == nullptr || (are_joined && !l.joins_pairs))
+    if (kind == nullptr || kind->distils || (are_joined && !l.joins_pairs))
         run.doubts.push_back(
             {Effect::more, fmt::format("what '{}' holds beside the model", l.stage), written(l, &Said::stage)});
     if (l.stage == "rm")
