@@ -170,8 +170,8 @@ void require_whole(const SaidLaunch& said, const MegatronLaunch& l) {
          said.from, written(l.dialect, "num-layers"), written(l.dialect, "seq-length"));
 }
 
-// alibaba/ROLL 8eb27cc mcore_adapter/src/mcore_adapter/models/model_utils.py check_and_get_attention_backend_by_env: with
-// all three off Megatron Core's own, else the first that is on beside one that is off.
+// alibaba/ROLL 8eb27cc mcore_adapter/src/mcore_adapter/models/model_utils.py check_and_get_attention_backend_by_env:
+// with all three off Megatron Core's own, else the first that is on beside one that is off.
 void take_attention(const SaidLaunch& said, MegatronLaunch& l) {
     const bool is_said = !l.attention.empty() && l.attention != "auto";
     if (is_said || said.entry == nullptr || !said.entry->attention_by_variables) return;
