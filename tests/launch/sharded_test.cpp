@@ -171,6 +171,13 @@ TEST_CASE("USE_MCA=1 makes a trainer of Megatron Core of it, by names of both") 
     CHECK(l.tuner.empty());  // it trains all that is not frozen
     CHECK(l.distributed_optimizer);
     CHECK(launch::read_megatron(launch::read_script("USE_MCA=true " + factory, "launch.sh")).micro_batch == 8);
+    const auto frozen = [](const std::string& stage) {
+        const std::string command = "USE_MCA=1 llamafactory-cli train --model_name_or_path M --bf16 true " + stage;
+        return launch::read_megatron(launch::read_script(command, "launch.sh")).freeze_vit;
+    };
+    CHECK(frozen(""));
+    CHECK(frozen("--stage dpo"));
+    CHECK_FALSE(frozen("--stage pt"));  // src/llamafactory/train/mca/workflow.py run_pt freezes nothing
     CHECK(entry_of("USE_MCA=0 " + factory) == "LLaMA-Factory");
 }
 
