@@ -235,6 +235,13 @@ TEST_CASE("an engine that sleeps keeps what was seen of one, of several GPUs mor
           Bytes{std::int64_t{7392} << 20});
 }
 
+TEST_CASE("a teacher is followed in Megatron-SWIFT alone") {
+    const auto doubts = run("swift rlhf --rlhf_type gkd --model M --max_length 1024 --use_vllm true").doubts;
+    CHECK(std::any_of(doubts.begin(), doubts.end(), [](const launch::Doubt& one) {
+        return one.phrase == "what 'gkd' holds beside the model" && one.effect == frameworks::Effect::more;
+    }));
+}
+
 TEST_CASE("a copy that the launch and the model's file both say is counted once") {
     auto model = workloads::model("qwen2.5-7b");
     model.reference = true;
