@@ -17,8 +17,6 @@ namespace pipeweaver::traces {
 
 namespace {
 
-constexpr std::int64_t longest_step_ns = 100 * std::int64_t{3'600'000'000'000};
-
 class GraphBuild {
 public:
     explicit GraphBuild(Recording recording)
