@@ -178,7 +178,11 @@ private:
         std::erase_if(waits, [&](const Wait& wait) { return wait.on >= self || ready_ns(wait) > start; });
         const auto last = std::max_element(waits.begin(), waits.end(),
                                            [&](const Wait& a, const Wait& b) { return ready_ns(a) < ready_ns(b); });
-        if (last != waits.end()) last->lag_ns += start - ready_ns(*last);
+        if (last != waits.end()) {
+            const std::int64_t gap = start - ready_ns(*last);
+            last->lag_ns += gap;
+            if (last->kind != Kind::idle) last->kept_ns = gap;
+        }
         graph_.waits.insert(graph_.waits.end(), waits.begin(), waits.end());
     }
 

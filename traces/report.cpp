@@ -116,6 +116,8 @@ std::string path_text(const Findings& all) {
                    all.what_if ? time_text(then) : "", all.beside ? time_text(own) : ""});
     }
     return "\n" + table.text() +
+           fmt::format("{} of the step are gaps that no dependency explains, kept as they were recorded\n",
+                       percent_text(share_of(all.replayed.path.kept_ns, all.replayed.span_ns))) +
            fmt::format("{} of the ranks' {} of work could take longer while the step does not\n",
                        percent_text(share_of(all.loose_ns, all.work_ns)), time_text(all.work_ns));
 }
@@ -266,6 +268,7 @@ Writer findings_json(const Findings& all) {
     Writer json{{"format", "pipeweaver-trace-replay/1"},
                 {"recorded_ns", all.graph.span_ns},
                 {"replayed", path_json(all.replayed)},
+                {"kept_ns", all.replayed.path.kept_ns},
                 {"work_ns", all.work_ns},
                 {"loose_ns", all.loose_ns},
                 {"collectives", all.graph.meetings},
