@@ -80,10 +80,14 @@ private:
     // Of a collective; who sends in a pipeline comes last without being slow.
     void count_waits(const std::vector<std::pair<std::int64_t, std::size_t>>& came) {
         const auto [at, last] = came.back();
-        for (const auto& [time, rank] : came) graph_.ranks[rank].waits_ns += at - time;
+        for (const auto& [time, rank] : came) {
+            graph_.ranks[rank].waits_ns += at - time;
+            ++graph_.ranks[rank].meetings;
+        }
         ++graph_.meetings;
-        ++graph_.ranks[last].last;
-        graph_.ranks[last].kept_waiting_ns += at - came[came.size() - 2].first;
+        const std::int64_t later = at - came[came.size() - 2].first;
+        if (later > 0) ++graph_.ranks[last].last;
+        graph_.ranks[last].kept_waiting_ns += later;
     }
 
     void add_meeting(const Meeting& meeting) {

@@ -50,7 +50,8 @@ struct GraphRank {
     std::int64_t offset_ns = 0, uncertainty_ns = 0;  ///< of its clock, beside the first rank's
     std::int64_t work_ns = 0, communication_ns = 0;
     std::int64_t waits_ns = 0;         ///< for the last rank of its collectives
-    std::int64_t last = 0;             ///< of so many collectives it came last
+    std::int64_t meetings = 0;         ///< its collectives that met
+    std::int64_t last = 0;             ///< of them it came last to so many
     std::int64_t kept_waiting_ns = 0;  ///< by which it was later than the one before it
 };
 
