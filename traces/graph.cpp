@@ -98,7 +98,10 @@ private:
         const auto number = static_cast<std::uint32_t>(drafts_.size());
         for (const Member& one : meeting) {
             const WorkNodes& its = nodes_[one.rank][one.work];
-            if (its.begin == its.end) continue;  // it had ended before the last one came
+            if (its.begin == its.end) {  // it had ended before the last one came: the clocks are not that exact
+                ++graph_.unmatched;
+                continue;
+            }
             meet.waits.push_back({its.begin, false, Kind::idle, 0});
             drafts_[its.end].waits.push_back({number, false, Kind::idle, 0});
         }
