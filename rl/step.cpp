@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 namespace pipeweaver::rl {
@@ -151,6 +152,38 @@ Duration all_work_on(const Job& job, std::int64_t training) {
     return work;
 }
 
+// GPU time of inference and training of all answers.
+Duration gpu_work(const Job& job) {
+    return std::accumulate(job.training.begin(), job.training.end(),
+                           std::accumulate(job.inference.begin(), job.inference.end(), Duration{}));
+}
+
+// Inference and training of a step take no less, whatever the layout.
+Duration least_work(const Job& job, Duration gpu_time, std::int64_t training) {
+    return gpu_time / training + job.overhead;
+}
+
+// What an instance that is never short of answers takes for all of a step: prompts, tokens in front, and token steps
+// with as many answers as are best.
+Wide least_decoding(const Job& job) {
+    const auto& token = job.decoding.token;
+    Wide tokens = 0, front = 0;
+    for (const Wide own : job.answers) {
+        tokens += own;
+        front += own * job.decoding.prompt_tokens + own * (own - 1) / 2;
+    }
+    Wide steps = tokens * token.front().count();
+    for (std::size_t i = 1; i < token.size(); ++i)
+        steps = std::min(steps, tokens * token[i].count() / static_cast<Wide>(i + 1));
+    return steps + front * job.decoding.front_ps / 1000 +
+           static_cast<Wide>(job.answers.size()) * job.decoding.prompt.count();
+}
+
+// No step in flight takes less; `decoding` = least_decoding(job).
+Duration least_generation(const Job& job, Wide decoding, std::int64_t generating) {
+    return Duration{static_cast<std::int64_t>(decoding / (generating / job.instance))} + job.weights_apart;
+}
+
 // Times of some of a step's GPUs as those of one of all in the mean.
 Duration in_the_mean(const Step& step, std::int64_t gpus, Duration each) {
     GpuTime time;
@@ -194,10 +227,13 @@ Step in_flight(const Job& job, std::int64_t generating, std::int64_t training) {
     const auto in_the_last = [&](const std::vector<Duration>& times) {
         return times.back() - times[times.size() - 1 - static_cast<std::size_t>(last)];
     };
+    // The last steps began with answers that were decoded before them: of all steps none takes less than `least`.
+    const Duration least =
+        std::max(least_generation(job, least_decoding(job), generating), least_work(job, gpu_work(job), training));
     Step step{.layout = Layout::in_flight,
               .generating = generating,
               .training = training,
-              .time = Duration{(in_the_last(flown.trained).count() + last - 1) / last},
+              .time = std::max(least, Duration{(in_the_last(flown.trained).count() + last - 1) / last}),
               .generation = in_the_last(flown.decoding) / (last * (generating / job.instance)),
               .work = all_work_on(job, training)};
     const Duration waits = std::max(Duration{}, step.time - step.generation - job.weights_apart);
@@ -216,32 +252,20 @@ Wide value_of(const Job& job, Objective objective, Duration time, std::int64_t g
     return static_cast<Wide>(time.count()) * (objective == Objective::usd ? price : 1);
 }
 
-// No step in flight takes less: as if all slots that are best were always taken.
-Duration fullest(const Job& job, std::int64_t generating) {
-    const Wide tokens = std::accumulate(job.answers.begin(), job.answers.end(), std::int64_t{0});
-    const Wide instances = generating / job.instance;
-    const auto& token = job.decoding.token;
-    Wide least = tokens * token.front().count() / instances;
-    for (std::size_t i = 1; i < token.size(); ++i)
-        least = std::min(least, tokens * token[i].count() / (instances * static_cast<Wide>(i + 1)));
-    return Duration{static_cast<std::int64_t>(least)};
-}
-
 // The best step so far: of equal ones that which generates on fewer GPUs, then trains on fewer.
 class BestSplit {
 public:
     BestSplit(const Job& job, Objective objective) : job_(job), objective_(objective) {}
 
-    bool is_beaten_by(Duration time, std::int64_t generating, std::int64_t training) const {
-        if (!step_) return true;
-        const Wide value = value_of(job_, objective_, time, generating, training);
-        const Wide best = value_of(job_, objective_, step_->time, step_->generating, step_->training);
-        return value < best ||
-               (value == best && std::pair(generating, training) < std::pair(step_->generating, step_->training));
-    }
+    bool is_beaten_by(const Step& step) const { return !step_ || rank(step) < rank(*step_); }
 
     void take(const Step& step) {
-        if (is_beaten_by(step.time, step.generating, step.training)) step_ = step;
+        if (is_beaten_by(step)) step_ = step;
+    }
+
+    // What is less is better.
+    std::tuple<Wide, std::int64_t, std::int64_t> rank(const Step& step) const {
+        return {value_of(job_, objective_, step.time, step.generating, step.training), step.generating, step.training};
     }
 
     const std::optional<Step>& step() const { return step_; }
@@ -264,45 +288,49 @@ void each_generating(const Job& job, Objective objective, const Visit& visit) {
     }
 }
 
-// No less than this, whatever the layout.
-Duration least_work(const Job& job, std::int64_t training) {
-    const std::int64_t all = std::accumulate(job.inference.begin(), job.inference.end(), Duration{}).count() +
-                             std::accumulate(job.training.begin(), job.training.end(), Duration{}).count();
-    return Duration{all / training} + job.overhead;
-}
-
 std::optional<Step> best_split(const Job& job, Layout layout, Objective objective) {
+    const Duration gpu_time = gpu_work(job);
     BestSplit best(job, objective);
     each_generating(job, objective, [&](std::int64_t generating, std::int64_t training, std::int64_t most) {
         const Generation generation = generate(job.decoding, job.answers, generating / job.instance);
         for (; training <= most; training += job.trainer) {
-            const Duration least = std::max(generation.end + job.weights_apart, least_work(job, training));
-            if (best.is_beaten_by(least, generating, training))
+            const Duration least = std::max(generation.end + job.weights_apart, least_work(job, gpu_time, training));
+            if (best.is_beaten_by({.generating = generating, .training = training, .time = least}))
                 best.take(apart(job, layout, generation, generating, training));
         }
     });
     return best.step();
 }
 
-// Begins with the split that promises most, since each is played for long.
+// A split in flight takes no less than its step's time.
+template <class Visit>
+void each_promise(const Job& job, Objective objective, const Visit& visit) {
+    const Duration gpu_time = gpu_work(job);
+    const Wide decoding = least_decoding(job);
+    each_generating(job, objective, [&](std::int64_t generating, std::int64_t training, std::int64_t most) {
+        const Duration generation = least_generation(job, decoding, generating);
+        for (; training <= most; training += job.trainer)
+            visit(Step{.generating = generating,
+                       .training = training,
+                       .time = std::max(generation, least_work(job, gpu_time, training))});
+    });
+}
+
+// Each split is played for long: those that promise most come first, until none is left that could be better.
 std::optional<Step> best_in_flight(const Job& job, Objective objective) {
-    const auto promised = [&](const auto& visit) {
-        each_generating(job, objective, [&](std::int64_t generating, std::int64_t training, std::int64_t most) {
-            const Duration generated = fullest(job, generating) + job.weights_apart;
-            for (; training <= most; training += job.trainer)
-                visit(std::max(generated, least_work(job, training)), generating, training);
-        });
-    };
-    BestSplit most_promising(job, objective), best(job, objective);
-    promised([&](Duration least, std::int64_t generating, std::int64_t training) {
-        most_promising.take(
-            {.layout = Layout::in_flight, .generating = generating, .training = training, .time = least});
+    BestSplit first(job, objective), best(job, objective);
+    each_promise(job, objective, [&](const Step& promise) { first.take(promise); });
+    if (!first.step()) return {};
+    best.take(in_flight(job, first.step()->generating, first.step()->training));
+    std::vector<Step> others;
+    each_promise(job, objective, [&](const Step& promise) {
+        if (first.rank(promise) != first.rank(*first.step()) && best.is_beaten_by(promise)) others.push_back(promise);
     });
-    if (!most_promising.step()) return {};
-    best.take(in_flight(job, most_promising.step()->generating, most_promising.step()->training));
-    promised([&](Duration least, std::int64_t generating, std::int64_t training) {
-        if (best.is_beaten_by(least, generating, training)) best.take(in_flight(job, generating, training));
-    });
+    std::sort(others.begin(), others.end(), [&](const Step& a, const Step& b) { return best.rank(a) < best.rank(b); });
+    for (const Step& promise : others) {
+        if (!best.is_beaten_by(promise)) break;
+        best.take(in_flight(job, promise.generating, promise.training));
+    }
     return best.step();
 }
 
