@@ -163,26 +163,63 @@ Duration least_work(const Job& job, Duration gpu_time, std::int64_t training) {
     return gpu_time / training + job.overhead;
 }
 
-// What an instance that is never short of answers takes for all of a step: prompts, tokens in front, and token steps
-// with as many answers as are best.
-Wide least_decoding(const Job& job) {
-    const auto& token = job.decoding.token;
-    Wide tokens = 0, front = 0;
-    for (const Wide own : job.answers) {
-        tokens += own;
-        front += own * job.decoding.prompt_tokens + own * (own - 1) / 2;
+// The least that generation of a step takes in flight, on any number of instances. Those that have A answers in the
+// mean decode no more tokens a nanosecond than the least concave function of A that is nowhere below A / token(A).
+class LeastGeneration {
+public:
+    explicit LeastGeneration(const Job& job) : job_(job) {
+        const Decoding& decoding = job.decoding;
+        for (const std::int64_t own : job.answers) {
+            const auto tokens = static_cast<double>(own);
+            tokens_ += tokens;
+            const double front = tokens * static_cast<double>(decoding.prompt_tokens) + tokens * (tokens - 1) / 2;
+            rest_ +=
+                static_cast<double>(decoding.prompt.count()) + front * static_cast<double>(decoding.front_ps) / 1000;
+        }
+        for (std::size_t i = 0; i < decoding.token.size(); ++i) {
+            const auto answers = static_cast<double>(i + 1);
+            add({answers, answers / ns(decoding.token[i])});
+        }
     }
-    Wide steps = tokens * token.front().count();
-    for (std::size_t i = 1; i < token.size(); ++i)
-        steps = std::min(steps, tokens * token[i].count() / static_cast<Wide>(i + 1));
-    return steps + front * job.decoding.front_ps / 1000 +
-           static_cast<Wide>(job.answers.size()) * job.decoding.prompt.count();
-}
 
-// No step in flight takes less; `decoding` = least_decoding(job).
-Duration least_generation(const Job& job, Wide decoding, std::int64_t generating) {
-    return Duration{static_cast<std::int64_t>(decoding / (generating / job.instance))} + job.weights_apart;
-}
+    Duration on(std::int64_t generating) const {
+        const std::int64_t count = generating / job_.instance;
+        const auto instances = static_cast<double>(count);
+        const double running = static_cast<double>(job_.steps_off + 1) * static_cast<double>(job_.answers.size());
+        const auto weights = static_cast<double>(job_.weights_apart.count());
+        double low = rest_ / instances, high = low + tokens_ * ns(job_.decoding.token.front());
+        for (int i = 0; i < 64; ++i) {
+            const double middle = low + (high - low) / 2, decoding = instances * middle - rest_;
+            const bool enough = decoding > 0 && decoding * speed(running * (middle + weights) / decoding) >= tokens_;
+            (enough ? high : low) = middle;
+        }
+        constexpr double rounding = 1e-9;
+        return Duration{static_cast<std::int64_t>(low * (1 - rounding))} + job_.weights_apart;
+    }
+
+private:
+    using Corner = std::pair<double, double>;  // answers, tokens a nanosecond
+
+    static double ns(Duration token) { return static_cast<double>(std::max(token, Duration{1}).count()); }
+    static double slope(const Corner& a, const Corner& b) { return (b.second - a.second) / (b.first - a.first); }
+
+    void add(const Corner& corner) {
+        if (corner.second <= corners_.back().second) return;
+        while (corners_.size() > 1 && slope(corners_.end()[-2], corners_.back()) <= slope(corners_.back(), corner))
+            corners_.pop_back();
+        corners_.push_back(corner);
+    }
+
+    double speed(double answers) const {
+        const auto next = std::lower_bound(corners_.begin() + 1, corners_.end(), Corner{answers, 0});
+        if (next == corners_.end()) return corners_.back().second;
+        return next->second - (next->first - answers) * slope(next[-1], *next);
+    }
+
+    const Job& job_;
+    double tokens_ = 0, rest_ = 0;  // rest: prompts, and what tokens in front take, of one instance
+    std::vector<Corner> corners_{{0, 0}};
+};
 
 // Times of some of a step's GPUs as those of one of all in the mean.
 Duration in_the_mean(const Step& step, std::int64_t gpus, Duration each) {
@@ -214,22 +251,35 @@ Step apart(const Job& job, Layout layout, const Generation& generation, std::int
     return step;
 }
 
-Step in_flight(const Job& job, std::int64_t generating, std::int64_t training) {
+namespace {
+
+// That are played in flight, and so many of them in the end are a step in the mean.
+struct Steps {
+    std::int64_t ahead = 1, last = 1, all = 1;
+};
+Steps steps_of(const Job& job) {
     const std::int64_t ahead = job.steps_off + 1, last = std::max<std::int64_t>(4, ahead);
-    const auto steps = static_cast<std::size_t>(2 * ahead + 3 + last);
+    return {ahead, last, 2 * ahead + 3 + last};
+}
+
+}  // namespace
+
+Step in_flight(const Job& job, std::int64_t generating, std::int64_t training) {
+    const auto [ahead, last, steps] = steps_of(job);
+    const Flight flight{.steps = static_cast<std::size_t>(steps),
+                        .ahead = static_cast<std::size_t>(ahead),
+                        .weights = job.weights_apart};
     Duration trained{};
-    const Flown flown = fly(job.decoding, job.answers, generating / job.instance,
-                            {.steps = steps, .ahead = static_cast<std::size_t>(ahead), .weights = job.weights_apart},
-                            [&](const std::vector<Duration>& ends) {
-                                trained = streamed_end(job, trained, ends, training);
-                                return trained;
-                            });
-    const auto in_the_last = [&](const std::vector<Duration>& times) {
-        return times.back() - times[times.size() - 1 - static_cast<std::size_t>(last)];
+    const Flown flown =
+        fly(job.decoding, job.answers, generating / job.instance, flight, [&](const std::vector<Duration>& ends) {
+            trained = streamed_end(job, trained, ends, training);
+            return trained;
+        });
+    const auto in_the_last = [count = static_cast<std::size_t>(last)](const std::vector<Duration>& times) {
+        return times.back() - times[times.size() - 1 - count];
     };
     // The last steps began with answers that were decoded before them: of all steps none takes less than `least`.
-    const Duration least =
-        std::max(least_generation(job, least_decoding(job), generating), least_work(job, gpu_work(job), training));
+    const Duration least = std::max(LeastGeneration(job).on(generating), least_work(job, gpu_work(job), training));
     Step step{.layout = Layout::in_flight,
               .generating = generating,
               .training = training,
@@ -306,9 +356,9 @@ std::optional<Step> best_split(const Job& job, Layout layout, Objective objectiv
 template <class Visit>
 void each_promise(const Job& job, Objective objective, const Visit& visit) {
     const Duration gpu_time = gpu_work(job);
-    const Wide decoding = least_decoding(job);
+    const LeastGeneration least_generation(job);
     each_generating(job, objective, [&](std::int64_t generating, std::int64_t training, std::int64_t most) {
-        const Duration generation = least_generation(job, decoding, generating);
+        const Duration generation = least_generation.on(generating);
         for (; training <= most; training += job.trainer)
             visit(Step{.generating = generating,
                        .training = training,
@@ -316,21 +366,48 @@ void each_promise(const Job& job, Objective objective, const Visit& visit) {
     });
 }
 
-// Each split is played for long: those that promise most come first, until none is left that could be better.
+// Splits that are played in some seconds.
+std::size_t most_plays(const Job& job) {
+    constexpr std::size_t least = 8, most_answers = 20'000'000;
+    return std::max(least, most_answers / (job.answers.size() * static_cast<std::size_t>(steps_of(job).all)));
+}
+
+void play(const Job& job, const Step& promise, BestSplit& best) {
+    if (best.is_beaten_by(promise)) best.take(in_flight(job, promise.generating, promise.training));
+}
+
+// Some of the splits, evenly, then those around the best, ever nearer. Pre: they are in order, as best's is.
+void play_some(const Job& job, const std::vector<Step>& splits, BestSplit& best) {
+    const auto place = [](const Step& step) { return std::pair(step.generating, step.training); };
+    std::size_t apart = (splits.size() + most_plays(job) - 1) / most_plays(job);
+    for (std::size_t i = apart / 2; i < splits.size(); i += apart) play(job, splits[i], best);
+    while (apart > 1) {
+        apart = (apart + 1) / 2;
+        const auto centre = static_cast<std::size_t>(
+            std::count_if(splits.begin(), splits.end(),
+                          [&, own = place(*best.step())](const Step& one) { return place(one) < own; }));
+        if (centre >= apart) play(job, splits[centre - apart], best);
+        if (centre + apart < splits.size()) play(job, splits[centre + apart], best);
+    }
+}
+
+// Each split is played for long: those that promise most come first, until none is left that could be better. Where
+// that were to take long, some of them are tried.
 std::optional<Step> best_in_flight(const Job& job, Objective objective) {
     BestSplit first(job, objective), best(job, objective);
     each_promise(job, objective, [&](const Step& promise) { first.take(promise); });
     if (!first.step()) return {};
-    best.take(in_flight(job, first.step()->generating, first.step()->training));
+    play(job, *first.step(), best);
     std::vector<Step> others;
     each_promise(job, objective, [&](const Step& promise) {
         if (first.rank(promise) != first.rank(*first.step()) && best.is_beaten_by(promise)) others.push_back(promise);
     });
-    std::sort(others.begin(), others.end(), [&](const Step& a, const Step& b) { return best.rank(a) < best.rank(b); });
-    for (const Step& promise : others) {
-        if (!best.is_beaten_by(promise)) break;
-        best.take(in_flight(job, promise.generating, promise.training));
+    if (others.size() > most_plays(job)) {
+        play_some(job, others, best);
+        return best.step();
     }
+    std::sort(others.begin(), others.end(), [&](const Step& a, const Step& b) { return best.rank(a) < best.rank(b); });
+    for (const Step& promise : others) play(job, promise, best);
     return best.step();
 }
 
