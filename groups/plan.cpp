@@ -53,16 +53,20 @@ workloads::Model alone(const Asked& group, const workloads::Model& model) {
 
 // Modules lie as their group says, not as a framework lays encoders beside a language model.
 Setup on_their_own(const Setup& setup) {
-    Setup own = with_layout(setup, setup.layout);
+    Setup own = with_layout(setup, Layout{}.on(setup.cluster));
     own.model.built.reset();
     for (workloads::Module& module : own.model.modules) module.lies = {};
     return own;
 }
 
-// The product of a group's degrees where all are said.
+// The product of a group's degrees where all are said; of what no cluster has, as many as none has.
 std::optional<std::int64_t> gpus_said(const Asked& asked) {
     if (!asked.tp || !asked.pp || !asked.dp) return std::nullopt;
-    return *asked.tp * asked.cp.value_or(1) * *asked.pp * *asked.dp;
+    constexpr std::int64_t too_many = 1'000'000'000;
+    std::int64_t gpus = 1;
+    for (const std::int64_t degree : {*asked.tp, asked.cp.value_or(1), *asked.pp, *asked.dp})
+        gpus = std::min(gpus * degree, too_many);
+    return gpus;
 }
 
 std::optional<std::string> why_no_layout(const Asked& asked, const workloads::Model& model) {
@@ -298,8 +302,8 @@ std::int64_t Placing::gpus() const {
 std::optional<std::string> why_not(const Request& request) {
     const emulator::Recipe& recipe = request.setup->recipe;
     if (recipe.zero > 1)
-        return fmt::format("--recipe: {} shares out states by ZeRO {}, must be 0 or 1 with groups of GPUs", recipe.name,
-                           recipe.zero);
+        return fmt::format("--recipe, --zero: {} shares out states by ZeRO {}, must be 0 or 1 with groups of GPUs",
+                           recipe.name, recipe.zero);
     std::int64_t gpus = 0;
     for (const Asked& asked : request.groups) gpus += asked.gpus.value_or(gpus_said(asked).value_or(1));
     if (gpus > request.setup->cluster.gpus)
