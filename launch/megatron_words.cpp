@@ -303,29 +303,6 @@ std::vector<SplitSpelling> split_spellings(const Launch& launch) {
         {"RECOMPUTE_LOONGFORGE", "LoongForge: layers of every rank that run again", spell_custom_recompute(launch)}};
 }
 
-Spelled spell_mimo(const Launch& launch) {
-    const Degrees& of = launch.degrees;
-    if (launch.dealt.empty())
-        return {{}, "encoders run on the language model's GPUs, in its layout; grids are for modules with their own"};
-    if (launch.dealt.size() > 1)
-        return {{}, fmt::format("{} are dealt; there is one grid of images", fmt::join(launch.dealt, ", "))};
-    if (of.pp > 1)
-        return {{},
-                fmt::format("{} is dealt over all GPUs beside a pipeline of {} ranks; grids on the same GPUs need "
-                            "one pipeline rank",
-                            launch.dealt.front(), of.pp)};
-    const auto grid = [](const std::string& name, const Degrees& degrees) {
-        return std::vector<Flag>{{"MIMO_" + name + "_TP", std::to_string(degrees.tp)},
-                                 {"MIMO_" + name + "_PP", std::to_string(degrees.pp)},
-                                 {"MIMO_" + name + "_CP", std::to_string(degrees.cp)},
-                                 {"MIMO_" + name + "_DP", std::to_string(degrees.dp)},
-                                 {"MIMO_" + name + "_OFFSET", "0"}};
-    };
-    Spelled said{grid("LANGUAGE", of), {}};
-    for (Flag& one : grid("IMAGES", {.dp = of.gpus()})) said.flags.push_back(std::move(one));
-    return said;
-}
-
 std::int64_t first_gpu(const Degrees& degrees, std::size_t rank) {
     return static_cast<std::int64_t>(rank) * degrees.tp * degrees.cp * degrees.dp;
 }
