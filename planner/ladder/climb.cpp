@@ -1,4 +1,5 @@
 // What each rung of a plan's ladder takes, from what is run today to the searched schedule.
+#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emulator/memory.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/ends.hpp"
@@ -258,7 +259,14 @@ private:
         if (time_.is_over())
             ladder_.left_out.emplace_back(doing::own_gpus);
         else if (auto rung = rung_on_groups(start_.request))
-            ladder_.beyond.push_back(std::move(*rung));
+            add_on_groups(std::move(*rung));
+    }
+
+    void add_on_groups(Rung rung) {
+        const bool gains = std::all_of(ladder_.rungs.begin(), ladder_.rungs.end(),
+                                       [&](const Rung& other) { return rung.step < other.step; });
+        if (!gains) rung.why_nothing = fmt::format("{}, takes {}", rung.way, human(rung.step));
+        ladder_.beyond.push_back(std::move(rung));
     }
 
     const LadderStart& start_;
