@@ -37,6 +37,17 @@ void add_recompute_menu(OptionTable& options, std::string& menu);
 /// unknown, there twice, or for whole steps alone, and Error{limit} where the target's passes cannot carry it.
 [[nodiscard]] std::vector<emulator::Recompute> recompute_menu(const std::string& text, const Target& target);
 
+/// Throws Error{limit} where the menu that `who` says (an option, a file) has offload and passes of the target carry
+/// none.
+void require_offload_carried(const std::vector<emulator::Recompute>& menu, const std::string& who,
+                             const Target& target);
+
+/// The menu with offload, where it has none yet: behind its first, which stays what a pass costs if nothing is chosen.
+[[nodiscard]] std::vector<emulator::Recompute> with_offload(std::vector<emulator::Recompute> menu);
+
+/// What is left of the menu without it; may be empty.
+[[nodiscard]] std::vector<emulator::Recompute> without_offload(std::vector<emulator::Recompute> menu);
+
 /// What passes of the job's plans choose from: what it says, else none, half and full, and selective where the target
 /// carries it.
 [[nodiscard]] std::vector<emulator::Recompute> menu_of(const Job& job);
