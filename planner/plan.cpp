@@ -359,17 +359,6 @@ MadePlan planned_once(const Job& job, const Batch& batch, const Executor& execut
     return {std::move(plan), {}};
 }
 
-// The job with passes that offload nothing; none: no pass of it may, or nothing else would be left to choose from.
-std::optional<Job> keeping_all(const Job& job) {
-    const auto& menu = job.fixed ? job.fixed->partition.modes : job.recompute;
-    auto rest = without_offload(menu);
-    if (rest.empty() || rest.size() == menu.size()) return std::nullopt;
-    Job kept = job;
-    kept.recompute = rest;
-    if (kept.fixed) kept.fixed->partition.modes = std::move(rest);
-    return kept;
-}
-
 }  // namespace
 
 const TargetPlan& Plan::target(std::string_view name) const {

@@ -86,12 +86,6 @@ void put_context(const Target& of, WorkloadOptions& as) {
     as.context = "ring";
 }
 
-// A link to the host that is said may carry activations, where neither the passes' menu nor a partition is.
-void put_offload(const Target& of, bool has_link, Job& job) {
-    if (has_link && of.offloaded_passes && job.recompute.empty() && !job.fixed)
-        job.recompute = with_offload(menu_of(job));
-}
-
 }  // namespace
 
 void PlanOptions::add_to(OptionTable& options) {
@@ -149,7 +143,8 @@ void PlanOptions::fill(Job& of, const WorkloadOptions& as, const SearchLimits& l
             "and any",
             planner::target(of.target).option);
     of.recompute = recompute_menu(recompute, planner::target(of.target));
-    put_offload(planner::target(of.target), as.overrides.host_link.has_value(), of);
+    // A link to the host that is said may carry activations.
+    of.offloads = of.recompute.empty() && as.overrides.host_link && planner::target(of.target).offloaded_passes;
     if (of.fixed && !of.recompute.empty()) of.fixed->partition.modes = of.recompute;
     if (of.fixed) require_offload_carried(of.fixed->partition.modes, "--partition", planner::target(of.target));
     if (of.words) of.words->add(values_of(batch));

@@ -143,21 +143,27 @@ void require_offload_carried(const std::vector<Recompute>& menu, const std::stri
          target.option, fmt::join(that_carry_offload(), ", "));
 }
 
-std::vector<Recompute> with_offload(std::vector<Recompute> menu) {
-    const bool has = std::any_of(menu.begin(), menu.end(), [](Recompute one) { return one.copies(); });
-    if (!has) menu.insert(menu.begin() + (menu.size() > 1 ? 1 : 0), Recompute::offload);
-    return menu;
-}
-
-std::vector<Recompute> without_offload(std::vector<Recompute> menu) {
-    std::erase_if(menu, [](Recompute one) { return one.copies(); });
-    return menu;
+std::optional<Job> keeping_all(const Job& job) {
+    const auto without = [](std::vector<Recompute> menu) {
+        std::erase_if(menu, [](Recompute one) { return one.copies(); });
+        return menu;
+    };
+    Job kept = job;
+    kept.offloads = false;
+    kept.recompute = without(job.recompute);
+    const auto& asked = job.fixed ? job.fixed->partition.modes : job.recompute;
+    const auto rest = without(asked);
+    if (kept.fixed) kept.fixed->partition.modes = rest;
+    const bool nothing_else = rest.empty() && !asked.empty();
+    const bool offers = rest.size() < asked.size() || (job.offloads && asked.empty());
+    return offers && !nothing_else ? std::optional(std::move(kept)) : std::nullopt;
 }
 
 std::vector<Recompute> menu_of(const Job& job) {
     if (!job.recompute.empty()) return job.recompute;
     auto menu = emulator::usual_modes();
     if (target(job.target).selective_passes) menu.insert(menu.begin() + 1, Recompute::selective);
+    if (job.offloads) menu.insert(menu.begin() + 1, Recompute::offload);
     return menu;
 }
 

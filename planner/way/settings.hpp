@@ -6,6 +6,7 @@
 #include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/planner/way.hpp"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,14 +43,12 @@ void add_recompute_menu(OptionTable& options, std::string& menu);
 void require_offload_carried(const std::vector<emulator::Recompute>& menu, const std::string& who,
                              const Target& target);
 
-/// The menu with offload, where it has none yet: behind its first, which stays what a pass costs if nothing is chosen.
-[[nodiscard]] std::vector<emulator::Recompute> with_offload(std::vector<emulator::Recompute> menu);
+/// The job with passes that offload nothing, and choose from all else; none: no pass of it may offload, or there is
+/// nothing else.
+[[nodiscard]] std::optional<Job> keeping_all(const Job& job);
 
-/// What is left of the menu without it; may be empty.
-[[nodiscard]] std::vector<emulator::Recompute> without_offload(std::vector<emulator::Recompute> menu);
-
-/// What passes of the job's plans choose from: what it says, else none, half and full, and selective where the target
-/// carries it.
+/// What passes of the job's plans choose from: what it says, else none, half and full, selective where the target
+/// carries it, and offload where the job does.
 [[nodiscard]] std::vector<emulator::Recompute> menu_of(const Job& job);
 
 }  // namespace pipeweaver::planner

@@ -127,7 +127,7 @@ TEST_CASE("a plan that may offload is never slower, and offloads where the link 
         Request request = with_little_memory({1'000'000'000 * gigabytes});
         request.job.recompute = emulator::usual_modes();
         const auto without = testing::planned(request);
-        request.job.recompute = with_offload(request.job.recompute);
+        request.job.recompute.push_back(Recompute::offload);
         const auto plan = testing::planned(request);
         CHECK(plan.step <= without.step);
         CHECK(offloads_any(plan) == (gigabytes == 4000));
@@ -146,12 +146,13 @@ TEST_CASE("each replica of the plan that is taken is told once") {
 }
 
 TEST_CASE("a link to the host that is said may carry activations, where the target runs it") {
-    const std::vector<Recompute> usual{Recompute::none, Recompute::offload, Recompute::selective, Recompute::half,
-                                       Recompute::full};
-    CHECK(asked_with("50GB/s", "torch-actions").job.recompute == usual);
-    CHECK(asked_with("", "torch-actions").job.recompute.empty());
-    CHECK(asked_with("50GB/s", "torch-csv").job.recompute.empty());
-    CHECK(asked_with("50GB/s", "torch-actions", "none,full").job.recompute ==
+    const Job offered = asked_with("50GB/s", "torch-actions").job;
+    CHECK(menu_of(offered) ==
+          std::vector{Recompute::none, Recompute::offload, Recompute::selective, Recompute::half, Recompute::full});
+    CHECK(offered.recompute.empty());  // as without the link, but for offload
+    CHECK(!asked_with("", "torch-actions").job.offloads);
+    CHECK(!asked_with("50GB/s", "torch-csv").job.offloads);
+    CHECK(menu_of(asked_with("50GB/s", "torch-actions", "none,full").job) ==
           std::vector{Recompute::none, Recompute::full});
     CHECK_THROWS_WITH_AS(static_cast<void>(asked_with("50GB/s", "torch-csv", "none,offload")),
                          "--recompute: torch-csv offloads no activations of single passes; allowed with --target "
@@ -159,13 +160,30 @@ TEST_CASE("a link to the host that is said may carry activations, where the targ
                          Error);
 }
 
-TEST_CASE("a menu with and without offload") {
-    CHECK(with_offload({Recompute::full}) == std::vector{Recompute::offload, Recompute::full});
-    CHECK(with_offload({Recompute::none, Recompute::full}) ==
-          std::vector{Recompute::none, Recompute::offload, Recompute::full});
-    CHECK(with_offload({Recompute::full, Recompute::offload}) == std::vector{Recompute::full, Recompute::offload});
-    CHECK(without_offload({Recompute::none, Recompute::offload}) == std::vector{Recompute::none});
-    CHECK(without_offload({Recompute::offload}).empty());
+TEST_CASE("what a plan that may offload is held against is the same job with the rest of its menu") {
+    Job job;
+    CHECK(!keeping_all(job));
+    job.offloads = true;
+    auto kept = keeping_all(job);
+    REQUIRE(kept);
+    CHECK(!kept->offloads);
+    CHECK(kept->recompute.empty());
+    job.offloads = false;
+    job.recompute = {Recompute::full, Recompute::offload};
+    kept = keeping_all(job);
+    REQUIRE(kept);
+    CHECK(kept->recompute == std::vector{Recompute::full});
+    job.recompute = {Recompute::offload};  // nothing else may be taken
+    CHECK(!keeping_all(job));
+    job.recompute.clear();
+    job.fixed = partition::PartitionFile{};
+    job.fixed->partition.modes = {Recompute::none, Recompute::offload};
+    kept = keeping_all(job);
+    REQUIRE(kept);
+    CHECK(kept->fixed->partition.modes == std::vector{Recompute::none});
+    job.fixed->partition.modes = emulator::usual_modes();
+    job.offloads = true;  // a partition says itself what its passes choose from
+    CHECK(!keeping_all(job));
 }
 
 TEST_CASE("what a backward computes again is not what it waits for a copy") {
