@@ -30,7 +30,7 @@ namespace {
 
 constexpr std::uint32_t offloads = 1;  // among the modes below
 
-// Two stages of the small model and two microbatches, on a link to the host from 2 to 400 GB/s, with room for some of
+// Two stages of the small model and two microbatches, on a link to the host from 2 to 1,000 GB/s, with room for some of
 // what they would keep.
 Problem drawn_problem(std::uint64_t number) {
     Random random(number);
@@ -38,7 +38,7 @@ Problem drawn_problem(std::uint64_t number) {
                                  {static_cast<int>(random.below(6)), static_cast<int>(random.below(6))});
     for (auto& module : small.model.modules)
         module.architecture.layers = 2 + static_cast<std::int64_t>(random.below(7));
-    constexpr std::int64_t links[]{2, 10, 25, 50, 100, 400};
+    constexpr std::int64_t links[]{2, 25, 50, 100, 400, 1000};
     small.recipe.host_link = {1'000'000'000 * links[random.below(6)]};
     const auto partition = small.cut("megatron");
     auto input = small.input(partition);
@@ -103,6 +103,11 @@ TEST_CASE("which passes offload is what trying every choice and order finds, on 
         CAPTURE(n);
         const Problem problem = drawn_problem(n);
         REQUIRE(problem.tasks.size() == 8);
+        for (const auto& pair : problem.pairs) {
+            CHECK(pair.modes[offloads].forward >= pair.modes.front().forward);
+            CHECK(pair.modes[offloads].backward >= pair.modes.front().backward);
+            CHECK(pair.modes[offloads].held < pair.modes.front().held);
+        }
         search::Options options;
         options.max_rounds = 30;
         const auto found = search::solve(schedule::Replayer(problem), options, in_order, {});
