@@ -108,8 +108,8 @@ Entry swift() {
             .unbounds = {{"truncation-strategy", "left"}, {"truncation-strategy", "right"}},
             .program_defaults = {{"megatron rlhf", "rlhf-type", "dpo"}},  // megatron/arguments/rlhf_args.py
             .unbounds_unless = {{"rlhf-type", "grpo", "truncation-strategy"}},
-            .data = {"dataset"},
-            .remakes = {"external-plugins", "custom-register-path", "custom-dataset-info"},
+            .data = {"dataset", "cached-dataset"},
+            .remakes = {"external-plugins", "custom-register-path", "custom-dataset-info", "columns"},
             .takes_file = true};  // swift/cli/main.py prepare_config_args
 }
 

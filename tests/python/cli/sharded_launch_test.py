@@ -156,10 +156,6 @@ def test_the_longest_sample_of_data_that_is_known_is_a_length(pipeweaver, tmp_pa
     assert any(one.startswith(says) for one in answer["assumed"])
     answer = script(pipeweaver, tmp_path, launch.replace("#500", " own.jsonl"), *ON)
     assert answer["verdict"] == "undecided" and opened(answer) == ["--max_length"]
-    text = (FIELD / "automodel_packed.yaml").read_text().replace("sequence_size: 4096", "sequence_size: 0")
-    loader = "nemo_automodel.components.datasets.llm.hellaswag.HellaSwag, path_or_dataset: rowan/hellaswag"
-    answer = script(pipeweaver, tmp_path, text + f"dataset: {{_target_: {loader}}}\n", *ON, name="train.yaml")
-    assert answer["verdict"] == "fits" and any("more than 1024 tokens" in one for one in answer["assumed"])
 
 
 def test_data_that_is_known_to_be_text_says_what_a_model_of_images_reads(pipeweaver, tmp_path):
