@@ -122,10 +122,11 @@ void put_kept(const ShardedLaunch& l, Recipe& recipe) {
 Recipe sharded_recipe(const ShardedLaunch& l, const FitAsked& asked, Run& run) {
     Recipe recipe = emulator::find_recipe(asked.recipe.empty() ? "torch-fsdp2-eager" : asked.recipe);
     if (asked.recipe.empty() && !l.is_fsdp()) recipe.name = l.is_deepspeed() ? "deepspeed" : "torch-replicas";
-    recipe.zero = l.zero_stage();
+    recipe.zero = l.leaves_alone && asked.gpus == 1 ? 0 : l.zero_stage();
     recipe.state = l.is_deepspeed() ? deepspeed_states(l, run) : torch_states(l, run);
     recipe.state.whole = whole_gradients(l, asked.gpus, recipe.state);
     recipe.state.apart = l.is_fsdp() ? recipe.state.weight : 0;
+    recipe.state.bare = l.leaves_alone && l.is_fsdp();
     if (recipe.state.weight == whole_bytes) recipe.execution.products = costdb::Dtype::fp32;
     put_offload(l, recipe.state, run);
     put_kept(l, recipe);

@@ -347,6 +347,16 @@ def test_a_loss_in_sixteen_bits_keeps_half_of_the_logits(pipeweaver, tmp_path):
     assert of(", fp32_upcast: true") == of("")
 
 
+def test_automodel_leaves_experts_that_no_other_gpu_has_as_they_are(pipeweaver, tmp_path):
+    text = (FIELD / "automodel_packed.yaml").read_text().replace("global_batch_size: 8", "global_batch_size: 16")
+    text = text.replace("meta-llama/Meta-Llama-3-8B", "Qwen/Qwen3-30B-A3B").replace("tp_size: 1,", "ep_size: 8,")
+    rank, = script(pipeweaver, tmp_path, text, *ON, name="recipe.yaml")["memory"]["ranks"]
+    experts = 48 * 128 * 3 * 2048 * 768 // 8  # of 48 layers, each with 128 of three matrices
+    rest = 8 * (rank["optimizer_bytes"] // 4 - experts)  # two moments of 16 bits
+    assert rank["weights_bytes"] == 2 * experts + 2 * rest + 2 * rest // 8  # and shards beside the gathered ones
+    assert rank["gradients_bytes"] == 2 * experts + 4 * rest
+
+
 def test_samples_that_are_not_said_are_counted_as_the_longest_and_the_answer_says_so(pipeweaver, tmp_path):
     said = "samples are not said: all are counted as the longest that --max_length allows, 4096 tokens"
     pairs = SWIFT.replace("swift sft", "swift rlhf --rlhf_type kto") + "--tuner_type lora --max_length 4096 "
