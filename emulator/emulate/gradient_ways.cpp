@@ -38,9 +38,11 @@ CompressedBucket sizes_in(GradientFormat format, std::int64_t parameters, std::i
         return {message, all + message, message + again + own};
     }
     const std::int64_t entries = rounded_share(parameters, kept_of_top_k) * entry_bytes;
+    // Sums that all need take the entries of every copy; those of a share, its part of the entries of every copy.
+    const bool gathered = mine == parameters;
+    const std::int64_t arriving = gathered ? copies * entries : entries;
     // The largest are found and taken out of sums that are kept: two reads, then one with what is written back.
-    return {copies * entries, 4 * all + entries, own + copies * entries + 2 * width * copies * entries / entry_bytes,
-            true};
+    return {arriving, 4 * all + entries, own + arriving + 2 * width * arriving / entry_bytes, gathered};
 }
 
 // Kernels that do no more than move so many bytes.

@@ -17,7 +17,7 @@
 namespace pipeweaver::emulator {
 
 /// How a bucket goes. fp8: one scale in fp32 for 128 values, summed after an exchange. top_k: the largest hundredth,
-/// each with its place, from every copy to every other; what is left out is added to the next step's.
+/// each with its place, from every copy to those that need its sum; what is left out is added to the next step's.
 enum class GradientFormat : std::uint8_t { as_is, bf16, fp8, top_k };
 inline constexpr std::size_t gradient_formats = 4;
 

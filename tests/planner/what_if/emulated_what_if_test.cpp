@@ -15,13 +15,16 @@ using emulator::GradientFormat;
 namespace {
 
 // Two replicas; gradients in buckets of so many bytes, 0: after the last backward.
-EmulationRequest two_replicas(std::int64_t bucket) {
+EmulationRequest two_replicas(std::int64_t bucket, int zero = 1) {
     const Request small = testing::small_request(2, {5, 0, 2, 9, 1, 4, 0, 7, 3, 3, 8, 0, 1, 6, 2, 5});
     EmulationRequest request;
     request.job = small.job;
     request.batch = small.batch;
     request.job.partition = "balanced";
-    testing::change_setup(request, [&](emulator::Setup& setup) { setup.recipe.bucket = Bytes{bucket}; });
+    testing::change_setup(request, [&](emulator::Setup& setup) {
+        setup.recipe.bucket = Bytes{bucket};
+        setup.recipe.zero = zero;
+    });
     return request;
 }
 
@@ -71,11 +74,22 @@ TEST_CASE("gradients as they are end when the emulated step does, and never late
                 CHECK(sent(GradientFormat::as_is) == 4 * one.parameters);
                 CHECK(sent(GradientFormat::bf16) == 2 * one.parameters);
                 CHECK(sent(GradientFormat::fp8) == one.parameters + 4 * ((one.parameters + 127) / 128));
-                CHECK(sent(GradientFormat::top_k) == 2 * 8 * ((one.parameters + 99) / 100));  // of two copies
+                CHECK(sent(GradientFormat::top_k) == 8 * ((one.parameters + 99) / 100));  // to who has the share
             }
         }
         CHECK((most > 1) == (bucket > 0));
     }
+}
+
+TEST_CASE("without ZeRO each of two copies gets all that both keep") {
+    EmulationRequest request = two_replicas(0, 0);
+    request.gradients = true;
+    const auto report = gradients_of(request, emulate(request, in_order), in_order);
+    REQUIRE(report);
+    REQUIRE(report->formats.back() == GradientFormat::top_k);
+    for (const auto& rank : report->ranks)
+        for (const auto& one : rank.buckets) CHECK(one.ways.back().sent.count == 2 * 8 * ((one.parameters + 99) / 100));
+    REQUIRE_FALSE(report->ranks.front().buckets.empty());
 }
 
 TEST_CASE("formats that a device or its gradients lack are not among them, nor gradients that passes reduce") {
@@ -87,8 +101,7 @@ TEST_CASE("formats that a device or its gradients lack are not among them, nor g
     setup.cluster.device = "a100_sxm";
     CHECK(emulator::formats_for(setup) == Formats{GradientFormat::as_is, GradientFormat::top_k});
 
-    EmulationRequest request = two_replicas(0);
-    testing::change_setup(request, [](emulator::Setup& in) { in.recipe.zero = 2; });
+    EmulationRequest request = two_replicas(0, 2);
     request.gradients = true;
     const Emulation emulation = emulate(request, in_order);
     CHECK_THROWS_WITH_AS(static_cast<void>(gradients_of(request, emulation, in_order)),
