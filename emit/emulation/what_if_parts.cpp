@@ -24,10 +24,11 @@ namespace {
 // Of a rank: what follows its last task, or its last task and the kernels that made it later.
 Duration exposed_of(const RankGradients& rank, Duration end) { return end - rank.end_of_tasks; }
 
-Duration most_exposed(const GradientReport& report, const std::vector<Duration>& through) {
-    Duration most{};
-    for (std::size_t r = 0; r < through.size(); ++r) most = std::max(most, exposed_of(report.ranks[r], through[r]));
-    return most;
+// Of the rank that is through last: what is exposed on others the step does not wait for.
+Duration exposed_at_end(const GradientReport& report, const std::vector<Duration>& through) {
+    const auto last = std::max_element(through.begin(), through.end());
+    return last == through.end() ? Duration{}
+                                 : exposed_of(report.ranks[static_cast<std::size_t>(last - through.begin())], *last);
 }
 
 // Whether any bucket travels at all.
@@ -54,7 +55,7 @@ Bytes sent_bytes(const GradientReport& report, const GradientChoice& choice) {
 
 Writer gradient_choice_json(const GradientReport& report, const GradientChoice& choice) {
     return {{"makespan_ns", choice.makespan_after().count()},
-            {"exposed_ns", most_exposed(report, choice.after).count()},
+            {"exposed_ns", exposed_at_end(report, choice.after).count()},
             {"sent_bytes", sent_bytes(report, choice).count},
             {"compressed", compressed_buckets(choice)}};
 }
@@ -90,7 +91,7 @@ std::vector<std::string> format_row(const GradientReport& report, const std::str
     return {name,
             seconds(after, 6),
             fmt::format("{:+.2f} %", 100 * (ratio(after, before) - 1)),
-            human(most_exposed(report, choice.after)),
+            human(exposed_at_end(report, choice.after)),
             human(sent_bytes(report, choice)),
             std::to_string(compressed_buckets(choice))};
 }
@@ -162,8 +163,9 @@ nlohmann::ordered_json gradients_json(const GradientReport& report) {
 std::string gradients_text(const GradientReport& report) {
     const std::string heading = fmt::format("\nwhat if gradients travel in fewer bytes, in replica {}", report.replica);
     if (!has_buckets(report)) return heading + ": none do, no weight has copies that exchange gradients\n";
-    return heading + "; exposed after the last task, on the rank with most\n" + format_table(report) +
-           "buckets that are worth it where any format is allowed, by rank\n" + bucket_table(report);
+    return heading + "; exposed behind the last task of the rank that is through last, with weights that it gathers\n" +
+           format_table(report) + "buckets that are worth it where any format is allowed, by rank\n" +
+           bucket_table(report);
 }
 
 }  // namespace pipeweaver::emit
