@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string_view>
 
 namespace pipeweaver::emit {
 
@@ -24,7 +25,10 @@ using Writer = nlohmann::ordered_json;
 namespace {
 
 Writer drawn_json(const DrawnMakespans& drawn) {
-    return {{"p50_ns", drawn.p50.count()}, {"p90_ns", drawn.p90.count()}, {"p99_ns", drawn.p99.count()}};
+    return {{"steady_ns", drawn.steady.count()},
+            {"p50_ns", drawn.p50.count()},
+            {"p90_ns", drawn.p90.count()},
+            {"p99_ns", drawn.p99.count()}};
 }
 
 Writer asked_jitter_json(const JitterRequest& asked) {
@@ -52,6 +56,7 @@ std::string varied_text(const JitterRequest& asked) {
 
 std::string drawn_table(const JitterReport& report) {
     TextTable table({{"makespan", true, 12},
+                     {"steady", false, 14},
                      {"p50", false, 14},
                      {"p90", false, 14},
                      {"p99", false, 14},
@@ -62,7 +67,7 @@ std::string drawn_table(const JitterReport& report) {
         return fmt::format("{:+.2f} %", 100 * (ratio(lists, other) - 1));
     };
     const auto add = [&](const std::string& name, const DrawnMakespans& drawn, bool own) {
-        table.add({name, seconds(drawn.p50, 6), seconds(drawn.p90, 6), seconds(drawn.p99, 6),
+        table.add({name, seconds(drawn.steady, 6), seconds(drawn.p50, 6), seconds(drawn.p90, 6), seconds(drawn.p99, 6),
                    own ? "" : lose(report.lists.p50, drawn.p50), own ? "" : lose(report.lists.p99, drawn.p99)});
     };
     add("lists", report.lists, true);
@@ -87,7 +92,7 @@ std::vector<std::size_t> costliest_ranks(const JitterReport& report) {
 
 std::string slowed_table(const JitterReport& report) {
     const auto ranks = costliest_ranks(report);
-    std::string text = "what it adds to the steady makespan if one rank's tasks take longer by so much";
+    std::string text = "what it adds to the steady lists if one rank's tasks take longer by so much";
     if (ranks.size() < report.slowed.size()) text += fmt::format("; the {} that cost most", ranks.size());
     std::vector<TextTable::Column> columns{{"rank", true, 12}};
     for (const int one : slowed_percents) columns.push_back({fmt::format("{} %", one), false, 14});
@@ -95,21 +100,21 @@ std::string slowed_table(const JitterReport& report) {
     for (const std::size_t r : ranks) {
         std::vector<std::string> row{std::to_string(r)};
         for (const Duration makespan : report.slowed[r])
-            row.push_back(fmt::format("{:+.2f} %", 100 * (ratio(makespan, report.steady) - 1)));
+            row.push_back(fmt::format("{:+.2f} %", 100 * (ratio(makespan, report.lists.steady) - 1)));
         table.add(std::move(row));
     }
     return text + "\n" + table.text();
 }
 
-// Both in one line: what they would train is not modelled.
+// In one line: what they would train is not modelled.
 std::string waiting_line(const JitterReport& report) {
-    const std::string local = report.replicas > 1
-                                  ? fmt::format("if the {} slowest replicas did not meet (local steps) {}",
-                                                report.replicas, percent(report.local_saves))
-                                  : std::string("one replica alone is replayed");
+    const std::string local =
+        report.replicas > 1 ? fmt::format("{} where replicas meet at the very end alone (local steps; {} replayed), ",
+                                          percent(report.local_saves), report.replicas)
+                            : std::string();
     return fmt::format(
-        "what if nobody waited: {}, if no rank waited for another (stale steps) at most {} of the mean "
-        "makespan; what such steps train is not modelled\n",
+        "without waiting, off the mean makespan: {}at most {} where no rank waits for another (stale steps); what such "
+        "steps train is not modelled\n",
         local, percent(report.stale_saves));
 }
 
@@ -125,7 +130,6 @@ nlohmann::ordered_json jitter_json(const JitterReport& report) {
     Writer usual = nullptr;
     if (report.one_f_one_b) usual = drawn_json(*report.one_f_one_b);
     return {{"asked", asked_jitter_json(report.asked)},
-            {"steady_ns", report.steady.count()},
             {"lists", drawn_json(report.lists)},
             {"ready_queue", drawn_json(report.ready_queue)},
             {"one_f_one_b", std::move(usual)},
@@ -138,8 +142,9 @@ nlohmann::ordered_json jitter_json(const JitterReport& report) {
 }
 
 std::string jitter_text(const JitterReport& report) {
-    return fmt::format("\nif times vary: {}\nsteady {}\n{}{}{}", varied_text(report.asked), seconds(report.steady, 6),
-                       drawn_table(report), slowed_table(report), waiting_line(report));
+    const std::string_view of = report.replicas > 1 ? ", of the slowest replica" : "";
+    return fmt::format("\nif times vary{}: {}\n{}{}{}", of, varied_text(report.asked), drawn_table(report),
+                       slowed_table(report), waiting_line(report));
 }
 
 }  // namespace pipeweaver::emit

@@ -113,7 +113,18 @@ public:
     }
 
     std::size_t ranks() const { return lists_.front().tails.size(); }
-    bool has_1f1b() const { return usual_.has_value(); }
+
+    Duration steady_queue() const {
+        schedule::ReadySpace space;
+        return queue_->makespan(lists_.front().order.durations(), space);
+    }
+
+    // None: there is no 1F1B.
+    std::optional<Duration> steady_1f1b() const {
+        std::vector<std::int64_t> ends;
+        return usual_ ? std::optional(usual_->order.makespan(usual_->order.durations(), ends)) : std::nullopt;
+    }
+
     const std::string& why_no_1f1b() const { return why_not_; }
 
 private:
@@ -126,11 +137,11 @@ private:
 };
 
 template <class Of>
-DrawnMakespans percentiles_of(const std::vector<DrawnStep>& steps, Of of) {
+DrawnMakespans makespans_of(const std::vector<DrawnStep>& steps, Duration steady, Of of) {
     std::vector<Duration> all;
     for (const DrawnStep& one : steps) all.push_back(of(one));
     std::sort(all.begin(), all.end());
-    return {at_percent(all, 50), at_percent(all, 90), at_percent(all, 99)};
+    return {steady, at_percent(all, 50), at_percent(all, 90), at_percent(all, 99)};
 }
 
 // What steps take where replicas, or ranks, meet at the very end alone, against steps in which all meet.
@@ -171,11 +182,12 @@ JitterReport jitter(std::span<const ReplicaLists> replicas, const JitterRequest&
 
     JitterReport report;
     report.asked = asked;
-    report.steady = steps.slowed(0, 0);
-    report.lists = percentiles_of(drawn, [](const DrawnStep& one) { return Duration{one.lists.front()}; });
-    report.ready_queue = percentiles_of(drawn, [](const DrawnStep& one) { return one.ready_queue; });
-    if (steps.has_1f1b())
-        report.one_f_one_b = percentiles_of(drawn, [](const DrawnStep& one) { return one.one_f_one_b; });
+    report.lists =
+        makespans_of(drawn, steps.slowed(0, 0), [](const DrawnStep& one) { return Duration{one.lists.front()}; });
+    report.ready_queue =
+        makespans_of(drawn, steps.steady_queue(), [](const DrawnStep& one) { return one.ready_queue; });
+    if (const auto steady = steps.steady_1f1b())
+        report.one_f_one_b = makespans_of(drawn, *steady, [](const DrawnStep& one) { return one.one_f_one_b; });
     report.why_no_1f1b = steps.why_no_1f1b();
     for (std::size_t r = 0; r < steps.ranks(); ++r) {
         auto& of_rank = report.slowed.emplace_back();

@@ -44,9 +44,9 @@ struct ReplicaLists {
     const schedule::Schedule* schedule = nullptr;
 };
 
-/// Of makespans, nearest rank.
+/// Of makespans, nearest rank; `steady`: where nothing varies.
 struct DrawnMakespans {
-    Duration p50{}, p90{}, p99{};
+    Duration steady{}, p50{}, p90{}, p99{};
 
     friend bool operator==(const DrawnMakespans&, const DrawnMakespans&) = default;
 };
@@ -57,7 +57,6 @@ inline constexpr std::array<int, 3> slowed_percents{10, 20, 30};
 struct JitterReport {
     JitterRequest asked;
     // Of the first replica alone.
-    Duration steady{};  ///< its makespan where nothing varies
     DrawnMakespans lists, ready_queue;
     std::optional<DrawnMakespans> one_f_one_b{};  ///< none: it does not apply, or the lists are its own
     std::string why_no_1f1b{};

@@ -40,7 +40,7 @@ TEST_CASE("steps vary around the emulated one") {
         request.jitter->steps = 50;
         const auto report = jitter_of(request, emulation, in_order);
         REQUIRE(report);
-        CHECK(report->steady == emulation.makespan);
+        CHECK(report->lists.steady == emulation.makespan);
         CHECK(report->replicas == 2);
         CHECK(report->slowed.size() == 4);
         CHECK(report->lists.p50 > emulation.makespan * 95 / 100);

@@ -20,13 +20,13 @@ def varied(pipeweaver):
 def test_steps_vary_around_the_emulated_one(varied):
     answer = json.loads(varied)
     jitter = answer["jitter"]
-    assert jitter["asked"]["steps"] == 1000 and jitter["steady_ns"] == answer["makespan_ns"]
+    assert jitter["asked"]["steps"] == 1000 and jitter["lists"]["steady_ns"] == answer["makespan_ns"]
     for way in ("lists", "ready_queue"):
         assert jitter[way]["p50_ns"] <= jitter[way]["p90_ns"] <= jitter[way]["p99_ns"]
     assert (jitter["one_f_one_b"] is None) == (jitter["why_no_1f1b"] is not None)
     for rank in jitter["slowed"]:
-        assert jitter["steady_ns"] <= rank["makespan_ns"][0] <= rank["makespan_ns"][1] <= rank["makespan_ns"][2]
-        assert rank["makespan_ns"][2] <= 1.31 * jitter["steady_ns"]
+        assert answer["makespan_ns"] <= rank["makespan_ns"][0] <= rank["makespan_ns"][1] <= rank["makespan_ns"][2]
+        assert rank["makespan_ns"][2] <= 1.31 * answer["makespan_ns"]
     assert 0 <= jitter["local_saves"] < 1 and 0 < jitter["stale_saves"] < 1
 
 
@@ -45,7 +45,7 @@ def test_a_plan_is_replayed_with_a_slow_rank(pipeweaver):
     slow, other = lists("--slow", "10-30%"), lists("--slow", "10-30%", "--seed", "2")
     assert slow != other and slow["p50_ns"] > lists()["p50_ns"]
     text = pipeweaver("replay", MEASURED, "--robust", "jitter", "--slow", "1:20%")
-    assert "if times vary: " in text and "what if nobody waited: one replica alone is replayed" in text
+    assert "if times vary: " in text and "without waiting, off the mean makespan: at most" in text
 
 
 def gradients(pipeweaver, *options):
