@@ -19,22 +19,16 @@ class CompressedRank {
 public:
     CompressedRank(const RankGradients& rank, const BucketWays& allowed) : rank_(rank), allowed_(allowed) {}
 
+    // No later than with any one of the ways alone beside the first.
     BucketWays best() const {
-        const std::size_t kept = rank_.buckets.size() <= few_buckets ? beginnings : beginnings_of_many;
-        std::vector<BucketWays> begun{BucketWays(rank_.buckets.size(), 0)};
-        for (std::size_t b = 0; b < rank_.buckets.size(); ++b) {
-            std::vector<std::pair<Duration, BucketWays>> next;
-            for (BucketWays& one : begun)
-                for (const std::uint8_t way : allowed_) {
-                    one[b] = way;
-                    next.emplace_back(end_at_best(one, b + 1), one);
-                }
-            std::sort(next.begin(), next.end());
-            if (next.size() > kept) next.resize(kept);
-            begun.clear();
-            for (auto& one : next) begun.push_back(std::move(one.second));
-        }
-        return changed(std::move(begun.front()));
+        BucketWays found = walked();
+        if (allowed_.size() > 2)
+            for (auto way = allowed_.begin() + 1; way != allowed_.end(); ++way) {
+                const BucketWays alone{allowed_.front(), *way};
+                BucketWays other = CompressedRank(rank_, alone).best();
+                if (emulator::end_of(rank_, other) < emulator::end_of(rank_, found)) found = std::move(other);
+            }
+        return changed(std::move(found));
     }
 
     // What is no later with it goes as it is, or in more bytes, until no bucket can.
@@ -55,6 +49,24 @@ public:
     }
 
 private:
+    BucketWays walked() const {
+        const std::size_t kept = rank_.buckets.size() <= few_buckets ? beginnings : beginnings_of_many;
+        std::vector<BucketWays> begun{BucketWays(rank_.buckets.size(), 0)};
+        for (std::size_t b = 0; b < rank_.buckets.size(); ++b) {
+            std::vector<std::pair<Duration, BucketWays>> next;
+            for (BucketWays& one : begun)
+                for (const std::uint8_t way : allowed_) {
+                    one[b] = way;
+                    next.emplace_back(end_at_best(one, b + 1), one);
+                }
+            std::sort(next.begin(), next.end());
+            if (next.size() > kept) next.resize(kept);
+            begun.clear();
+            for (auto& one : next) begun.push_back(std::move(one.second));
+        }
+        return std::move(begun.front());
+    }
+
     // All that follows in the one way that is best for it.
     Duration end_at_best(BucketWays ways, std::size_t from) const {
         Duration best = Duration::max();

@@ -1,8 +1,9 @@
 // Which buckets of gradients to compress, and how: only where a step is shorter for it.
 //
 // Method       A greedy walk along each rank's buckets in the order of their exchanges that keeps the best few
-//              beginnings, each judged with all that follows in one format; then single changes as long as one helps.
-//              What does not shorten the step, or does so no less in more bytes, is taken back.
+//              beginnings, each judged with all that follows in one format; of several formats also the walk
+//              of each alone; from the best of these, single changes as long as one helps. What does not shorten the
+//              step, or does so no less in more bytes, is taken back.
 // Determinism  a function of the arguments.
 #pragma once
 

@@ -40,14 +40,12 @@ Duration best_by_force(const RankGradients& rank) {
     }
 }
 
-// Up to twelve buckets in two ways, or fewer in three or four, with kernels from nothing to more than they save.
-RankGradients random_rank(std::uint64_t seed) {
-    Random random(seed);
+// With kernels from nothing to more than they save.
+RankGradients random_buckets(Random& random, std::uint64_t buckets, std::uint64_t ways) {
     const auto up_to = [&](std::uint64_t most) { return static_cast<std::int64_t>(random.below(most + 1)); };
-    const std::uint64_t ways = 2 + random.below(3), most = ways == 2 ? 12 : ways == 3 ? 7 : 5;
     RankGradients rank;
     std::int64_t now = 0;
-    for (std::uint64_t left = 1 + random.below(most); left > 0; --left) {
+    for (std::uint64_t left = buckets; left > 0; --left) {
         now += up_to(2000);
         const std::int64_t time = 1 + up_to(random.below(2) == 0 ? 500 : 5000);
         std::vector<GradientWay> all{way(0, time, 0)};
@@ -57,6 +55,13 @@ RankGradients random_rank(std::uint64_t seed) {
     }
     rank.end_of_tasks = Duration{now + up_to(4000)};
     return rank;
+}
+
+// Up to twelve buckets in two ways, or fewer in three or four.
+RankGradients random_rank(std::uint64_t seed) {
+    Random random(seed);
+    const std::uint64_t ways = 2 + random.below(3), most = ways == 2 ? 12 : ways == 3 ? 7 : 5;
+    return random_buckets(random, 1 + random.below(most), ways);
 }
 
 }  // namespace
@@ -121,4 +126,15 @@ TEST_CASE("what is exposed is within 5 % of the best of all choices, and each th
         }
     }
     CHECK(shorter > 30);
+}
+
+TEST_CASE("however many buckets there are, any format is no later than one alone") {
+    for (std::uint64_t seed = 0; seed < 3; ++seed) {
+        CAPTURE(seed);
+        Random random(seed);
+        const RankGradients rank = random_buckets(random, 30, 4);
+        const Duration any = choose_gradients({rank}, 4).makespan_after();
+        for (std::uint8_t alone = 1; alone < 4; ++alone)
+            CHECK(any <= choose_gradients_alone({rank}, alone).makespan_after());
+    }
 }
