@@ -137,7 +137,7 @@ struct Plan {
             planner::writing_a_task + (request.job.lists_by_rank ? planner::zipping_a_task : Duration{});
         wanted.on_replica = [&](const planner::ReplicaPlan& replica) { writer.add(replica); };
         auto plan = asked.make_plan(request, limits.executor(), time, wanted);
-        if (wanted.opponents) plan.ladder = planner::ladder_of(ladder, plan, limits.executor());
+        if (wanted.opponents) plan.ladder = planner::ladder_of(ladder, plan, limits.executor(), time);
         plan.ladder.interrupted = Interrupt::came();
         if (request.job.loader && !Interrupt::came())
             plan.input = planner::input_of_advised(request, plan, limits.executor());

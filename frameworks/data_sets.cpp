@@ -16,17 +16,12 @@ constexpr std::string_view swift_table =
 constexpr std::string_view swift_registry = "modelscope/ms-swift 3602360a swift/dataset/dataset/llm.py";
 constexpr std::string_view swift_info = "modelscope/ms-swift 3602360a swift/dataset/data/dataset_info.json";
 constexpr std::string_view automodel_text =
-    "NVIDIA-NeMo/Automodel 0.5.0 components/datasets/llm/squad.py, vlm/datasets.py make_tulu3_dataset";
+    "NVIDIA-NeMo/Automodel 0.5.0 components/datasets/llm/squad.py, hellaswag.py, vlm/datasets.py make_tulu3_dataset";
 
 constexpr std::array all_data_sets{
-    DataSet{"swift/self-cognition|modelscope/self-cognition", swift_table, 131, CountedBy::qwen},
-    DataSet{"AI-ModelScope/alpaca-gpt4-data-zh|llm-wizard/alpaca-gpt4-data-zh", swift_table, 544, CountedBy::qwen},
-    DataSet{"AI-ModelScope/alpaca-gpt4-data-en|vicgalle/alpaca-gpt4", swift_table, 607, CountedBy::qwen},
-    // All samples are padded to the longest, packs leave out longer ones than they are, and a dozen recipes of the
-    // package, each with a tokenizer of its own, pack it into 1024.
-    DataSet{"rowan/hellaswag",
-            "NVIDIA-NeMo/Automodel 0.5.0 components/datasets/utils.py, llm/packed_sequence.py, examples/llm_finetune",
-            1024, CountedBy::any_tokenizer, ".HellaSwag"},
+    DataSet{"swift/self-cognition|modelscope/self-cognition", swift_table, 131},
+    DataSet{"AI-ModelScope/alpaca-gpt4-data-zh|llm-wizard/alpaca-gpt4-data-zh", swift_table, 544},
+    DataSet{"AI-ModelScope/alpaca-gpt4-data-en|vicgalle/alpaca-gpt4", swift_table, 607},
     DataSet{"modelscope/gsm8k|openai/gsm8k", swift_registry},
     DataSet{"AI-MO/NuminaMath-TIR|AI-ModelScope/NuminaMath-TIR", swift_info},
     DataSet{"AI-MO/NuminaMath-CoT|AI-ModelScope/NuminaMath-CoT", swift_info},
@@ -46,6 +41,7 @@ constexpr std::array all_data_sets{
     DataSet{"LLM-Research/xlam-function-calling-60k|Salesforce/xlam-function-calling-60k", swift_registry},
     DataSet{"AI-ModelScope/ruozhiba", swift_registry},
     DataSet{"rajpurkar/squad", automodel_text},
+    DataSet{"rowan/hellaswag", automodel_text},
     DataSet{"allenai/tulu-3-sft-mixture", automodel_text},
 };
 

@@ -108,8 +108,8 @@ Entry swift() {
             .unbounds = {{"truncation-strategy", "left"}, {"truncation-strategy", "right"}},
             .program_defaults = {{"megatron rlhf", "rlhf-type", "dpo"}},  // megatron/arguments/rlhf_args.py
             .unbounds_unless = {{"rlhf-type", "grpo", "truncation-strategy"}},
-            .data = {"dataset"},
-            .remakes = {"external-plugins", "custom-register-path", "custom-dataset-info"},
+            .data = {"dataset", "cached-dataset"},
+            .remakes = {"external-plugins", "custom-register-path", "custom-dataset-info", "columns"},
             .takes_file = true};  // swift/cli/main.py prepare_config_args
 }
 
@@ -134,16 +134,20 @@ Entry multimodal() {
 }
 
 // LLaMA-Factory with USE_MCA=1: mcore_adapter's trainer, with names of Hugging Face's beside Megatron Core's. It trains
-// all that is not frozen, whatever tuner is said.
+// all that is not frozen, whatever tuner is said; stage pt freezes nothing.
 Entry factory_on_core() {
     Entry entry;
     entry.name = factory_on_megatron_core;
     entry.programs = {"llamafactory-cli train by USE_MCA"};  // no command: a variable makes it
-    entry.defaults = {{"seq-length", "2048"},  {"micro-batch-size", "8"},           {"disable-bias-linear", "true"},
-                      {"hidden-dropout", "0"}, {"optimizer-offload-fraction", "0"}, {"freeze-llm", "false"},
-                      {"freeze-vit", "true"},  {"freeze-aligner", "true"}};
+    entry.defaults = {
+        {"seq-length", "2048"},       {"micro-batch-size", "8"},           {"disable-bias-linear", "true"},
+        {"hidden-dropout", "0"},      {"optimizer-offload-fraction", "0"}, {"freeze-llm", "false"},
+        {"rlhf-type", "sft", "stage"}};
     entry.implied = {{"recompute-granularity", "full", "recompute-method", "uniform"},
                      {"recompute-granularity", "full", "recompute-num-layers", "1"}};
+    for (const std::string_view stage : {"sft", "dpo"})
+        for (const std::string_view part : {"freeze-vit", "freeze-aligner"})
+            entry.implied.push_back({"rlhf-type", stage, part, "true"});
     entry.meanings = {{"cutoff-len", "seq-length"},
                       {"per-device-train-batch-size", "micro-batch-size"},
                       {"finetuning-type", ""},
@@ -157,6 +161,7 @@ Entry factory_on_core() {
     entry.model = "model-name-or-path";
     entry.packs = "packing";
     entry.turns_off_sequence_parallel = true;
+    entry.attention_by_variables = true;
     entry.source =
         "alibaba/ROLL 8eb27cc mcore_adapter/src/mcore_adapter/training_args.py, models/model_config.py; "
         "hiyouga/LLaMA-Factory ff6d4d12 src/llamafactory/train/mca/workflow.py, hparams/";

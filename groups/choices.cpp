@@ -3,6 +3,7 @@
 #include "pipeweaver/partition/partitioners.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <numeric>
 #include <utility>
 
@@ -85,6 +86,11 @@ std::vector<std::int64_t> divisors(std::int64_t number, std::int64_t most) {
     return all;
 }
 
+Choices::Choices(const SortedMicrobatches& microbatches, Prices& prices, Bytes crossing)
+    : microbatches_(microbatches), prices_(prices), crossing_(crossing), times_(microbatches.priced.size()) {
+    for (const std::size_t p : microbatches.as) ++times_[p];
+}
+
 const Fixed& Choices::fixed(const Chain& chain, const Taken& taken) {
     const std::tuple key(chain.name, taken.degrees, taken.portion.joined);
     const auto place = fixed_.find(key);
@@ -100,23 +106,52 @@ std::vector<Duration> Choices::rounds_of(const std::vector<Duration>& passes, co
         return std::vector<Duration>(static_cast<std::size_t>(pace.rounds), taken.passes() * passes.front());
     std::vector<Duration> rounds;
     rounds.reserve(static_cast<std::size_t>(pace.rounds));
-    const auto of_round = static_cast<std::size_t>(pace.replicas);
-    const std::size_t replicas = std::min(of_round, static_cast<std::size_t>(taken.degrees.dp));
-    for (std::size_t r = 0; r < static_cast<std::size_t>(pace.rounds); ++r) {
-        const std::size_t first = block_of(r, pace) * of_round;
-        Duration slowest{};
-        for (std::size_t j = 0; j < replicas; ++j) {
-            Duration all{};
-            for (std::size_t m = j; m < of_round; m += replicas) all += passes[microbatches_.as[first + m]];
-            slowest = std::max(slowest, all / taken.portion.joined);
-        }
-        rounds.push_back(slowest);
-    }
+    for (std::size_t r = 0; r < static_cast<std::size_t>(pace.rounds); ++r)
+        rounds.push_back(slowest_in(passes, block_of(r, pace) * static_cast<std::size_t>(pace.replicas), taken));
     return rounds;
 }
 
+// Of the round that begins with that microbatch.
+Duration Choices::slowest_in(const std::vector<Duration>& passes, std::size_t first, const Taken& taken) const {
+    const auto of_round = static_cast<std::size_t>(taken.pace.replicas);
+    const std::size_t replicas = std::min(of_round, static_cast<std::size_t>(taken.degrees.dp));
+    Duration slowest{};
+    if (replicas == of_round) {  // each has one: those of a round are priced in a row
+        const auto from = static_cast<std::ptrdiff_t>(microbatches_.as[first]);
+        const auto to = static_cast<std::ptrdiff_t>(microbatches_.as[first + of_round - 1]) + 1;
+        return *std::max_element(passes.begin() + from, passes.begin() + to);
+    }
+    for (std::size_t j = 0; j < replicas; ++j) {
+        Duration all{};
+        for (std::size_t m = j; m < of_round; m += replicas) all += passes[microbatches_.as[first + m]];
+        slowest = std::max(slowest, all / taken.portion.joined);
+    }
+    return slowest;
+}
+
+// Of all microbatches, on the fullest stage, with nothing computed again.
+Duration Choices::work_of(const Passes& passes) {
+    const auto [place, added] = work_.try_emplace(&passes);
+    if (!added) return place->second;
+    for (const auto& stage : passes) {
+        Duration all{};
+        for (std::size_t p = 0; p < times_.size(); ++p)
+            all += times_[p] * (stage.front().forward[p] + stage.front().backward[p]);
+        place->second = std::max(place->second, all);
+    }
+    return place->second;
+}
+
+// Whether the step must be longer than the one that is known: first by its work in equal parts, which is known at once.
+bool Choices::takes_longer(const Passes& passes, const Taken& taken) {
+    if (!taken.pace.below) return false;
+    const std::int64_t parts = taken.portion.joined * std::min(taken.pace.replicas, taken.degrees.dp);
+    const Duration rounded_off{2 * taken.pace.rounds};
+    return work_of(passes) / parts - rounded_off > *taken.pace.below || least_step(passes, taken) > *taken.pace.below;
+}
+
 // The work of the fullest stage, with nothing computed again.
-Duration Choices::least_step(const std::vector<std::array<StagePasses, mode_count>>& passes, const Taken& taken) const {
+Duration Choices::least_step(const Passes& passes, const Taken& taken) const {
     Duration most{};
     for (std::size_t s = 0; s < passes.size(); ++s) {
         const StagePasses& stage = passes[s].front();
@@ -146,7 +181,7 @@ bool Choices::add(const Chain& chain, const Degrees& degrees, const Pace& pace, 
 
 bool Choices::add(const Chain& chain, const Taken& taken, Candidates& to) {
     const auto& passes = prices_.passes(chain, taken.degrees, taken.portion);
-    if (taken.pace.below && least_step(passes, taken) > *taken.pace.below) return true;
+    if (takes_longer(passes, taken)) return true;
     const Fixed& all_the_time = fixed(chain, taken);
     const Bytes capacity = prices_.capacity();
     if (!all_the_time.fits) return false;

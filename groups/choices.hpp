@@ -62,14 +62,15 @@ struct Pace {
 class Choices {
 public:
     /// All must outlive it. `crossing`: of the largest microbatch, to or from other groups.
-    Choices(const SortedMicrobatches& microbatches, Prices& prices, Bytes crossing)
-        : microbatches_(microbatches), prices_(prices), crossing_(crossing) {}
+    Choices(const SortedMicrobatches& microbatches, Prices& prices, Bytes crossing);
 
     /// Adds the group's layout with each recomputation that fits, up to the first with which nothing waits for memory.
     /// False: none fits.
     bool add(const emulator::Chain& chain, const Degrees& degrees, const Pace& pace, Candidates& to);
 
 private:
+    using Passes = std::vector<std::array<StagePasses, mode_count>>;
+
     // A replica's part of a round.
     struct Taken {
         Degrees degrees;
@@ -83,13 +84,18 @@ private:
     bool add(const emulator::Chain& chain, const Taken& taken, Candidates& to);
     const Fixed& fixed(const emulator::Chain& chain, const Taken& taken);
     std::vector<Duration> rounds_of(const std::vector<Duration>& passes, const Taken& taken) const;
-    Duration least_step(const std::vector<std::array<StagePasses, mode_count>>& passes, const Taken& taken) const;
+    Duration slowest_in(const std::vector<Duration>& passes, std::size_t first, const Taken& taken) const;
+    Duration work_of(const Passes& passes);
+    bool takes_longer(const Passes& passes, const Taken& taken);
+    Duration least_step(const Passes& passes, const Taken& taken) const;
     Bytes message(const Taken& taken) const;
 
     const SortedMicrobatches& microbatches_;
     Prices& prices_;
     Bytes crossing_;
+    std::vector<std::int64_t> times_;  // per priced microbatch: so many of the step are like it
     std::map<std::tuple<std::string, Degrees, std::int64_t>, Fixed> fixed_;  // and what is joined
+    std::map<const Passes*, Duration> work_;                                 // work_of()
 };
 
 }  // namespace pipeweaver::groups

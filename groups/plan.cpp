@@ -53,16 +53,20 @@ workloads::Model alone(const Asked& group, const workloads::Model& model) {
 
 // Modules lie as their group says, not as a framework lays encoders beside a language model.
 Setup on_their_own(const Setup& setup) {
-    Setup own = with_layout(setup, setup.layout);
+    Setup own = with_layout(setup, Layout{}.on(setup.cluster));
     own.model.built.reset();
     for (workloads::Module& module : own.model.modules) module.lies = {};
     return own;
 }
 
-// The product of a group's degrees where all are said.
+// The product of a group's degrees where all are said; of what no cluster has, as many as none has.
 std::optional<std::int64_t> gpus_said(const Asked& asked) {
     if (!asked.tp || !asked.pp || !asked.dp) return std::nullopt;
-    return *asked.tp * asked.cp.value_or(1) * *asked.pp * *asked.dp;
+    constexpr std::int64_t too_many = 1'000'000'000;
+    std::int64_t gpus = 1;
+    for (const std::int64_t degree : {*asked.tp, asked.cp.value_or(1), *asked.pp, *asked.dp})
+        gpus = std::min(gpus * degree, too_many);
+    return gpus;
 }
 
 std::optional<std::string> why_no_layout(const Asked& asked, const workloads::Model& model) {
@@ -105,6 +109,13 @@ std::optional<std::string> why_no_order(const Request& request) {
     return std::nullopt;
 }
 
+// Of any; of none nothing.
+std::int64_t least_gpus(const Candidates& all) {
+    std::int64_t least = all.choices.empty() ? 0 : all.choices.front().gpus;
+    for (const Choice& one : all.choices) least = std::min(least, one.gpus);
+    return least;
+}
+
 class OwnGpus {
 public:
     explicit OwnGpus(const Request& request)
@@ -136,12 +147,14 @@ private:
         // Many replicas first: they are the faster ones, and tell which others cannot be.
         auto replicas_of_main = divisors(microbatches_.count(), gpus());
         std::reverse(replicas_of_main.begin(), replicas_of_main.end());
-        for (const std::int64_t replicas : replicas_of_main)
+        for (const std::int64_t replicas : replicas_of_main) {
+            if (request_.groups[main_].dp.value_or(replicas) != replicas) continue;
             for (const bool alternating : microbatches_.orders()) {
                 const auto below = best ? std::optional(best->step) : std::nullopt;
                 auto found = best_at({replicas, microbatches_.count() / replicas, deepest_, below, alternating});
                 if (found && (!best || found->key() < best->key())) best = std::move(found);
             }
+        }
         return best;
     }
 
@@ -185,9 +198,9 @@ private:
         return all;
     }
 
-    bool allows(std::size_t group, const Degrees& degrees) const {
+    bool allows(std::size_t group, const Degrees& degrees, std::int64_t most) const {
         const Asked& asked = request_.groups[group];
-        return degrees.gpus() <= gpus() && asked.gpus.value_or(degrees.gpus()) == degrees.gpus() &&
+        return degrees.gpus() <= most && asked.gpus.value_or(degrees.gpus()) == degrees.gpus() &&
                asked.dp.value_or(degrees.dp) == degrees.dp;
     }
 
@@ -239,13 +252,14 @@ private:
         return place->second;
     }
 
-    Candidates candidates(std::size_t group, const Pace& pace) {
+    // On so many GPUs at most.
+    Candidates candidates(std::size_t group, const Pace& pace, std::int64_t most) {
         Candidates all;
         for (const Degrees& replica : layouts_of(group))
             for (const std::int64_t dp : replicas_of(group, pace)) {
                 Degrees degrees = replica;
                 degrees.dp = dp;
-                if (!allows(group, degrees)) continue;
+                if (!allows(group, degrees, most)) continue;
                 for (const Chain& chain : chains(group, replica))
                     for (const int zero : stages_of_zero(group)) {
                         degrees.zero = zero;
@@ -256,13 +270,18 @@ private:
     }
 
     std::optional<Placing> best_at(const Pace& pace) {
+        std::vector<Candidates> all(request_.groups.size());
+        all[main_] = candidates(main_, pace, gpus());
+        const std::int64_t left = gpus() - least_gpus(all[main_]);
+        for (std::size_t g = 0; g < all.size(); ++g) {
+            if (g != main_ && !all[main_].choices.empty()) all[g] = candidates(g, pace, left);
+            if (all[g].choices.empty()) return {};
+        }
         Split split{gpus(), pace.rounds, {}, bridges_};
         std::vector<std::vector<Candidate>> candidates_of;
-        for (std::size_t g = 0; g < request_.groups.size(); ++g) {
-            Candidates all = candidates(g, pace);
-            if (all.choices.empty()) return {};
-            split.groups.push_back({request_.groups[g].name, std::move(all.choices)});
-            candidates_of.push_back(std::move(all.candidates));
+        for (std::size_t g = 0; g < all.size(); ++g) {
+            split.groups.push_back({request_.groups[g].name, std::move(all[g].choices)});
+            candidates_of.push_back(std::move(all[g].candidates));
         }
         const auto found = allocate(split, pace.below);
         if (!found) return {};
@@ -298,8 +317,8 @@ std::int64_t Placing::gpus() const {
 std::optional<std::string> why_not(const Request& request) {
     const emulator::Recipe& recipe = request.setup->recipe;
     if (recipe.zero > 1)
-        return fmt::format("--recipe: {} shares out states by ZeRO {}, must be 0 or 1 with groups of GPUs", recipe.name,
-                           recipe.zero);
+        return fmt::format("--recipe, --zero: {} shares out states by ZeRO {}, must be 0 or 1 with groups of GPUs",
+                           recipe.name, recipe.zero);
     std::int64_t gpus = 0;
     for (const Asked& asked : request.groups) gpus += asked.gpus.value_or(gpus_said(asked).value_or(1));
     if (gpus > request.setup->cluster.gpus)

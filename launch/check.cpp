@@ -170,18 +170,34 @@ void require_whole(const SaidLaunch& said, const MegatronLaunch& l) {
          said.from, written(l.dialect, "num-layers"), written(l.dialect, "seq-length"));
 }
 
+// alibaba/ROLL 8eb27cc mcore_adapter/src/mcore_adapter/models/model_utils.py check_and_get_attention_backend_by_env:
+// with all three off Megatron Core's own, else the first that is on beside one that is off.
+void take_attention(const SaidLaunch& said, MegatronLaunch& l) {
+    const bool is_said = !l.attention.empty() && l.attention != "auto";
+    if (is_said || said.entry == nullptr || !said.entry->attention_by_variables) return;
+    constexpr std::array<const char*, 3> names{"flash", "fused", "unfused"};
+    const auto& set = l.attention_variables;
+    const auto off = std::count(set.begin(), set.end(), "0");
+    const auto on = std::find(set.begin(), set.end(), "1");
+    if (off == std::ssize(set))
+        l.attention = "local";
+    else if (off > 0 && on != set.end())
+        l.attention = names.at(static_cast<std::size_t>(on - set.begin()));
+}
+
 // The launch with where it runs.
 MegatronLaunch read_megatron_on(const CheckAsked& asked) {
     refuse_encoder_decoder(asked);
     MegatronLaunch launch = read_megatron(asked.said, framework_of(asked).sets);
     require_whole(asked.said, launch);
-    const auto put = [&](const char* variable, std::string& value) {
-        const auto found = asked.said.variables.find(variable);
+    const auto put = [&](std::string_view variable, std::string& value) {
+        const auto found = asked.said.variables.find(std::string(variable));
         if (found != asked.said.variables.end()) value = found->second;
     };
     put("CUDA_DEVICE_MAX_CONNECTIONS", launch.max_connections);
     for (std::size_t i = 0; i < attention_variables.size(); ++i)
-        put(attention_variables[i].data(), launch.attention_variables[i]);
+        put(attention_variables[i], launch.attention_variables[i]);
+    take_attention(asked.said, launch);
     if (asked.said.entry != nullptr)
         for (const auto& [variable, value] : asked.said.entry->sets)
             if (variable == "CUDA_DEVICE_MAX_CONNECTIONS") launch.max_connections = value;
@@ -325,6 +341,7 @@ BrokenWith megatron_with(const CheckAsked& asked, const MegatronLaunch& launch, 
         MegatronLaunch other = read_megatron(said, checked.framework->sets);
         other.max_connections = launch.max_connections;
         other.attention_variables = launch.attention_variables;
+        take_attention(said, other);
         other.before_blackwell = launch.before_blackwell;
         if (named != nullptr) other = with_encoders(with_model(std::move(other), *named), *named, asked.said);
         return broken_rules(other, checked.gpus, *checked.framework);

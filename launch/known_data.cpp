@@ -15,18 +15,10 @@ namespace pipeweaver::launch {
 
 namespace {
 
-using frameworks::CountedBy;
 using frameworks::DataSet;
 
 bool is_among_names(const std::vector<std::string_view>& names, const std::string& name) {
     return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-// Whether the launch reads it with the class that the row is of.
-bool is_loaded_by(const SaidLaunch& said, const DataSet& row) {
-    return row.loader.empty() || std::any_of(said.settings.begin(), said.settings.end(), [&](const Setting& one) {
-               return one.values.size() == 1 && one.values.front().ends_with(row.loader);
-           });
 }
 
 // All that are named; none: one of them is not known, or samples are made of them in another way.
@@ -38,24 +30,26 @@ std::vector<const DataSet*> data_sets_of(const SaidLaunch& said) {
         if (!is_among_names(said.entry->data, one.name)) continue;
         for (const std::string& value : one.values) {
             const DataSet* const set = frameworks::data_set(value);
-            if (set == nullptr || !is_loaded_by(said, *set)) return {};
+            if (set == nullptr) return {};
             sets.push_back(set);
         }
     }
     return sets;
 }
 
-// A template, a short prompt and a name that is put in: no text of these has more tokens than bytes.
+// Another template than Qwen2.5's, and short words that a launch has put in, some of them more than once: no text has
+// more tokens than bytes.
 constexpr std::int64_t besides_a_sample = 512;
 
+// A prompt may be the name of a file of text.
 bool is_lengthened(const SaidLaunch& said) {
-    constexpr std::size_t longest_prompt = 256;
-    return std::any_of(said.settings.begin(), said.settings.end(), [&](const Setting& one) {
-        if (!is_among_names(said.entry->lengthens, one.name)) return false;
-        return std::any_of(one.values.begin(), one.values.end(), [](const std::string& value) {
-            return value.size() > longest_prompt || value.find('/') != std::string::npos;
-        });
-    });
+    constexpr std::size_t most_bytes = 128;
+    std::size_t bytes = 0;
+    for (const Setting& one : said.settings) {
+        if (!is_among_names(said.entry->lengthens, one.name)) continue;
+        for (const std::string& value : one.values) bytes += value.ends_with(".txt") ? most_bytes + 1 : value.size();
+    }
+    return bytes > most_bytes;
 }
 
 // Qwen2, Qwen2.5 and Qwen3 part text alike; their vocabularies differ by entries that stand for no text.
@@ -66,14 +60,9 @@ bool has_tokenizer_of_qwen(const workloads::Model& model) {
 }
 
 std::optional<std::int64_t> most_of(const DataSet& set, const workloads::Model& model) {
-    if (set.counted_by == CountedBy::any_tokenizer) return set.most;
-    if (set.counted_by != CountedBy::qwen || !has_tokenizer_of_qwen(model)) return std::nullopt;
+    if (set.most == 0 || !has_tokenizer_of_qwen(model)) return std::nullopt;
     return set.most + besides_a_sample;
 }
-
-}  // namespace
-
-namespace {
 
 bool says_text(const SaidLaunch& said) {
     const auto is_said = [&](const std::pair<std::string_view, std::string_view>& text) {

@@ -210,9 +210,8 @@ void add_tuned(std::vector<LaunchSetting>& all, const Launch& launch) {
     const bool has_encoders = !launch.split.encoders.empty() || !launch.dealt.empty();
     if (has_encoders) {  // keys of models with encoders alone
         all.push_back(in_recipe(&L::freeze_llm, frozen_word(tuned.freezes_language), "what is trained"));
-        const bool projectors = tuned.adapters ? tuned.freezes_encoders : tuned.freezes_projectors;
         all.push_back(in_recipe(&L::freeze_vit, frozen_word(tuned.freezes_encoders)));
-        all.push_back(in_recipe(&L::freeze_aligner, frozen_word(projectors)));
+        all.push_back(in_recipe(&L::freeze_aligner, frozen_word(tuned.freezes_projectors)));
     }
     if (!tuned.adapters || !is_bridges(launch, *tuned.adapters)) return;
     all.push_back(in_recipe(&L::lora_rank, std::to_string(tuned.adapters->rank),
@@ -222,6 +221,8 @@ void add_tuned(std::vector<LaunchSetting>& all, const Launch& launch) {
 
 }  // namespace
 
+// modelscope/ms-swift 3602360a swift/megatron/utils/utils.py get_target_modules: what is frozen is left out of
+// all-linear alone, and names of layers are those of encoders, too, where these have such.
 std::vector<Flag> swift_tuning(const Launch& launch) {
     const Tuned tuned = tuned_of(launch);
     if (!tuned.why_not.empty() || (tuned.adapters && !is_swifts(launch, *tuned.adapters))) return {};
@@ -229,15 +230,18 @@ std::vector<Flag> swift_tuning(const Launch& launch) {
     if (tuned.is_usual() && !has_encoders) return {};
     std::vector<Flag> all{{"--tuner_type", tuned.adapters ? "lora" : "full"}};
     if (tuned.adapters) {
+        if (has_encoders && !tuned.adapters->on_all()) return {};
         all.push_back({"--lora_rank", std::to_string(tuned.adapters->rank)});
         all.push_back({"--target_modules", {}});
-        for (const std::string& layer : adapted_layers(*tuned.adapters)) all.push_back({layer, {}});
+        if (tuned.adapters->on_all())
+            all.push_back({"all-linear", {}});
+        else
+            for (const std::string& layer : adapted_layers(*tuned.adapters)) all.push_back({layer, {}});
     }
     all.push_back({"--freeze_llm", frozen_word(tuned.freezes_language)});
     if (!has_encoders) return all;
     all.push_back({"--freeze_vit", frozen_word(tuned.freezes_encoders)});
-    all.push_back(
-        {"--freeze_aligner", frozen_word(tuned.adapters ? tuned.freezes_encoders : tuned.freezes_projectors)});
+    all.push_back({"--freeze_aligner", frozen_word(tuned.freezes_projectors)});
     return all;
 }
 
@@ -297,29 +301,6 @@ std::vector<SplitSpelling> split_spellings(const Launch& launch) {
         {"SPLIT_SWIFT", "ms-swift: layers of the first and the last rank", spell_first_last_swift(split)},
         {"SPLIT_LOONGFORGE", "LoongForge: layers of every rank, or stage", spell_custom_layers(split)},
         {"RECOMPUTE_LOONGFORGE", "LoongForge: layers of every rank that run again", spell_custom_recompute(launch)}};
-}
-
-Spelled spell_mimo(const Launch& launch) {
-    const Degrees& of = launch.degrees;
-    if (launch.dealt.empty())
-        return {{}, "encoders run on the language model's GPUs, in its layout; grids are for modules with their own"};
-    if (launch.dealt.size() > 1)
-        return {{}, fmt::format("{} are dealt; there is one grid of images", fmt::join(launch.dealt, ", "))};
-    if (of.pp > 1)
-        return {{},
-                fmt::format("{} is dealt over all GPUs beside a pipeline of {} ranks; grids on the same GPUs need "
-                            "one pipeline rank",
-                            launch.dealt.front(), of.pp)};
-    const auto grid = [](const std::string& name, const Degrees& degrees) {
-        return std::vector<Flag>{{"MIMO_" + name + "_TP", std::to_string(degrees.tp)},
-                                 {"MIMO_" + name + "_PP", std::to_string(degrees.pp)},
-                                 {"MIMO_" + name + "_CP", std::to_string(degrees.cp)},
-                                 {"MIMO_" + name + "_DP", std::to_string(degrees.dp)},
-                                 {"MIMO_" + name + "_OFFSET", "0"}};
-    };
-    Spelled said{grid("LANGUAGE", of), {}};
-    for (Flag& one : grid("IMAGES", {.dp = of.gpus()})) said.flags.push_back(std::move(one));
-    return said;
 }
 
 std::int64_t first_gpu(const Degrees& degrees, std::size_t rank) {

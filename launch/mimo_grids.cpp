@@ -1,4 +1,4 @@
-// Modules on GPUs of their own as MegatronMIMO's grids.
+// MegatronMIMO's grids: of modules on the same GPUs, and on GPUs of their own.
 //
 // Source       Megatron-Bridge 067f987d: models/megatron_mimo/megatron_mimo_config.py (ranges that tile the ranks,
 //              powers of two, replicas that divide each other), examples/megatron_mimo/qwen35_vl (names of variables,
@@ -7,6 +7,7 @@
 #include "pipeweaver/workloads/model.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -60,14 +61,35 @@ std::string why_no_grids(const Grids& grids) {
     return {};
 }
 
-void add_grid(std::vector<Flag>& flags, const std::string& name, const Placed& placed, std::int64_t offset) {
+Degrees degrees_of(const Placed& placed) {
+    return {.tp = placed.tp, .cp = placed.cp, .pp = placed.pp, .dp = placed.dp};
+}
+
+void add_grid(std::vector<Flag>& flags, const std::string& name, const Degrees& degrees, std::int64_t offset) {
     const std::array<std::pair<const char*, std::int64_t>, 5> numbers{
-        {{"TP", placed.tp}, {"PP", placed.pp}, {"CP", placed.cp}, {"DP", placed.dp}, {"OFFSET", offset}}};
+        {{"TP", degrees.tp}, {"PP", degrees.pp}, {"CP", degrees.cp}, {"DP", degrees.dp}, {"OFFSET", offset}}};
     for (const auto& [of, number] : numbers)
         flags.push_back({fmt::format("MIMO_{}_{}", name, of), std::to_string(number)});
 }
 
 }  // namespace
+
+Spelled spell_mimo(const Launch& launch) {
+    const Degrees& of = launch.degrees;
+    if (launch.dealt.empty())
+        return {{}, "encoders run on the language model's GPUs, in its layout; grids are for modules with their own"};
+    if (launch.dealt.size() > 1)
+        return {{}, fmt::format("{} are dealt; there is one grid of images", fmt::join(launch.dealt, ", "))};
+    if (of.pp > 1)
+        return {{},
+                fmt::format("{} is dealt over all GPUs beside a pipeline of {} ranks; grids on the same GPUs need "
+                            "one pipeline rank",
+                            launch.dealt.front(), of.pp)};
+    Spelled said;
+    add_grid(said.flags, "LANGUAGE", of, 0);
+    add_grid(said.flags, "IMAGES", {.dp = of.gpus()}, 0);
+    return said;
+}
 
 Spelled spell_mimo(const groups::Placing& placing, const workloads::Model& model) {
     const Grids grids = grids_of(placing, model);
@@ -75,8 +97,8 @@ Spelled spell_mimo(const groups::Placing& placing, const workloads::Model& model
         return {{}, "grids are for two groups, the language model's and that of an encoder of images"};
     Spelled said{{}, why_no_grids(grids)};
     if (!said.says()) return said;
-    add_grid(said.flags, "LANGUAGE", *grids.language, 0);
-    add_grid(said.flags, "IMAGES", *grids.images, grids.language->gpus());
+    add_grid(said.flags, "LANGUAGE", degrees_of(*grids.language), 0);
+    add_grid(said.flags, "IMAGES", degrees_of(*grids.images), grids.language->gpus());
     said.flags.push_back({"MICRO_BATCH_SIZE", std::to_string(grids.language->dp)});
     return said;
 }

@@ -54,7 +54,7 @@ Tuned tuned_of(const Launch& launch) {
     Tuned tuned;
     tuned.freezes_encoders = !encoders.empty() && is_frozen(launch, encoders.front());
     tuned.freezes_language = is_frozen(launch, launch.language);
-    tuned.freezes_projectors = launch.freezes_projectors;
+    tuned.freezes_projectors = launch.freezes_projectors || !launch.adapters.empty();
     if (!launch.adapters.empty()) {
         const auto own = launch.adapters.find(launch.language);
         tuned.adapters = own == launch.adapters.end() ? launch.adapters.begin()->second : own->second;

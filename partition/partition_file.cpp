@@ -225,12 +225,14 @@ std::vector<Recompute> read_modes(const Json& json) {
     for (const Json& mode : json.elements()) {
         const auto known = recompute_named(mode.text());
         if (!known || !is_for_plans(*known))
-            mode.fail(must_be(mode.text(), "one of none, selective, half, full, blocks:N with N of 1 or more"));
+            mode.fail(
+                must_be(mode.text(), "one of none, selective, half, full, offload, blocks:N with N of 1 or more"));
         if (std::find(modes.begin(), modes.end(), *known) != modes.end())
             mode.fail(fmt::format("'{}' is there twice", mode.text()));
         modes.push_back(*known);
     }
-    if (modes.empty()) json.fail("is empty; allowed are one or more of none, selective, half, full and blocks:N");
+    if (modes.empty())
+        json.fail("is empty; allowed are one or more of none, selective, half, full, offload and blocks:N");
     return modes;
 }
 

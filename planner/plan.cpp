@@ -10,6 +10,7 @@
 #include "planner/replicas/plan_replica.hpp"
 #include "planner/targets/target_plan.hpp"
 #include "planner/way/run.hpp"
+#include "planner/way/settings.hpp"
 
 #include <fmt/format.h>
 
@@ -311,16 +312,8 @@ void add_rounds(std::vector<LeftOut>& all, const std::vector<ReplicaPlan>& repli
                    part});
 }
 
-}  // namespace
-
-const TargetPlan& Plan::target(std::string_view name) const {
-    const auto found =
-        std::find_if(targets.begin(), targets.end(), [&](const TargetPlan& one) { return one.target == name; });
-    if (found == targets.end()) fail(ErrorKind::input, "the plan has no schedule of its own for the target '{}'", name);
-    return *found;
-}
-
-MadePlan try_plan(const Job& job, const Batch& batch, const Executor& execute, const Time& time, const Wanted& wanted) {
+MadePlan planned_once(const Job& job, const Batch& batch, const Executor& execute, const Time& time,
+                      const Wanted& wanted) {
     const Assignment by_load = assign(job, batch, execute);
     std::optional<Beside> known;
     if (takes_launched(job, wanted)) {
@@ -364,6 +357,29 @@ MadePlan try_plan(const Job& job, const Batch& batch, const Executor& execute, c
     if (!why_not.empty()) return {{}, std::move(why_not)};
     plan.partition_choice = std::move(choice);
     return {std::move(plan), {}};
+}
+
+}  // namespace
+
+const TargetPlan& Plan::target(std::string_view name) const {
+    const auto found =
+        std::find_if(targets.begin(), targets.end(), [&](const TargetPlan& one) { return one.target == name; });
+    if (found == targets.end()) fail(ErrorKind::input, "the plan has no schedule of its own for the target '{}'", name);
+    return *found;
+}
+
+// A wider choice may make a search of so many rounds, or of so much time, find less: both are planned.
+MadePlan try_plan(const Job& job, const Batch& batch, const Executor& execute, const Time& time, const Wanted& wanted) {
+    const auto kept = keeping_all(job);
+    if (!kept) return planned_once(job, batch, execute, time, wanted);
+    Wanted both = wanted;
+    both.on_replica = {};  // is told of those that are taken
+    MadePlan made = planned_once(*kept, batch, execute, time.fraction(0.5), both);
+    MadePlan offloading = planned_once(job, batch, execute, time, both);
+    if (offloading.plan && (!made.plan || offloading.plan->step < made.plan->step)) made = std::move(offloading);
+    if (made.plan && wanted.on_replica)
+        for (const ReplicaPlan& replica : made.plan->replicas) wanted.on_replica(replica);
+    return made;
 }
 
 Plan make_plan(const Job& job, const Batch& batch, const Executor& execute, const Time& time, const Wanted& wanted) {

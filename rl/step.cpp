@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 namespace pipeweaver::rl {
@@ -151,6 +152,75 @@ Duration all_work_on(const Job& job, std::int64_t training) {
     return work;
 }
 
+// GPU time of inference and training of all answers.
+Duration gpu_work(const Job& job) {
+    return std::accumulate(job.training.begin(), job.training.end(),
+                           std::accumulate(job.inference.begin(), job.inference.end(), Duration{}));
+}
+
+// Inference and training of a step take no less, whatever the layout.
+Duration least_work(const Job& job, Duration gpu_time, std::int64_t training) {
+    return gpu_time / training + job.overhead;
+}
+
+// The least that generation of a step takes in flight, on any number of instances. Those that have A answers in the
+// mean decode no more tokens a nanosecond than the least concave function of A that is nowhere below A / token(A).
+class LeastGeneration {
+public:
+    explicit LeastGeneration(const Job& job) : job_(job) {
+        const Decoding& decoding = job.decoding;
+        for (const std::int64_t own : job.answers) {
+            const auto tokens = static_cast<double>(own);
+            tokens_ += tokens;
+            const double front = tokens * static_cast<double>(decoding.prompt_tokens) + tokens * (tokens - 1) / 2;
+            rest_ +=
+                static_cast<double>(decoding.prompt.count()) + front * static_cast<double>(decoding.front_ps) / 1000;
+        }
+        for (std::size_t i = 0; i < decoding.token.size(); ++i) {
+            const auto answers = static_cast<double>(i + 1);
+            add({answers, answers / ns(decoding.token[i])});
+        }
+    }
+
+    Duration on(std::int64_t generating) const {
+        const std::int64_t count = generating / job_.instance;
+        const auto instances = static_cast<double>(count);
+        const double running = static_cast<double>(job_.steps_off + 1) * static_cast<double>(job_.answers.size());
+        const auto weights = static_cast<double>(job_.weights_apart.count());
+        double low = rest_ / instances, high = low + tokens_ * ns(job_.decoding.token.front());
+        for (int i = 0; i < 64; ++i) {
+            const double middle = low + (high - low) / 2, decoding = instances * middle - rest_;
+            const bool enough = decoding > 0 && decoding * speed(running * (middle + weights) / decoding) >= tokens_;
+            (enough ? high : low) = middle;
+        }
+        constexpr double rounding = 1e-9;
+        return Duration{static_cast<std::int64_t>(low * (1 - rounding))} + job_.weights_apart;
+    }
+
+private:
+    using Corner = std::pair<double, double>;  // answers, tokens a nanosecond
+
+    static double ns(Duration token) { return static_cast<double>(std::max(token, Duration{1}).count()); }
+    static double slope(const Corner& a, const Corner& b) { return (b.second - a.second) / (b.first - a.first); }
+
+    void add(const Corner& corner) {
+        if (corner.second <= corners_.back().second) return;
+        while (corners_.size() > 1 && slope(corners_.end()[-2], corners_.back()) <= slope(corners_.back(), corner))
+            corners_.pop_back();
+        corners_.push_back(corner);
+    }
+
+    double speed(double answers) const {
+        const auto next = std::lower_bound(corners_.begin() + 1, corners_.end(), Corner{answers, 0});
+        if (next == corners_.end()) return corners_.back().second;
+        return next->second - (next->first - answers) * slope(next[-1], *next);
+    }
+
+    const Job& job_;
+    double tokens_ = 0, rest_ = 0;  // rest: prompts, and what tokens in front take, of one instance
+    std::vector<Corner> corners_{{0, 0}};
+};
+
 // Times of some of a step's GPUs as those of one of all in the mean.
 Duration in_the_mean(const Step& step, std::int64_t gpus, Duration each) {
     GpuTime time;
@@ -181,23 +251,39 @@ Step apart(const Job& job, Layout layout, const Generation& generation, std::int
     return step;
 }
 
-Step in_flight(const Job& job, std::int64_t generating, std::int64_t training) {
+namespace {
+
+// That are played in flight, and so many of them in the end are a step in the mean.
+struct Steps {
+    std::int64_t ahead = 1, last = 1, all = 1;
+};
+Steps steps_of(const Job& job) {
     const std::int64_t ahead = job.steps_off + 1, last = std::max<std::int64_t>(4, ahead);
-    const auto steps = static_cast<std::size_t>(2 * ahead + 3 + last);
+    return {ahead, last, 2 * ahead + 3 + last};
+}
+
+}  // namespace
+
+Step in_flight(const Job& job, std::int64_t generating, std::int64_t training) {
+    const auto [ahead, last, steps] = steps_of(job);
+    const Flight flight{.steps = static_cast<std::size_t>(steps),
+                        .ahead = static_cast<std::size_t>(ahead),
+                        .weights = job.weights_apart};
     Duration trained{};
-    const Flown flown = fly(job.decoding, job.answers, generating / job.instance,
-                            {.steps = steps, .ahead = static_cast<std::size_t>(ahead), .weights = job.weights_apart},
-                            [&](const std::vector<Duration>& ends) {
-                                trained = streamed_end(job, trained, ends, training);
-                                return trained;
-                            });
-    const auto in_the_last = [&](const std::vector<Duration>& times) {
-        return times.back() - times[times.size() - 1 - static_cast<std::size_t>(last)];
+    const Flown flown =
+        fly(job.decoding, job.answers, generating / job.instance, flight, [&](const std::vector<Duration>& ends) {
+            trained = streamed_end(job, trained, ends, training);
+            return trained;
+        });
+    const auto in_the_last = [count = static_cast<std::size_t>(last)](const std::vector<Duration>& times) {
+        return times.back() - times[times.size() - 1 - count];
     };
+    // The last steps began with answers that were decoded before them: of all steps none takes less than `least`.
+    const Duration least = std::max(LeastGeneration(job).on(generating), least_work(job, gpu_work(job), training));
     Step step{.layout = Layout::in_flight,
               .generating = generating,
               .training = training,
-              .time = Duration{(in_the_last(flown.trained).count() + last - 1) / last},
+              .time = std::max(least, Duration{(in_the_last(flown.trained).count() + last - 1) / last}),
               .generation = in_the_last(flown.decoding) / (last * (generating / job.instance)),
               .work = all_work_on(job, training)};
     const Duration waits = std::max(Duration{}, step.time - step.generation - job.weights_apart);
@@ -216,32 +302,20 @@ Wide value_of(const Job& job, Objective objective, Duration time, std::int64_t g
     return static_cast<Wide>(time.count()) * (objective == Objective::usd ? price : 1);
 }
 
-// No step in flight takes less: as if all slots that are best were always taken.
-Duration fullest(const Job& job, std::int64_t generating) {
-    const Wide tokens = std::accumulate(job.answers.begin(), job.answers.end(), std::int64_t{0});
-    const Wide instances = generating / job.instance;
-    const auto& token = job.decoding.token;
-    Wide least = tokens * token.front().count() / instances;
-    for (std::size_t i = 1; i < token.size(); ++i)
-        least = std::min(least, tokens * token[i].count() / (instances * static_cast<Wide>(i + 1)));
-    return Duration{static_cast<std::int64_t>(least)};
-}
-
 // The best step so far: of equal ones that which generates on fewer GPUs, then trains on fewer.
 class BestSplit {
 public:
     BestSplit(const Job& job, Objective objective) : job_(job), objective_(objective) {}
 
-    bool is_beaten_by(Duration time, std::int64_t generating, std::int64_t training) const {
-        if (!step_) return true;
-        const Wide value = value_of(job_, objective_, time, generating, training);
-        const Wide best = value_of(job_, objective_, step_->time, step_->generating, step_->training);
-        return value < best ||
-               (value == best && std::pair(generating, training) < std::pair(step_->generating, step_->training));
-    }
+    bool is_beaten_by(const Step& step) const { return !step_ || rank(step) < rank(*step_); }
 
     void take(const Step& step) {
-        if (is_beaten_by(step.time, step.generating, step.training)) step_ = step;
+        if (is_beaten_by(step)) step_ = step;
+    }
+
+    // What is less is better.
+    std::tuple<Wide, std::int64_t, std::int64_t> rank(const Step& step) const {
+        return {value_of(job_, objective_, step.time, step.generating, step.training), step.generating, step.training};
     }
 
     const std::optional<Step>& step() const { return step_; }
@@ -264,45 +338,76 @@ void each_generating(const Job& job, Objective objective, const Visit& visit) {
     }
 }
 
-// No less than this, whatever the layout.
-Duration least_work(const Job& job, std::int64_t training) {
-    const std::int64_t all = std::accumulate(job.inference.begin(), job.inference.end(), Duration{}).count() +
-                             std::accumulate(job.training.begin(), job.training.end(), Duration{}).count();
-    return Duration{all / training} + job.overhead;
-}
-
 std::optional<Step> best_split(const Job& job, Layout layout, Objective objective) {
+    const Duration gpu_time = gpu_work(job);
     BestSplit best(job, objective);
     each_generating(job, objective, [&](std::int64_t generating, std::int64_t training, std::int64_t most) {
         const Generation generation = generate(job.decoding, job.answers, generating / job.instance);
         for (; training <= most; training += job.trainer) {
-            const Duration least = std::max(generation.end + job.weights_apart, least_work(job, training));
-            if (best.is_beaten_by(least, generating, training))
+            const Duration least = std::max(generation.end + job.weights_apart, least_work(job, gpu_time, training));
+            if (best.is_beaten_by({.generating = generating, .training = training, .time = least}))
                 best.take(apart(job, layout, generation, generating, training));
         }
     });
     return best.step();
 }
 
-// Begins with the split that promises most, since each is played for long.
+// A split in flight takes no less than its step's time.
+template <class Visit>
+void each_promise(const Job& job, Objective objective, const Visit& visit) {
+    const Duration gpu_time = gpu_work(job);
+    const LeastGeneration least_generation(job);
+    each_generating(job, objective, [&](std::int64_t generating, std::int64_t training, std::int64_t most) {
+        const Duration generation = least_generation.on(generating);
+        for (; training <= most; training += job.trainer)
+            visit(Step{.generating = generating,
+                       .training = training,
+                       .time = std::max(generation, least_work(job, gpu_time, training))});
+    });
+}
+
+// Splits that are played in some seconds.
+std::size_t most_plays(const Job& job) {
+    constexpr std::size_t least = 8, most_answers = 20'000'000;
+    return std::max(least, most_answers / (job.answers.size() * static_cast<std::size_t>(steps_of(job).all)));
+}
+
+void play(const Job& job, const Step& promise, BestSplit& best) {
+    if (best.is_beaten_by(promise)) best.take(in_flight(job, promise.generating, promise.training));
+}
+
+// Some of the splits, evenly, then those around the best, ever nearer. Pre: they are in order, as best's is.
+void play_some(const Job& job, const std::vector<Step>& splits, BestSplit& best) {
+    const auto place = [](const Step& step) { return std::pair(step.generating, step.training); };
+    std::size_t apart = (splits.size() + most_plays(job) - 1) / most_plays(job);
+    for (std::size_t i = apart / 2; i < splits.size(); i += apart) play(job, splits[i], best);
+    while (apart > 1) {
+        apart = (apart + 1) / 2;
+        const auto centre = static_cast<std::size_t>(
+            std::count_if(splits.begin(), splits.end(),
+                          [&, own = place(*best.step())](const Step& one) { return place(one) < own; }));
+        if (centre >= apart) play(job, splits[centre - apart], best);
+        if (centre + apart < splits.size()) play(job, splits[centre + apart], best);
+    }
+}
+
+// Each split is played for long: those that promise most come first, until none is left that could be better. Where
+// that were to take long, some of them are tried.
 std::optional<Step> best_in_flight(const Job& job, Objective objective) {
-    const auto promised = [&](const auto& visit) {
-        each_generating(job, objective, [&](std::int64_t generating, std::int64_t training, std::int64_t most) {
-            const Duration generated = fullest(job, generating) + job.weights_apart;
-            for (; training <= most; training += job.trainer)
-                visit(std::max(generated, least_work(job, training)), generating, training);
-        });
-    };
-    BestSplit most_promising(job, objective), best(job, objective);
-    promised([&](Duration least, std::int64_t generating, std::int64_t training) {
-        most_promising.take(
-            {.layout = Layout::in_flight, .generating = generating, .training = training, .time = least});
+    BestSplit first(job, objective), best(job, objective);
+    each_promise(job, objective, [&](const Step& promise) { first.take(promise); });
+    if (!first.step()) return {};
+    play(job, *first.step(), best);
+    std::vector<Step> others;
+    each_promise(job, objective, [&](const Step& promise) {
+        if (first.rank(promise) != first.rank(*first.step()) && best.is_beaten_by(promise)) others.push_back(promise);
     });
-    if (!most_promising.step()) return {};
-    best.take(in_flight(job, most_promising.step()->generating, most_promising.step()->training));
-    promised([&](Duration least, std::int64_t generating, std::int64_t training) {
-        if (best.is_beaten_by(least, generating, training)) best.take(in_flight(job, generating, training));
-    });
+    if (others.size() > most_plays(job)) {
+        play_some(job, others, best);
+        return best.step();
+    }
+    std::sort(others.begin(), others.end(), [&](const Step& a, const Step& b) { return best.rank(a) < best.rank(b); });
+    for (const Step& promise : others) play(job, promise, best);
     return best.step();
 }
 

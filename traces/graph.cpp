@@ -17,8 +17,6 @@ namespace pipeweaver::traces {
 
 namespace {
 
-constexpr std::int64_t longest_step_ns = 100 * std::int64_t{3'600'000'000'000};
-
 class GraphBuild {
 public:
     explicit GraphBuild(Recording recording)
@@ -82,10 +80,14 @@ private:
     // Of a collective; who sends in a pipeline comes last without being slow.
     void count_waits(const std::vector<std::pair<std::int64_t, std::size_t>>& came) {
         const auto [at, last] = came.back();
-        for (const auto& [time, rank] : came) graph_.ranks[rank].waits_ns += at - time;
+        for (const auto& [time, rank] : came) {
+            graph_.ranks[rank].waits_ns += at - time;
+            ++graph_.ranks[rank].meetings;
+        }
         ++graph_.meetings;
-        ++graph_.ranks[last].last;
-        graph_.ranks[last].kept_waiting_ns += at - came[came.size() - 2].first;
+        const std::int64_t later = at - came[came.size() - 2].first;
+        if (later > 0) ++graph_.ranks[last].last;
+        graph_.ranks[last].kept_waiting_ns += later;
     }
 
     void add_meeting(const Meeting& meeting) {
@@ -96,7 +98,10 @@ private:
         const auto number = static_cast<std::uint32_t>(drafts_.size());
         for (const Member& one : meeting) {
             const WorkNodes& its = nodes_[one.rank][one.work];
-            if (its.begin == its.end) continue;  // it had ended before the last one came
+            if (its.begin == its.end) {  // it had ended before the last one came: the clocks are not that exact
+                ++graph_.unmatched;
+                continue;
+            }
             meet.waits.push_back({its.begin, false, Kind::idle, 0});
             drafts_[its.end].waits.push_back({number, false, Kind::idle, 0});
         }
@@ -180,7 +185,11 @@ private:
         std::erase_if(waits, [&](const Wait& wait) { return wait.on >= self || ready_ns(wait) > start; });
         const auto last = std::max_element(waits.begin(), waits.end(),
                                            [&](const Wait& a, const Wait& b) { return ready_ns(a) < ready_ns(b); });
-        if (last != waits.end()) last->lag_ns += start - ready_ns(*last);
+        if (last != waits.end()) {
+            const std::int64_t gap = start - ready_ns(*last);
+            last->lag_ns += gap;
+            if (last->kind != Kind::idle) last->kept_ns = gap;
+        }
         graph_.waits.insert(graph_.waits.end(), waits.begin(), waits.end());
     }
 

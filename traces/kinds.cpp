@@ -61,6 +61,15 @@ void multiply(Factors& factors, std::string_view name, double factor,
     if (!known) fail_unknown(name, ranks);
 }
 
+// Factors that meet, on a kind and on a rank, are one.
+double largest_of(const Factors& factors) {
+    double of_rank = 1, largest = 0;
+    for (const auto& [rank, factor] : factors.of_rank) of_rank = std::max(of_rank, factor);
+    for (std::size_t k = 0; k < kinds; ++k)
+        largest = std::max(largest, factors.of_kind[k] * (is_work(static_cast<Kind>(k)) ? of_rank : 1));
+    return largest;
+}
+
 }  // namespace
 
 std::string_view name_of(Kind kind) { return kind_names[static_cast<std::size_t>(kind)]; }
@@ -109,6 +118,9 @@ Factors factors_of(std::string_view text, const std::map<std::int64_t, std::size
                  must_be(part, fmt::format("NAME=FACTOR with a number from 0 to {}", largest_factor)));
         multiply(factors, std::string_view(part).substr(0, equals), *factor, ranks);
     }
+    if (largest_of(factors) > largest_factor)
+        fail(ErrorKind::input, "--what-if: factors that meet are multiplied: to {}, must be at most {}",
+             largest_of(factors), largest_factor);
     return factors;
 }
 

@@ -26,32 +26,27 @@ struct InOrder {
 };
 using ByGroup = std::map<std::string, InOrder>;
 
-ByGroup groups_of(const RankRecord& record) {
+// Sends and receives, or what is no such, in their order.
+std::vector<std::uint32_t> in_order(const RankRecord& record, bool sends) {
     std::vector<std::uint32_t> order;
     for (std::uint32_t w = 0; w < record.works.size(); ++w)
-        if (record.works[w].collective != none && record.works[w].kind != Kind::send_recv) order.push_back(w);
+        if (record.works[w].collective != none && (record.works[w].kind == Kind::send_recv) == sends)
+            order.push_back(w);
     std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
         return record.works[a].start_ns < record.works[b].start_ns;
     });
+    return order;
+}
+
+ByGroup groups_of(const RankRecord& record) {
     ByGroup groups;
-    for (const std::uint32_t w : order) {
+    for (const std::uint32_t w : in_order(record, false)) {
         const Collective& one = record.collectives[record.works[w].collective];
         InOrder& group = groups[one.group.empty() ? std::string(name_of(record.works[w].kind)) : one.group];
         group.works.push_back(w);
         group.all_numbered = group.all_numbered && one.sequence.has_value();
     }
     return groups;
-}
-
-// Sends and receives in their order.
-std::vector<std::uint32_t> sends_of(const RankRecord& record) {
-    std::vector<std::uint32_t> order;
-    for (std::uint32_t w = 0; w < record.works.size(); ++w)
-        if (record.works[w].collective != none && record.works[w].kind == Kind::send_recv) order.push_back(w);
-    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-        return record.works[a].start_ns < record.works[b].start_ns;
-    });
-    return order;
 }
 
 const Collective& collective_at(const RankRecord& record, std::uint32_t work) {
@@ -155,7 +150,7 @@ private:
         for (std::size_t r = 0; r < all_.ranks.size(); ++r) place.try_emplace(all_.ranks[r].rank, r);
         std::map<std::tuple<std::size_t, std::size_t, std::string>, std::pair<Meeting, Meeting>> ways;
         for (std::size_t r = 0; r < all_.ranks.size(); ++r)
-            for (const std::uint32_t w : sends_of(all_.ranks[r])) {
+            for (const std::uint32_t w : in_order(all_.ranks[r], true)) {
                 const Collective& one = collective_at(all_.ranks[r], w);
                 const auto peer = place.find(one.target ? *one.target : one.source.value_or(-1));
                 if (peer == place.end() || peer->second == r) continue;
@@ -236,15 +231,6 @@ Pairs pairs_of(const Recording& recording, const std::vector<Passage>& passages)
         pairs[pair] = {(least + largest) / 2, std::abs(largest - least) / 2};
     }
     return pairs;
-}
-
-std::int64_t span_of(const RankRecord& record) {
-    std::int64_t begin = record.works.front().start_ns, end = record.works.front().end_ns();
-    for (const Work& work : record.works) {
-        begin = std::min(begin, work.start_ns);
-        end = std::max(end, work.end_ns());
-    }
-    return end - begin;
 }
 
 void require_alignable(const RankRecord& record, std::int64_t uncertainty_ns) {

@@ -326,6 +326,13 @@ void require_one_size(std::optional<std::int64_t>& world, const costdb::TraceFac
     world = size;
 }
 
+// By its own clock: sums of times of several clocks then have room.
+void require_short(const Recording& all) {
+    for (const RankRecord& record : all.ranks)
+        if (span_of(record) > longest_step_ns)
+            fail(ErrorKind::input, "{}: spans more than 100 hours: allowed is a step, or some", record.file);
+}
+
 void require_different_ranks(const Recording& all) {
     for (std::size_t r = 1; r < all.ranks.size(); ++r)
         if (all.ranks[r].rank == all.ranks[r - 1].rank)
@@ -355,6 +362,17 @@ std::int64_t rank_of_file(const costdb::TraceFacts& facts, std::size_t place) {
 
 }  // namespace
 
+std::int64_t span_of(const RankRecord& record) {
+    std::int64_t begin = largest_number, end = -largest_number;
+    const auto take = [&](const auto& one) {
+        begin = std::min(begin, one.start_ns);
+        end = std::max(end, one.end_ns());
+    };
+    std::for_each(record.works.begin(), record.works.end(), take);
+    std::for_each(record.calls.begin(), record.calls.end(), take);
+    return begin > end ? 0 : end - begin;
+}
+
 Recording read_recording(std::span<const std::string> files) {
     Recording all;
     Numbers names;
@@ -375,6 +393,7 @@ Recording read_recording(std::span<const std::string> files) {
     }
     std::stable_sort(all.ranks.begin(), all.ranks.end(),
                      [](const RankRecord& a, const RankRecord& b) { return a.rank < b.rank; });
+    require_short(all);
     require_different_ranks(all);
     require_all_ranks(all);
     all.names = names.names();

@@ -22,6 +22,7 @@
 namespace pipeweaver::traces {
 
 constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
+constexpr std::int64_t longest_step_ns = 100 * std::int64_t{3'600'000'000'000};
 
 struct Collective {
     std::string group;                ///< name and ranks of its process group; empty: the trace does not say
@@ -72,6 +73,9 @@ struct RankRecord {
     std::size_t threads = 0;  ///< numbers below are streams and threads
 };
 
+/// From the first start to the last end of its works and calls; 0 if it has none.
+[[nodiscard]] std::int64_t span_of(const RankRecord& record);
+
 /// One end of an arrow between two events, or a point on its way; it lies in the event of that thread at that time.
 struct Arrow {
     std::string id;
@@ -89,7 +93,8 @@ struct Recording {
 };
 
 /// Reads the traces of one run, gzip allowed. Throws Error{input} for what is no trace or has nothing in it, for two of
-/// the same rank, for traces of runs of different size and where some, but not all ranks are given; Error{io}.
+/// the same rank, a rank of more than 100 hours, traces of runs of different size and where some, but not all ranks
+/// are given; Error{io}.
 [[nodiscard]] Recording read_recording(std::span<const std::string> files);
 
 }  // namespace pipeweaver::traces

@@ -93,7 +93,7 @@ std::vector<std::int64_t> slack_of(const Graph& graph, const Replayed& replayed)
 }
 
 CriticalPath critical_path(const Graph& graph, const Replayed& replayed) {
-    CriticalPath path{{}, std::vector<std::int64_t>(graph.ranks.size(), 0)};
+    CriticalPath path{{}, std::vector<std::int64_t>(graph.ranks.size(), 0), 0};
     const auto add = [&](Kind kind, std::int64_t ns) { path.of_kind[static_cast<std::size_t>(kind)] += ns; };
     auto n = static_cast<std::size_t>(std::max_element(replayed.end_ns.begin(), replayed.end_ns.end()) -
                                       replayed.end_ns.begin());
@@ -105,10 +105,12 @@ CriticalPath critical_path(const Graph& graph, const Replayed& replayed) {
         if (replayed.after[n] == no_node) break;
         const Wait& wait = graph.waits[replayed.after[n]];
         add(wait.kind, replayed.start_ns[n] - (wait.from_start ? replayed.start_ns : replayed.end_ns)[wait.on]);
+        path.kept_ns += wait.kept_ns;
         whole = !wait.from_start;
         n = wait.on;
     }
     add(Kind::idle, replayed.start_ns[n]);
+    path.kept_ns += path.of_kind[static_cast<std::size_t>(Kind::idle)];
     return path;
 }
 

@@ -71,9 +71,9 @@ std::optional<std::size_t> longest_rank(const Findings& all) {
     return is_clear && 2 * all.replayed.path.of_rank[longest] > on_path ? std::optional(longest) : std::nullopt;
 }
 
-// It comes last to at least half of its ranks' collectives, and that costs.
+// It comes last to at least half of its collectives, and that costs.
 bool is_slow(const Findings& all, const GraphRank& rank) {
-    return all.graph.ranks.size() > 1 && 2 * rank.last >= all.graph.meetings && rank.last > 0 &&
+    return all.graph.ranks.size() > 1 && 2 * rank.last >= rank.meetings && rank.last > 0 &&
            share_of(rank.kept_waiting_ns, all.replayed.span_ns) >= slow_share;
 }
 
@@ -81,7 +81,7 @@ std::string name_text(const Graph& graph, std::uint32_t name) {
     std::string text = graph.names[name];
     if (text.starts_with("void ")) text.erase(0, 5);
     if (text.size() > longest_name) text = text.substr(0, longest_name - 3) + "...";
-    return text;
+    return printable(text);
 }
 
 std::string heading_text(const Findings& all) {
@@ -116,6 +116,8 @@ std::string path_text(const Findings& all) {
                    all.what_if ? time_text(then) : "", all.beside ? time_text(own) : ""});
     }
     return "\n" + table.text() +
+           fmt::format("{} of the step are gaps that no dependency explains, kept as they were recorded\n",
+                       percent_text(share_of(all.replayed.path.kept_ns, all.replayed.span_ns))) +
            fmt::format("{} of the ranks' {} of work could take longer while the step does not\n",
                        percent_text(share_of(all.loose_ns, all.work_ns)), time_text(all.work_ns));
 }
@@ -134,10 +136,10 @@ std::string ranks_text(const Findings& all) {
                     0);
     for (std::size_t r = 0; r < graph.ranks.size(); ++r) {
         const GraphRank& one = graph.ranks[r];
-        const bool meets = graph.meetings > 0;
+        const bool meets = one.meetings > 0;
         table.add({std::to_string(one.rank), time_text(one.work_ns), time_text(all.replayed.path.of_rank[r]),
                    time_text(one.communication_ns), meets ? time_text(one.waits_ns) : "",
-                   meets ? fmt::format("{} of {}", one.last, graph.meetings) : "",
+                   meets ? fmt::format("{} of {}", one.last, one.meetings) : "",
                    meets ? time_text(one.kept_waiting_ns) : "",
                    !has_clocks ? ""
                    : r == 0    ? "reference"
@@ -148,12 +150,12 @@ std::string ranks_text(const Findings& all) {
         if (is_slow(all, one))
             text +=
                 fmt::format("slow: rank {} comes last to {} of {} collectives and keeps the others waiting for {}\n",
-                            one.rank, one.last, graph.meetings, time_text(one.kept_waiting_ns));
+                            one.rank, one.last, one.meetings, time_text(one.kept_waiting_ns));
     if (const auto longest = longest_rank(all))
         text += fmt::format("rank {} has most of the work, {}, and most of the path's\n", graph.ranks[*longest].rank,
                             time_text(graph.ranks[*longest].work_ns));
     if (graph.unmatched > 0)
-        text += fmt::format("{} kernels of communication are as recorded, with what they waited for ranks\n",
+        text += fmt::format("{} kernels of communication are kept as recorded, with their waits for other ranks\n",
                             graph.unmatched);
     if (graph.world > static_cast<std::int64_t>(graph.ranks.size()))
         text += fmt::format("one rank of {}: nothing is known of the others\n", graph.world);
@@ -208,6 +210,7 @@ Writer ranks_json(const Findings& all) {
                          {"path_ns", all.replayed.path.of_rank[r]},
                          {"communication_ns", one.communication_ns},
                          {"waits_ns", one.waits_ns},
+                         {"collectives", one.meetings},
                          {"last", one.last},
                          {"keeps_waiting_ns", one.kept_waiting_ns},
                          {"slow", is_slow(all, one)},
@@ -266,6 +269,7 @@ Writer findings_json(const Findings& all) {
     Writer json{{"format", "pipeweaver-trace-replay/1"},
                 {"recorded_ns", all.graph.span_ns},
                 {"replayed", path_json(all.replayed)},
+                {"kept_ns", all.replayed.path.kept_ns},
                 {"work_ns", all.work_ns},
                 {"loose_ns", all.loose_ns},
                 {"collectives", all.graph.meetings},

@@ -18,8 +18,9 @@ namespace {
 // Megatron-Bridge's recipes of DeepSeek, Moonlight and Kimi: gradients and the optimizer's moments in bf16.
 constexpr emulator::StateBytes sixteen_bit_moments{.weight = 2, .gradient = 2, .optimizer = 8};
 
-// "bf16 AdamW".
-constexpr emulator::StateBytes sixteen_bit_adam{.weight = 2, .gradient = 2, .optimizer = 4};
+// "bf16 AdamW", under FSDP2 and in PyTorch's DistributedDataParallel, whose buckets hold gradients once more.
+constexpr emulator::StateBytes sixteen_bit_adam{.weight = 2, .gradient = 2, .optimizer = 4, .apart = 2};
+constexpr emulator::StateBytes sixteen_bit_replicas{.weight = 2, .gradient = 2, .optimizer = 4, .whole = 2};
 // Weights and moments are read and written, gradients read, summed up for their norm and cleared.
 constexpr emulator::UpdateTraffic of_sixteen_bit_adam{.updated = 16, .held = 4};
 
@@ -99,7 +100,7 @@ constexpr std::array stacks{
     Stack{.source = "gemma4-sft",
           .also = "unsloth:",
           .recipe = "torch-fsdp2-eager",
-          .state = sixteen_bit_adam,
+          .state = sixteen_bit_replicas,
           .update = of_sixteen_bit_adam,
           .zero = 0},
     Stack{.source = "gemma4-sft", .also = "ms-swift:", .recipe = "accelerate-fsdp2"},

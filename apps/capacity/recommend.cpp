@@ -36,11 +36,7 @@ struct Recommend {
                     "samples of a step of all replicas, or with mb their microbatches (default: 1024)");
         options.text("tokens", asked.tokens, "TOKENS", "of the whole training run, like 300B");
         add_how_it_trains();
-        add_of_plan("packing", "WAY", "samples to microbatches, as `plan --packing` has it (default: balanced)");
-        add_of_plan("microbatch-tokens", "N",
-                    "that a microbatch holds at most, as `plan` has it (default: the model's)");
-        add_of_plan("too-long", "error|drop|own",
-                    "what becomes of a sample larger than a microbatch, as `plan` has it");
+        add_packing();
         add_of_plan("headroom", "auto|PERCENT",
                     "of a GPU's usable memory that is kept free, as `plan` has it (default: auto)");
         add_of_plan("target", "NAME", "what runs the job, as `plan --target` has it");
@@ -95,6 +91,14 @@ struct Recommend {
     }
 
 private:
+    void add_packing() {
+        add_of_plan("packing", "WAY", "samples to microbatches, as `plan --packing` has it (default: balanced)");
+        add_of_plan("microbatch-tokens", "N",
+                    "that a microbatch holds at most, as `plan` has it (default: the model's)");
+        add_of_plan("too-long", "error|drop|own",
+                    "what becomes of a sample larger than a microbatch, as `plan` has it");
+    }
+
     void add_trained() {
         add_of_plan("train", "PART,...", "what is trained, as `plan --train` has it");
         add_of_plan("freeze", "PART,...", "what is frozen, as `plan --freeze` has it");

@@ -142,20 +142,27 @@ private:
         return part > gpus ? part - part % gpus : std::max<std::int64_t>(1, part);
     }
 
-    // None where no layout holds the model.
-    std::optional<KindOfGpus> kind(const Kind& of, double share) {
+    // None, and why, where no layout holds the model.
+    std::optional<planner::Request> request_that_fits(const std::string& cluster, std::int64_t count) {
         try {
-            auto alone = request(of.text, all_microbatches());
-            KindOfGpus both{{alone.job}};
-            if (asked.batch.empty() && share < 1)
-                both.jobs.push_back(request(of.text, part_of(share, of.cluster.gpus)).job);
-            if (batch.microbatches.empty()) batch = std::move(alone.batch);
-            return both;
+            return request(cluster, count);
         } catch (const Error& error) {
             if (error.kind() != ErrorKind::limit) throw;
             why = error.what();
             return {};
         }
+    }
+
+    // None where no layout holds the model with all microbatches.
+    std::optional<KindOfGpus> kind(const Kind& of, double share) {
+        auto alone = request_that_fits(of.text, all_microbatches());
+        if (!alone) return {};
+        KindOfGpus both{{alone->job}};
+        if (batch.microbatches.empty()) batch = std::move(alone->batch);
+        if (!asked.batch.empty() || share >= 1) return both;
+        if (auto part = request_that_fits(of.text, part_of(share, of.cluster.gpus)))
+            both.jobs.push_back(std::move(part->job));
+        return both;
     }
 
     // As it is without a second kind.

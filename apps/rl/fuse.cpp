@@ -19,6 +19,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -93,15 +94,25 @@ private:
                    "that a microbatch holds at most (default: the model's)");
     }
 
+    std::vector<std::pair<std::string, bool>> of_models_alone() const {
+        return {{"model", !model.empty()},
+                {"beside", !beside.empty()},
+                {"cluster", !cluster.empty()},
+                {"tp", tp.has_value()},
+                {"beside-pp", beside_pp.has_value()},
+                {"recipe", !recipe.empty()},
+                {"lengths", !lengths.empty()},
+                {"answers", answers.has_value()},
+                {"prompt", prompt.has_value()},
+                {"microbatch-tokens", microbatch_tokens.has_value()}};
+    }
+
     void check() const {
         if (!problem.empty() || !beside_problem.empty()) {
             require_given({{!beside_problem.empty(), "BESIDE-PROBLEM", "the problem file of what runs beside it"}});
-            if (!model.empty() || !beside.empty() || !cluster.empty() || !lengths.empty())
-                fail(ErrorKind::input, "--{}: does not go with problem files, which have their own times",
-                     !model.empty()     ? "model"
-                     : !beside.empty()  ? "beside"
-                     : !cluster.empty() ? "cluster"
-                                        : "lengths");
+            for (const auto& [option, given] : of_models_alone())
+                if (given)
+                    fail(ErrorKind::input, "--{}: does not go with problem files, which have their own times", option);
             return;
         }
         require_given({{!model.empty(), "--model MODEL", "or two problem files"},
@@ -146,7 +157,7 @@ private:
         asked.model = name;
         asked.cluster = cluster;
         asked.recipe = recipe;
-        asked.tp.number = tp;
+        asked.tp.number = tp.value_or(1);
         asked.pp.number = pp;
         asked.dp.number = dp;
         asked.microbatch_tokens = microbatch_tokens;
@@ -154,27 +165,31 @@ private:
         planner::EmulationRequest request;
         request.job = asked.job(seed, limits.executor());
         std::vector<workloads::Sample> samples;
-        for (const std::int64_t tokens : rl::drawn(rl::lengths_of(lengths), answers, seed)) {
+        for (const std::int64_t tokens : rl::drawn(rl::lengths_of(lengths), answers.value_or(64), seed)) {
             workloads::Sample sample;
             sample.id = fmt::format("answer-{}", samples.size());
-            sample.text_tokens = prompt + tokens;
+            sample.text_tokens = prompt.value_or(512) + tokens;
             sample.loss_tokens = tokens;
             samples.push_back(std::move(sample));
         }
         request.batch = request.job.batch("answers", std::move(samples));
         if (request.batch.microbatches.empty())
             fail(ErrorKind::input, "--lengths: no answer with its prompt fits a microbatch of {}", name);
+        if (request.batch.microbatches.size() < static_cast<std::size_t>(dp))
+            fail(ErrorKind::input, "--answers: fill {} of {}, allowed are as many as fill one for each of {} pipelines",
+                 plural(request.batch.microbatches.size(), "microbatch"), name, dp);
         return request;
     }
 
     std::vector<Pipeline> of_models() {
-        const std::int64_t gpus = workloads::find_cluster(cluster).gpus;
-        if (gpus < 1 || gpus % tp != 0)
-            fail(ErrorKind::input, "--tp: {}", must_be(tp, fmt::format("a divisor of the {} GPUs of --cluster", gpus)));
-        const std::int64_t ranks = gpus / tp, own = beside_pp.value_or(ranks);
+        const std::int64_t gpus = workloads::find_cluster(cluster).gpus, of_rank = tp.value_or(1);
+        if (gpus < 1 || gpus % of_rank != 0)
+            fail(ErrorKind::input, "--tp: {}",
+                 must_be(of_rank, fmt::format("a divisor of the {} GPUs of --cluster", gpus)));
+        const std::int64_t ranks = gpus / of_rank, own = beside_pp.value_or(ranks);
         if (ranks % own != 0)
             fail(ErrorKind::input, "--beside-pp: {}",
-                 must_be(own, fmt::format("a divisor of the {} ranks of {} GPUs", ranks, tp)));
+                 must_be(own, fmt::format("a divisor of the {} ranks of {} GPUs", ranks, of_rank)));
         auto pipelines =
             planner::pipelines_of(of_model(model, ranks, 1), of_model(beside, own, ranks / own), limits.executor());
         first = {model, search::one_f_one_b_policy};
@@ -237,8 +252,7 @@ private:
     Console console;
     Limits limits;
     std::string problem, beside_problem, model, beside, cluster, recipe, lengths, out;
-    std::int64_t tp = 1, answers = 64, prompt = 512;
-    std::optional<std::int64_t> beside_pp, microbatch_tokens;
+    std::optional<std::int64_t> tp, beside_pp, answers, prompt, microbatch_tokens;
     Said first, second;
     std::string recompute;
     planner::FusedPlan plan;

@@ -280,6 +280,8 @@ void RlOptions::add_others(RlQuestion& question) const {
     if (generation_cluster.empty()) return;
     if (model.empty() || generation)
         fail(ErrorKind::input, "--generation-cluster: goes with --model and without --generation, measured on others");
+    if (generating)
+        fail(ErrorKind::input, "--generating: does not go with --generation-cluster, of which every number is tried");
     workloads::Cluster others = workloads::find_cluster(generation_cluster);
     if (generation_price > 0) others.price_per_gpu_hour = generation_price;
     if (others.gpus < 1 || others.gpus > most_gpus)
@@ -289,7 +291,6 @@ void RlOptions::add_others(RlQuestion& question) const {
         fail(ErrorKind::input, "--objective: usd goes with a price of both: give --generation-price USD");
     rl::Job job = question.job;
     job.generators = others.gpus;
-    job.generating.reset();
     job.instance = instance.value_or(usual_group(others));
     if (job.instance > others.gpus)
         fail(ErrorKind::input, "--instance: {}",

@@ -130,7 +130,7 @@ std::optional<CellResult> judge(const Study& study, const Cell& cell, Shared& sh
     result.points.reserve(choice.considered.size());
     for (const LayoutConsidered& one : choice.considered) result.points.push_back(point_of(one, choice));
     if (Point* const fastest = fastest_of(result.points))
-        fastest->far = far_by_flags(std::move(request), fastest->as, fastest->step, execute, time);
+        fastest->far = far_by_flags(std::move(request), fastest->as, fastest->step, execute);
     return result;
 }
 

@@ -5,7 +5,7 @@
 namespace pipeweaver::capacity {
 
 std::optional<Duration> far_by_flags(planner::LayoutRequest request, const planner::LayoutAndZero& as, Duration near,
-                                     const Executor& execute, const planner::Time& time) {
+                                     const Executor& execute) {
     const auto waiting = planner::waiting_for_host(*request.setup);
     if (!waiting) return std::nullopt;
     request.setup = &*waiting;
@@ -13,7 +13,7 @@ std::optional<Duration> far_by_flags(planner::LayoutRequest request, const plann
     request.slowest.reset();
     request.stores.reset();  // of other times
     request.allows = [&as](const planner::LayoutAndZero& one) { return planner::are_equal(one, as); };
-    const auto choice = planner::judge_layouts(request, execute, time);
+    const auto choice = planner::judge_layouts(request, execute);
     if (choice.tried.empty()) return std::nullopt;
     const auto bound = planner::host_bound_of(*waiting, near, choice.best().step);
     return bound ? std::optional(bound->most()) : std::nullopt;

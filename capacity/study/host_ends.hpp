@@ -4,15 +4,15 @@
 #include "pipeweaver/base/parallel.hpp"
 #include "pipeweaver/base/units.hpp"
 #include "pipeweaver/planner/layout_choice.hpp"
-#include "pipeweaver/planner/time.hpp"
 
 #include <optional>
 
 namespace pipeweaver::capacity {
 
 /// The far end of the step of that layout, which takes `near` by the launch flags that the request judges (planner/
-/// host_bound.hpp). None: none is to be told, or nothing fits.
+/// host_bound.hpp). It is one layout's, so no clock ends it: what is kept of a point depends on none. None: none is to
+/// be told, or nothing fits.
 [[nodiscard]] std::optional<Duration> far_by_flags(planner::LayoutRequest request, const planner::LayoutAndZero& as,
-                                                   Duration near, const Executor& execute, const planner::Time& time);
+                                                   Duration near, const Executor& execute);
 
 }  // namespace pipeweaver::capacity

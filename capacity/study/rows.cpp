@@ -175,7 +175,7 @@ void judge_closely(const planner::Request& of, Row& row, const Executor& execute
     if (choice.tried.empty()) return;
     const Duration judged = std::exchange(row.flags_step, choice.best().step);
     const planner::LayoutAndZero as{choice.best().layout, choice.best().zero};
-    row.flags_far = far_by_flags(std::move(request), as, row.flags_step, execute, time);
+    row.flags_far = far_by_flags(std::move(request), as, row.flags_step, execute);
     // What decides is the loader, which takes as long for either step.
     if (row.input && row.input->waits > Duration{})
         row.input->waits = std::max(Duration{}, judged + row.input->waits - row.flags_step);

@@ -73,7 +73,7 @@ std::string row(const Ladder& ladder, std::string_view name, const Rung& rung, s
     auto text = fmt::format("{:<9} {:<42.42} {:>9} {:>8} {:>9.0f}  {:>4.1f} of {:.1f} GiB\n", name, way.substr(0, end),
                             seconds(rung.step), over_now_text(ladder, rung),
                             tokens_per_second(rung) / static_cast<double>(gpus), gib(rung.peak), gib(rung.usable));
-    if (end < way.size()) text += fmt::format("{:<9} {}\n", "", way.substr(end + 1));
+    if (end < way.size()) text += wrapped("", way.substr(end + 1));
     for (const std::string& more : {layers_of_ranks(rung), rung_padding_text(rung), rung.remark})
         if (!more.empty()) text += wrapped("", more);
     return text;

@@ -127,7 +127,7 @@ Compute read_compute(const Json& json, char op) {
     if (const auto recompute = json.find("recompute")) {
         const auto mode = emulator::recompute_named(recompute->text());
         if (!mode || !emulator::is_for_plans(*mode))
-            recompute->fail(must_be(recompute->text(), "one of none, selective, half, full, blocks:N"));
+            recompute->fail(must_be(recompute->text(), "one of none, selective, half, full, offload, blocks:N"));
         action.recompute = *mode;
     }
     if (const auto weight = json.find("loss_weight"); weight && !weight->is_null())

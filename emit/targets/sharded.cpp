@@ -45,17 +45,15 @@ std::optional<std::string> unsaid_layout(const Launch& of) {
 
 using workloads::Adapters;
 
-bool adapts_all(const Adapters& adapters) { return adapters.qkv && adapters.output && adapters.up && adapters.down; }
-
-// PEFT finds the language model's layers by their names; of encoders all linear layers are known alone.
-std::optional<std::string> unsaid_adapters(const Launch& of, const launch::Tuned& tuned) {
-    const Adapters& adapters = *tuned.adapters;
+// Trainers find layers by their names; encoders may have such, too, and ms-swift freezes these with all-linear alone
+// (3602360a swift/pipelines/train/tuner.py get_target_modules).
+std::optional<std::string> unsaid_adapters(const Launch& of, const Adapters& adapters) {
     if (!adapters.apart)
         return "queries, keys and values, gate and up, each have a pair of adapters (--lora-apart), here one together";
     if (of.has_experts() && (adapters.up || adapters.down) && adapters.experts != workloads::ExpertAdapters::each)
         return "each routed expert has adapters (--lora-experts each), here they have others or none";
-    if (!adapts_all(adapters) && !of.split.encoders.empty() && !tuned.freezes_encoders)
-        return "encoders have adapters beside all their linear layers or none, here beside some";
+    if (!adapters.on_all() && !of.split.encoders.empty())
+        return "beside encoders adapters go with all linear layers: names of some (--lora-targets) may be theirs, too";
     return std::nullopt;
 }
 
@@ -63,7 +61,7 @@ std::optional<std::string> unsaid_tuning(const Launch& of) {
     const launch::Tuned tuned = launch::tuned_of(of);
     if (!tuned.why_not.empty()) return tuned.why_not;
     if (tuned.adapters)
-        if (auto why = unsaid_adapters(of, tuned)) return why;
+        if (auto why = unsaid_adapters(of, *tuned.adapters)) return why;
     return std::nullopt;
 }
 
@@ -85,7 +83,7 @@ struct SettingLine {
 
 // The language model's linear layers with adapters, by Hugging Face's names; all: one word.
 std::string adapted_layers_of(const Adapters& adapters, std::string_view all, std::string_view between) {
-    if (adapts_all(adapters)) return std::string(all);
+    if (adapters.on_all()) return std::string(all);
     std::vector<std::string_view> names;
     if (adapters.qkv) names.insert(names.end(), {"q_proj", "k_proj", "v_proj"});
     if (adapters.output) names.emplace_back("o_proj");
@@ -101,9 +99,8 @@ std::vector<SettingLine> common_settings(const Launch& of, bool checkpoints) {
     std::vector<SettingLine> all{{&ShardedSaid::tuner, tuned.adapters ? "lora" : "full"}};
     if (tuned.adapters) all.push_back({&ShardedSaid::lora_rank, std::to_string(tuned.adapters->rank)});
     if (!of.split.encoders.empty()) {
-        const bool projectors = tuned.adapters ? tuned.freezes_encoders : tuned.freezes_projectors;
         all.push_back({&ShardedSaid::freeze_tower, word(tuned.freezes_encoders)});
-        all.push_back({&ShardedSaid::freeze_projector, word(projectors)});
+        all.push_back({&ShardedSaid::freeze_projector, word(tuned.freezes_projectors)});
     }
     if (tuned.freezes_language) all.push_back({&ShardedSaid::freeze_language, "true"});
     for (SettingLine& one : std::vector<SettingLine>{

@@ -74,7 +74,7 @@ std::vector<std::string> approximations(const Setup& setup, bool has_range) {
             fmt::format("of tensor-parallel traffic {:.2f} is exposed, the rest runs inside products: as fitted "
                         "to runs of constant lengths",
                         in_situ.inside_gemms));
-    if (!has_range && recipe.launch == Duration{0} && recipe.layer == Duration{0} && recipe.layer_of.empty())
+    if (!has_range && !recipe.has_host())
         all.emplace_back(recipe.launched == Launched::graphs
                              ? "layers lie in CUDA graphs: their host is never waited for"
                              : "the host launches kernels ahead: it is never waited for");

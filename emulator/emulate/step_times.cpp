@@ -21,11 +21,13 @@ std::vector<std::int64_t> ends_of_lists(const TaskGraph& task, std::span<const s
     return all;
 }
 
-// What a backward's recomputation adds to the cost that build_step() gave it.
+// What a backward's recomputation adds to the cost that build_step() gave it, and copies to that of both passes.
 void add_recomputation(const ScheduledStep& step, std::size_t task, PassCost& cost) {
     const TaskPass& pass = step.passes()[task];
     const RankId rank = step.step().problem.tasks[task].rank;
-    if (pass.pass == PassKind::forward || pass.recompute == step.input().modes_on(rank).front()) return;
+    const Recompute first = step.input().modes_on(rank).front();
+    const bool alike = pass.pass == PassKind::forward && !pass.recompute.copies() && !first.copies();
+    if (alike || pass.recompute == first) return;
     cost = cost_of(step.pieces(task), step.input().setup->recipe);
 }
 

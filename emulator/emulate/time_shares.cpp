@@ -17,7 +17,7 @@ void add_shares(const StepProblem& step, const Schedule& schedule, TimeShares& s
         const Pair& pair = step.problem.pairs[k];
         const PassCost& again = step.recomputed_by(index(pair.backward));
         if (again.total() == Duration{0}) continue;
-        const Duration extra = pair.modes[schedule.mode[k]].backward - pair.modes.front().backward;
+        const Duration extra = repeated_time(pair, schedule.mode[k]);
         add(again, static_cast<double>(extra.count()) / static_cast<double>(again.total().count()));
     }
 }

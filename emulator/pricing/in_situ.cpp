@@ -182,7 +182,9 @@ InSituFactors in_situ_factors(std::string_view device, Precision precision) {
 
 InSituFactors in_stack(InSituFactors in_situ, const Recipe& recipe) {
     const bool is_tuned = recipe.execution.tensor_overlap == TensorOverlap::inside_gemms;
-    if (is_tuned && in_situ.tuned_products > 0) in_situ.factors.products = in_situ.tuned_products;
+    if (!is_tuned || in_situ.tuned_products == 0) return in_situ;
+    in_situ.factors.products = in_situ.tuned_products;
+    in_situ.source += "; products as in runs of tuned stacks";
     return in_situ;
 }
 

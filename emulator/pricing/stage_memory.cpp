@@ -563,25 +563,28 @@ std::int64_t weight_bytes(const WeightGroup& group, const StateBytes& each) {
 StaticMemory memory_of(const RankParameters& rank, const Recipe& recipe, bool is_pipeline, std::size_t microbatches) {
     const StateBytes& each = recipe.state;
     StaticMemory memory;
-    std::int64_t trained = 0;
+    std::int64_t summed = 0;  // of which gradients are added up whole
+    Bytes bare_gradients;
     Bytes all_weights;  // of shards that are as long as each other
     for (const WeightGroup& group : rank.groups) {
         const auto part = [&](std::int64_t bytes, int from_stage) {
             const std::int64_t parts = recipe.zero >= from_stage ? group.copies : 1;
             return Bytes{(bytes + parts - 1) / parts};
         };
-        trained += group.trained;
+        const bool bare = each.bare && group.copies == 1;
+        if (!bare) summed += group.trained;
         const Bytes weights = part(weight_bytes(group, each), 3);
         memory.weights += weights;
         all_weights += Bytes{weights.count * group.copies};
-        if (recipe.zero == 2) memory.apart += part(each.apart * (group.trained + group.frozen), 2);
-        memory.gradients += part(each.gradient * group.trained, 2);
+        if (recipe.zero == 2 && !bare) memory.apart += part(each.apart * (group.trained + group.frozen), 2);
+        const Bytes gradients = part(each.gradient * group.trained, 2);
+        (bare ? bare_gradients : memory.gradients) += gradients;
         memory.optimizer += part(each.optimizer * group.trained, 1);
     }
     memory.weights += memory.apart;
-    const Bytes whole{whole_gradients(recipe, is_pipeline, microbatches) * trained};
+    const Bytes whole{whole_gradients(recipe, is_pipeline, microbatches) * summed};
     const bool summed_whole = whole > Bytes{} && recipe.zero >= 2;  // shares come of what is freed
-    memory.gradients = summed_whole ? whole : memory.gradients + whole;
+    memory.gradients = (summed_whole ? whole : memory.gradients + whole) + bare_gradients;
     memory.workspace = recipe.beside + Bytes{2 * rank.largest_layers};
     // The weights of the layer that runs and of the one that is gathered ahead, and gradients before they are reduced.
     if (recipe.zero >= 3) memory.workspace += Bytes{2 * each.weight * std::max(rank.whole_layers, rank.teacher_layers)};

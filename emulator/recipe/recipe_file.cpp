@@ -114,8 +114,8 @@ void read_precision(const Json& json, Recipe& recipe) {
 }
 
 void read_state(const Json& json, StateBytes& state) {
-    json.only_keys(
-        {"weight", "gradient", "optimizer", "whole", "summed", "pipelined", "update", "apart", "offloaded", "narrow"});
+    json.only_keys({"weight", "gradient", "optimizer", "whole", "summed", "pipelined", "update", "apart", "bare",
+                    "offloaded", "narrow"});
     read_integer(json, "weight", 1, most_bytes_each, state.weight);
     read_integer(json, "gradient", 0, most_bytes_each, state.gradient);
     read_integer(json, "optimizer", 0, most_bytes_each, state.optimizer);
@@ -124,6 +124,7 @@ void read_state(const Json& json, StateBytes& state) {
     read_integer(json, "pipelined", 0, most_bytes_each, state.pipelined);
     read_integer(json, "update", 0, most_bytes_each, state.update);
     read_integer(json, "apart", 0, most_bytes_each, state.apart);
+    read_flag(json, "bare", state.bare);
     read_integer(json, "offloaded", 0, most_bytes_each, state.offloaded);
     if (const auto narrow = json.find("narrow")) {
         const auto text = narrow->one_of({"cast-again", "copies", "alone"});
@@ -350,6 +351,7 @@ RecipeWriter state_json(const StateBytes& state) {
     if (state.pipelined > 0) json["pipelined"] = state.pipelined;
     if (state.update > 0) json["update"] = state.update;
     if (state.apart > 0) json["apart"] = state.apart;
+    if (state.bare) json["bare"] = true;
     if (state.offloaded > 0) json["offloaded"] = state.offloaded;
     for (const auto& [name, value] : ways_to_hold_narrow)
         if (value == state.narrow && value != StateBytes{}.narrow) json["narrow"] = name;

@@ -173,6 +173,14 @@ private:
         return found;
     }
 
+    // Where passes may choose, one is no shorter for what it copies, as in a chain.
+    Duration time_of(const Longest& one, RankId rank, const std::vector<Items>& gpus, PassKind pass,
+                     Recompute recompute) {
+        if (!recompute.copies() || in_.modes_on(rank).size() == 1) return std::max(Duration{1}, one.cost.time);
+        const Duration keeping = longest(rank, gpus, pass, Recompute::none).cost.time;
+        return std::max({Duration{1}, one.cost.time, keeping});
+    }
+
     Mode memory_of(RankId rank, const std::vector<Items>& gpus, Recompute recompute) const {
         Mode mode;
         for (const Items& items : gpus) {
@@ -236,10 +244,10 @@ private:
         for (const Recompute recompute : in_.modes_on(rank)) {
             forward.push_back(longest(rank, gpus, PassKind::forward, recompute));
             modes.push_back(memory_of(rank, gpus, recompute));
-            modes.back().forward = std::max(Duration{1}, forward.back().cost.time);
+            modes.back().forward = time_of(forward.back(), rank, gpus, PassKind::forward, recompute);
             if (!has_backward_) continue;
             backward.push_back(longest(rank, gpus, PassKind::backward, recompute));
-            modes.back().backward = std::max(Duration{1}, backward.back().cost.time);
+            modes.back().backward = time_of(backward.back(), rank, gpus, PassKind::backward, recompute);
         }
         const TaskId first = add_task(rank, TaskKind::forward, std::move(forward));
         for (const TaskId task : ends_.forwards) connect(first, task);

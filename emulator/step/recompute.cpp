@@ -25,7 +25,7 @@ constinit const RecomputeRow RecomputeRow::core_attention{
     .name = "core-attention", .for_plans = false, .repeats_parts = true, .layers = all_blocks};
 constinit const RecomputeRow RecomputeRow::half{.name = "half", .layers = half_of_blocks};
 constinit const RecomputeRow RecomputeRow::full{.name = "full", .layers = all_blocks};
-constinit const RecomputeRow RecomputeRow::offload{.name = "offload", .for_plans = false, .layers = no_blocks};
+constinit const RecomputeRow RecomputeRow::offload{.name = "offload", .copies = true, .layers = no_blocks};
 constinit const RecomputeRow RecomputeRow::encoders{.name = "encoders", .for_plans = false, .layers = blocks_of_others};
 constinit const RecomputeRow RecomputeRow::backbone{
     .name = "backbone", .for_plans = false, .layers = blocks_of_backbone};

@@ -171,6 +171,21 @@ private:
         return static_cast<std::uint32_t>(out_.mixes.size() - 1);
     }
 
+    // Passes that copy are replayed kernel by kernel, the others are sums of their layers, whose traffic hides in no
+    // other layer. Where one of both is chosen, that must decide nothing: a pass is no shorter for what it copies.
+    Duration task_time(PassKind pass, Recompute recompute, const StageLayers& stage) {
+        const Duration time = costs_.task_time(pass, recompute);
+        if (!recompute.copies() || in_.modes_on(stage.rank).size() == 1) return time;
+        return std::max(time, costs_.task_time(pass, Recompute::none));
+    }
+
+    PassCost first_cost(PassKind pass, const StageLayers& stage) {
+        const Recompute first = in_.modes_on(stage.rank).front();
+        PassCost cost = costs_.task(pass, first);
+        if (first.copies()) take_up(cost, task_time(pass, first, stage));
+        return cost;
+    }
+
     // I and W together take at least as long as B, and the host's work for one task more: what hides traffic in B may
     // be missing beside them.
     void add_modes(const StageLayers& stage, Recompute recompute, StageCosts& all) {
@@ -178,10 +193,10 @@ private:
         Mode whole;
         const Recompute first = in_.modes_on(stage.rank).front();
         const bool as_first = (recompute == Recompute::offload) == (first == Recompute::offload);
-        const auto forward = as_first ? time_of(all.forward) : costs_.task_time(PassKind::forward, recompute);
+        const auto forward = as_first ? time_of(all.forward) : task_time(PassKind::forward, recompute, stage);
         whole.forward = lasting(forward);
         const auto backward =
-            recompute == first ? time_of(all.backward) : costs_.task_time(PassKind::backward, recompute);
+            recompute == first ? time_of(all.backward) : task_time(PassKind::backward, recompute, stage);
         whole.backward = lasting(backward);
         whole.held = memory.held;
         whole.forward_transient = memory.forward_transient;
@@ -190,7 +205,7 @@ private:
         if (!in_.priced_split) return;
         Mode split = whole;
         split.weight = time_of(all.split.weight);
-        const auto input = costs_.task_time(PassKind::input_gradient, recompute);
+        const auto input = task_time(PassKind::input_gradient, recompute, stage);
         const Duration own_work = whole.backward - (split.weight - all.lost) + in_.setup->recipe.action;
         const Duration lost = lost_by_split(costs_.task_time(PassKind::input_gradient, Recompute::none));
         split.backward = lasting(std::max(input, own_work) + lost);
@@ -204,12 +219,12 @@ private:
         StageCosts all;
         costs_.begin(stage);
         const auto modes = in_.modes_on(stage.rank);
-        all.forward = out_.keep(costs_.task(PassKind::forward, modes.front()));
+        all.forward = out_.keep(first_cost(PassKind::forward, stage));
         all.forward_mix = mix_of(stage, PassKind::forward);
         if (!has_backward(stage)) return all;
         all.backward_mix = mix_of(stage, PassKind::backward);
         if (modes.size() > 1 || in_.priced_split) all.again = out_.keep(costs_.blocks_forward(Recompute::full));
-        all.backward = out_.keep(costs_.task(PassKind::backward, modes.front()));
+        all.backward = out_.keep(first_cost(PassKind::backward, stage));
         if (in_.priced_split) {
             PassCost weight = costs_.task(PassKind::weight_gradient);
             if (weight.time != in_.setup->recipe.action) {  // else none is trained

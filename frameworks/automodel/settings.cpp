@@ -55,6 +55,7 @@ constexpr std::array rows_of_automodel{
     ShardedRow{"packed_sequence.packed_sequence_size", &L::packed_length},
     ShardedRow{"packed_sequence.pack_size", &L::packed_length},
     ShardedRow{"", &L::pads_packs, "true"},
+    ShardedRow{"", &L::leaves_alone, "true"},  // moe/parallelizer.py parallelize_model: ep_shard_enabled
     ShardedRow{"freeze_config.freeze_vision_tower", &L::freeze_tower},
     ShardedRow{"freeze_config.freeze_language_model", &L::freeze_language},
     ShardedRow{"peft.dim", &L::lora_rank, "0"},

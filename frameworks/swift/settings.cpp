@@ -70,9 +70,9 @@ std::vector<Entry> sharded_swift_entries() {
     entry.program_defaults = {{"swift rlhf", "rlhf_type", "dpo"}, {"swift/cli/rlhf.py", "rlhf_type", "dpo"}};
     entry.unbounds_unless = {{"rlhf_type", "grpo", "truncation_strategy"}};  // rlhf_args.py _init_grpo: prompts are cut
     entry.spreads_layers = true;  // swift/cli/main.py use_torchrun, model/utils.py get_default_device_map
-    entry.data = {"dataset"};
-    entry.remakes = {"external_plugins", "custom_register_path", "custom_dataset_info"};
-    entry.lengthens = {"system", "agent_template", "response_prefix"};
+    entry.data = {"dataset", "cached_dataset"};
+    entry.remakes = {"external_plugins", "custom_register_path", "custom_dataset_info", "columns"};
+    entry.lengthens = {"system", "response_prefix", "model_name", "model_author"};
     entry.source = sharded_swift_source;
     return {entry};
 }

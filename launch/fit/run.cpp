@@ -255,15 +255,22 @@ void put_states(const MegatronLaunch& l, Recipe& recipe) {
 // What the loss keeps of a logit: of 16 bits alone where Transformer Engine computes it, nothing where it is one with
 // the head's product; Megatron Core's own keeps the softmax in 32 besides, and its fused one, as compiled, two copies
 // more. Of answers that ms-swift generates it works out probabilities without any of these (3602360a
-// swift/megatron/trainers/vocab_parallel_utils.py).
-void put_kept(const MegatronLaunch& l, Recipe& recipe) {
-    constexpr std::int64_t by_engine = 2, own = 6, own_fused = 11, eager = 16;
+// swift/megatron/trainers/vocab_parallel_utils.py). Where all of a teacher's logits are compared (its
+// rlhf_trainers/gkd_loss.py jsd_loss), autograd holds until the last chunk of positions: the model's in 16 bits, and in
+// 32 as they are, with labels, over the temperature, exponentials, both logarithms that are mixed, their mixture,
+// probabilities and differences; the teacher's three times in 16; and its backward two gradients in 32.
+std::int64_t kept_of_logit(const MegatronLaunch& l) {
+    constexpr std::int64_t by_engine = 2, own = 6, own_fused = 11, eager = 16, compared = 2 + 9 * 4 + 3 * 2 + 2 * 4;
     const auto* const stage = frameworks::training_stage(l.learns);
-    recipe.kept.logit = stage != nullptr && stage->generates ? eager
-                        : !l.fused_loss                      ? own
-                        : l.fused_loss_by == "linear"        ? 0
-                        : l.fused_loss_by == "te"            ? by_engine
-                                                             : own_fused;
+    if (stage != nullptr && stage->distils && !l.teacher_logits) return compared;
+    if (stage != nullptr && stage->generates) return eager;
+    if (!l.fused_loss) return own;
+    if (l.fused_loss_by == "linear") return 0;
+    return l.fused_loss_by == "te" ? by_engine : own_fused;
+}
+
+void put_kept(const MegatronLaunch& l, Recipe& recipe) {
+    recipe.kept.logit = kept_of_logit(l);
     if (parse_number("hidden-dropout", l.hidden_dropout, 0, 1) > 0) recipe.kept.masks = 1;
 }
 
@@ -463,6 +470,8 @@ void put_teacher(const MegatronLaunch& l, const FitAsked& asked, Run& run) {
     const std::int64_t tokens = *l.seq_length * l.sequences() / l.cp;
     const std::int64_t kept = tokens * microbatches_of(l, asked.gpus) * l.answers_steps;
     run.besides.last_rank = Bytes{of_token * kept};
+    run.doubts.push_back({Effect::less, "logits of all positions are counted, of which those with labels are compared",
+                          written(l.dialect, "rlhf-type"), true});
     run.assumed.push_back(fmt::format("the teacher's logits of {} microbatches are counted on the last rank: {}",
                                       microbatches_of(l, asked.gpus) * l.answers_steps, human(run.besides.last_rank)));
 }

@@ -102,7 +102,7 @@ void put_offload(const ShardedLaunch& l, StateBytes& state, Run& run) {
 // model/loader.py, ms-swift 3602360a rlhf_trainers/dpo_trainer.py and kto_trainer.py; its grpo_trainer.py fuses).
 bool fuses_loss(const ShardedLaunch& l) {
     const auto* const kind = frameworks::training_stage(l.stage);
-    return l.fused_loss && (kind == nullptr || kind->generates);
+    return l.fused_loss && (kind == nullptr || (kind->generates && !kind->distils));
 }
 
 // A head of a few classes in place of the vocabulary's (ms-swift 3602360a model/patcher.py).
@@ -122,10 +122,11 @@ void put_kept(const ShardedLaunch& l, Recipe& recipe) {
 Recipe sharded_recipe(const ShardedLaunch& l, const FitAsked& asked, Run& run) {
     Recipe recipe = emulator::find_recipe(asked.recipe.empty() ? "torch-fsdp2-eager" : asked.recipe);
     if (asked.recipe.empty() && !l.is_fsdp()) recipe.name = l.is_deepspeed() ? "deepspeed" : "torch-replicas";
-    recipe.zero = l.zero_stage();
+    recipe.zero = l.leaves_alone && asked.gpus == 1 ? 0 : l.zero_stage();
     recipe.state = l.is_deepspeed() ? deepspeed_states(l, run) : torch_states(l, run);
     recipe.state.whole = whole_gradients(l, asked.gpus, recipe.state);
     recipe.state.apart = l.is_fsdp() ? recipe.state.weight : 0;
+    recipe.state.bare = l.leaves_alone && l.is_fsdp();
     if (recipe.state.weight == whole_bytes) recipe.execution.products = costdb::Dtype::fp32;
     put_offload(l, recipe.state, run);
     put_kept(l, recipe);
@@ -219,7 +220,7 @@ void put_stage_doubts(const ShardedLaunch& l, Run& run) {
     if (are_joined && l.joins_pairs)
         run.doubts.push_back(
             {Effect::less, "pairs that are joined are counted as the longest", written(l, &Said::packs), true});
-    if (kind == nullptr || (are_joined && !l.joins_pairs))
+    if (kind == nullptr || kind->distils || (are_joined && !l.joins_pairs))
         run.doubts.push_back(
             {Effect::more, fmt::format("what '{}' holds beside the model", l.stage), written(l, &Said::stage)});
     if (l.stage == "rm")

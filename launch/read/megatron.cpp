@@ -97,6 +97,8 @@ void take_ramp(MegatronLaunch& l) {
 
 // A prompt and its answer together, which an engine on the same GPUs may hold to less.
 void take_answers(MegatronLaunch& l) {
+    if (l.answers_batch && l.global_batch.value_or(0) > 0)
+        l.answers_steps = std::max<std::int64_t>(1, *l.answers_batch / *l.global_batch);
     if (!l.generates() || !l.seq_length) return;
     *l.seq_length += l.answer_length.value_or(0);
     if (l.by_engine && l.engine != "server" && l.engine_length)

@@ -209,6 +209,7 @@ Rows tuning_rows() {
             {"gkd-logits-topk", "", &L::teacher_logits},
             {"lmbda", "", &L::on_policy},
             {"steps-per-generation", "", &L::answers_steps},
+            {"generation-batch-size", "", &L::answers_batch},
             {"offload-model", "", &L::frees_weights},
             {"offload-optimizer", "", &L::frees_states},
             {"lora-rank", "peft.dim", &L::lora_rank},

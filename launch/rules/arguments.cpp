@@ -62,6 +62,11 @@ Why teacher_chunks(const L& l, std::int64_t) {
     return fmt::format("{} chunks of a rank, and --teacher-model {}", *l.vpp, l.teacher);
 }
 
+Why teacher_server(const L& l, std::int64_t) {
+    if (l.teacher_server.empty() || l.teacher_logits || l.learns != "gkd") return std::nullopt;
+    return fmt::format("--teacher-model-server {}, and no --gkd-logits-topk", l.teacher_server);
+}
+
 bool says_ends(const L& l) { return l.first || l.last; }
 
 Why no_pattern(const L& l, std::int64_t) {
@@ -247,6 +252,9 @@ std::span<const MegatronRule> environment_rules() {
         MegatronRule{"teacher-chunks", "a teacher on the same GPUs goes without chunks of a rank",
                      "modelscope/ms-swift 3602360a swift/megatron/trainers/rollout_mixin.py _load_teacher_model",
                      Phase::build, teacher_chunks},
+        MegatronRule{"teacher-server", "a teacher that is asked for its logits gives the largest alone",
+                     "modelscope/ms-swift 3602360a swift/megatron/arguments/megatron_args.py", Phase::arguments,
+                     teacher_server},
         MegatronRule{"fsdp-connections", "FSDP goes without CUDA_DEVICE_MAX_CONNECTIONS=1", file, Phase::arguments,
                      shard_connections},
     };

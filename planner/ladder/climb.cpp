@@ -1,4 +1,5 @@
 // What each rung of a plan's ladder takes, from what is run today to the searched schedule.
+#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emulator/memory.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/ends.hpp"
@@ -22,8 +23,13 @@ namespace {
 
 class Climb {
 public:
-    Climb(const LadderStart& start, const Plan& plan, const Executor& execute)
-        : start_(start), job_(start.request.job), runs_(target(job_.target)), plan_(plan), execute_(execute) {}
+    Climb(const LadderStart& start, const Plan& plan, const Executor& execute, const Time& time)
+        : start_(start),
+          job_(start.request.job),
+          runs_(target(job_.target)),
+          plan_(plan),
+          execute_(execute),
+          time_(time) {}
 
     Ladder run() {
         if (!start_.now) {
@@ -44,8 +50,7 @@ public:
         ladder_.left_out = start_.left_out;
         add_schedule();
         add_beyond();
-        if (runs_.groups)
-            if (auto rung = rung_on_groups(start_.request)) ladder_.beyond.push_back(std::move(*rung));
+        if (runs_.groups) add_groups();
         ladder_.headline = advise(
             ladder_.rungs, runs_.option, [this](const Rung& rung) { return schedules(rung); }, job_.seed, execute_);
         return with_ends();
@@ -249,11 +254,27 @@ private:
         }
     }
 
+    void add_groups() {
+        if (start_.request.job.setup->model.modules.size() < 2) return;
+        if (time_.is_over())
+            ladder_.left_out.emplace_back(doing::own_gpus);
+        else if (auto rung = rung_on_groups(start_.request))
+            add_on_groups(std::move(*rung));
+    }
+
+    void add_on_groups(Rung rung) {
+        const bool gains = std::all_of(ladder_.rungs.begin(), ladder_.rungs.end(),
+                                       [&](const Rung& other) { return rung.step < other.step; });
+        if (!gains) rung.why_nothing = fmt::format("{}, takes {}", rung.way, human(rung.step));
+        ladder_.beyond.push_back(std::move(rung));
+    }
+
     const LadderStart& start_;
     const Job& job_;
     const Target& runs_;
     const Plan& plan_;
     const Executor& execute_;
+    const Time& time_;
     Ladder ladder_;
 };
 
@@ -274,8 +295,8 @@ const Rung* Ladder::compared() const {
     return nullptr;
 }
 
-Ladder ladder_of(const LadderStart& start, const Plan& plan, const Executor& execute) {
-    return Climb(start, plan, execute).run();
+Ladder ladder_of(const LadderStart& start, const Plan& plan, const Executor& execute, const Time& time) {
+    return Climb(start, plan, execute, time).run();
 }
 
 }  // namespace pipeweaver::planner

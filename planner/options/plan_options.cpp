@@ -143,7 +143,10 @@ void PlanOptions::fill(Job& of, const WorkloadOptions& as, const SearchLimits& l
             "and any",
             planner::target(of.target).option);
     of.recompute = recompute_menu(recompute, planner::target(of.target));
+    // A link to the host that is said may carry activations.
+    of.offloads = of.recompute.empty() && as.overrides.host_link && planner::target(of.target).offloaded_passes;
     if (of.fixed && !of.recompute.empty()) of.fixed->partition.modes = of.recompute;
+    if (of.fixed) require_offload_carried(of.fixed->partition.modes, "--partition", planner::target(of.target));
     if (of.words) of.words->add(values_of(batch));
 }
 

@@ -109,11 +109,11 @@ ExpertAdapters expert_adapters_named(const std::string& name) {
 
 // Modules that have adapters: those that are named, else all that are trained and may have any.
 std::vector<std::string> adapted_modules(const workloads::Model& model, const std::string& named) {
-    std::vector<std::string> able, trained;
+    std::vector<std::string> able, trained, unable;
     for (const workloads::Module& module : model.modules) {
-        if (!workloads::may_have_adapters(module.architecture)) continue;
-        able.push_back(module.name);
-        if (module.trains()) trained.push_back(module.name);
+        const bool may = workloads::may_have_adapters(module.architecture);
+        if (may) able.push_back(module.name);
+        if (module.trains()) (may ? trained : unable).push_back(module.name);
     }
     if (able.empty())
         fail(ErrorKind::input,
@@ -123,6 +123,11 @@ std::vector<std::string> adapted_modules(const workloads::Model& model, const st
     if (named.empty() && trained.empty())
         fail(ErrorKind::input, "--lora: no module of '{}' that is trained can have adapters; --lora-modules names some",
              model.name);
+    if (named.empty() && !unable.empty())
+        fail(ErrorKind::input,
+             "--lora: '{}' is trained and cannot have adapters: --freeze it, or name the others by "
+             "--lora-modules, beside which it is trained whole",
+             unable.front());
     if (named.empty()) return trained;
     std::vector<std::string> all = parts_of(named);
     require_parts("--lora-modules", all, able);

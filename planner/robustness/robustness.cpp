@@ -80,7 +80,7 @@ std::vector<double> recomputation(const StepProblem& step, const Schedule& sched
         const Pair& pair = step.problem.pairs[k];
         const Duration whole = step.recomputed_by(index(pair.backward)).total();
         if (whole == Duration{0}) continue;
-        const Duration extra = pair.modes[schedule.mode[k]].backward - pair.modes.front().backward;
+        const Duration extra = repeated_time(pair, schedule.mode[k]);
         again[index(pair.backward)] = static_cast<double>(extra.count()) / static_cast<double>(whole.count());
     }
     return again;

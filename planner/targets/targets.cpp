@@ -91,6 +91,7 @@ const std::vector<Target>& targets() {
                                           .about = "pipeweaver.torch, which runs whatever action lists can carry",
                                           .folder = "",
                                           .selective_passes = true,
+                                          .offloaded_passes = true,
                                           .launch = actions_launch()},
                                          {.name = "torch-csv",
                                           .option = "torch-csv",
@@ -161,6 +162,7 @@ const std::vector<Target>& targets() {
                                           .groups = true,
                                           .action_lists = false,
                                           .selective_passes = true,
+                                          .offloaded_passes = true,
                                           .launch = torch_launch()}};
     return all;
 }

@@ -19,7 +19,7 @@ constexpr std::string_view by_rank_name = "by-rank", of_ranks_name = "by-rank:";
 constexpr char between_ranks = '/';
 
 constexpr std::string_view automatic = "auto",
-                           what_is_allowed = "auto, or some of none, selective, half, full and blocks:N";
+                           what_is_allowed = "auto, or some of none, selective, half, full, offload and blocks:N";
 
 std::optional<StepRecompute> named_of_ranks(std::string_view text) {
     StepRecompute setting = recompute_by_rank;
@@ -36,6 +36,10 @@ std::optional<StepRecompute> named_of_ranks(std::string_view text) {
 // What --target calls those whose passes carry it.
 std::vector<std::string> that_carry_selective() {
     return target_options([](const Target& one) { return one.selective_passes; });
+}
+
+std::vector<std::string> that_carry_offload() {
+    return target_options([](const Target& one) { return one.offloaded_passes; });
 }
 
 }  // namespace
@@ -106,8 +110,9 @@ std::vector<Recompute> recompute_of_ranks(const Problem& problem, const Schedule
 
 void add_recompute_menu(OptionTable& options, std::string& menu) {
     options.text("recompute", menu, "auto|SETTING,...",
-                 fmt::format("what each pass may compute again: some of none, selective, half, full and blocks:N "
-                             "(default: auto: none, half, full, and selective with --target {})",
+                 fmt::format("what each pass may compute again: some of none, selective, half, full and blocks:N, or "
+                             "offload: its activations go to the host over --host-link (default: auto: none, half, "
+                             "full, with --target {} selective, and offload where --host-link is given)",
                              fmt::join(that_carry_selective(), "|")));
 }
 
@@ -127,13 +132,38 @@ std::vector<Recompute> recompute_menu(const std::string& text, const Target& tar
                  target.option, fmt::join(that_carry_selective(), ", "));
         menu.push_back(*known);
     }
+    require_offload_carried(menu, "--recompute", target);
     return menu;
+}
+
+void require_offload_carried(const std::vector<Recompute>& menu, const std::string& who, const Target& target) {
+    if (target.offloaded_passes || std::none_of(menu.begin(), menu.end(), [](Recompute one) { return one.copies(); }))
+        return;
+    fail(ErrorKind::limit, "{}: {} offloads no activations of single passes; allowed with --target {}", who,
+         target.option, fmt::join(that_carry_offload(), ", "));
+}
+
+std::optional<Job> keeping_all(const Job& job) {
+    const auto without = [](std::vector<Recompute> menu) {
+        std::erase_if(menu, [](Recompute one) { return one.copies(); });
+        return menu;
+    };
+    Job kept = job;
+    kept.offloads = false;
+    kept.recompute = without(job.recompute);
+    const auto& asked = job.fixed ? job.fixed->partition.modes : job.recompute;
+    const auto rest = without(asked);
+    if (kept.fixed) kept.fixed->partition.modes = rest;
+    const bool nothing_else = rest.empty() && !asked.empty();
+    const bool offers = rest.size() < asked.size() || (job.offloads && asked.empty());
+    return offers && !nothing_else ? std::optional(std::move(kept)) : std::nullopt;
 }
 
 std::vector<Recompute> menu_of(const Job& job) {
     if (!job.recompute.empty()) return job.recompute;
     auto menu = emulator::usual_modes();
     if (target(job.target).selective_passes) menu.insert(menu.begin() + 1, Recompute::selective);
+    if (job.offloads) menu.insert(menu.begin() + 1, Recompute::offload);
     return menu;
 }
 

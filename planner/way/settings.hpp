@@ -6,6 +6,7 @@
 #include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/planner/way.hpp"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,8 +38,17 @@ void add_recompute_menu(OptionTable& options, std::string& menu);
 /// unknown, there twice, or for whole steps alone, and Error{limit} where the target's passes cannot carry it.
 [[nodiscard]] std::vector<emulator::Recompute> recompute_menu(const std::string& text, const Target& target);
 
-/// What passes of the job's plans choose from: what it says, else none, half and full, and selective where the target
-/// carries it.
+/// Throws Error{limit} where the menu that `who` says (an option, a file) has offload and passes of the target carry
+/// none.
+void require_offload_carried(const std::vector<emulator::Recompute>& menu, const std::string& who,
+                             const Target& target);
+
+/// The job with passes that offload nothing, and choose from all else; none: no pass of it may offload, or there is
+/// nothing else.
+[[nodiscard]] std::optional<Job> keeping_all(const Job& job);
+
+/// What passes of the job's plans choose from: what it says, else none, half and full, selective where the target
+/// carries it, and offload where the job does.
 [[nodiscard]] std::vector<emulator::Recompute> menu_of(const Job& job);
 
 }  // namespace pipeweaver::planner

@@ -79,10 +79,9 @@ TEST_CASE("the line of a host that is known has its time for routing where the m
     SmallEmulation small;
     for (auto& time : small.emulation.replicas.front().time)
         time.exposed[static_cast<std::size_t>(emulator::Stream::host)] = 100us;
-    small.change_setup([](emulator::Setup& setup) {
-        setup.recipe.layer = 2ms;
-        setup.recipe.expert_layer = 6ms;
-    });
+    small.change_setup([](emulator::Setup& setup) { setup.recipe.expert_layer = 6ms; });
+    CHECK(!has(table_of(small), "never waited for"));
+    small.change_setup([](emulator::Setup& setup) { setup.recipe.layer = 2ms; });
     CHECK(has(table_of(small), "host: rank 0 waits 10.0 % of the step for it, 2.000 ms of it for a layer's forward\n"));
     small.change_setup([](emulator::Setup& setup) {
         setup.model.modules.back().architecture.moe =

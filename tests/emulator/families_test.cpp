@@ -356,6 +356,22 @@ TEST_CASE("gradients of one microbatch are shared out where those of several are
     CHECK(static_memory(run.input).front().gradients == Bytes{4 * (rank.trained() + rank.experts())});
 }
 
+TEST_CASE("weights that one GPU alone has may lie as without shards") {
+    OneChain run(with_experts(), {.tp = 1, .pp = 1, .dp = 4, .ep = 4});
+    auto& recipe = run.setup.recipe;
+    recipe.zero = 2;
+    recipe.state.apart = 2;
+    recipe.state.whole = 8;
+    const auto rank = rank_parameters(run.input).front();
+    const auto wrapped = static_memory(run.input).front();
+    recipe.state.bare = true;
+    const auto bare = static_memory(run.input).front();
+    CHECK(wrapped.weights - bare.weights == Bytes{2 * rank.experts()});
+    CHECK(bare.gradients == Bytes{8 * rank.trained() + 4 * rank.experts()});
+    recipe.zero = 1;  // then no shares lie beside them, and gradients are not shared out
+    CHECK(static_memory(run.input).front().gradients == Bytes{(4 + 8) * rank.trained() + 4 * rank.experts()});
+}
+
 TEST_CASE("no more weights lie gathered than there are") {
     OneChain run(with_experts(), {.tp = 1, .pp = 1, .dp = 4, .ep = 4});
     run.setup.recipe.zero = 3;

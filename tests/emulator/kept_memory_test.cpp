@@ -78,13 +78,14 @@ TEST_CASE("what a recipe says of memory is read as it is written") {
     CHECK(parse_recipe(JsonDocument("r.json", to_json(recipe))) == recipe);
     CHECK(recipe.state.whole == 2);
     const auto sharded = parsed(R"(,"data_parallel":{"zero":3,"gathered_bytes":7},)"
-                                R"("state_bytes":{"pipelined":3,"update":4,"summed":5,"apart":6})");
+                                R"("state_bytes":{"pipelined":3,"update":4,"summed":5,"apart":6,"bare":true})");
     CHECK(parse_recipe(JsonDocument("r.json", to_json(sharded))) == sharded);
     CHECK(sharded.gathered == Bytes{7});
     CHECK(sharded.state.update == 4);
     CHECK(sharded.state.pipelined == 3);
     CHECK(sharded.state.summed == 5);
     CHECK(sharded.state.apart == 6);
+    CHECK(sharded.state.bare);
     CHECK_THROWS_WITH_AS(static_cast<void>(parsed(R"(,"kept":{"gate":"none"})")), doctest::Contains("kept.gate"),
                          Error);
 }

@@ -326,6 +326,9 @@ TEST_CASE("groups are asked for by module") {
     CHECK_THROWS_AS(asked_groups(R"({"format": "pipeweaver-split/1", "groups": [{"modules": []}]})", model), Error);
     const Request other = asking.draw("vlm-mix", 8, "vit=8,llm=8:tp2:pp1:dp2");
     CHECK(why_not(other).value() == "--groups: llm has 8 GPUs, but its degrees need 4");
+    const std::string most = "tp1000000:cp1000000:pp1:dp1000000";  // 10^18 and more are no number of GPUs
+    CHECK(why_not(asking.draw("vlm-mix", 8, "vit=8,llm=8:" + most)).value() ==
+          "--groups: llm has 8 GPUs, but its degrees need 1000000000");
     CHECK_THROWS_AS(asked_groups("vit=0,llm=8", model), Error);
     CHECK_THROWS_WITH_AS(asked_groups("vit=8:tp2:tp4,llm=8", model), "--groups: vit has tp twice", Error);
 }

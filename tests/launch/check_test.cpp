@@ -93,6 +93,26 @@ TEST_CASE("variables that leave out kinds of attention go with the backend that 
     CHECK(of("NVTE_FLASH_ATTN=1 ", "").empty());
 }
 
+// alibaba/ROLL mcore_adapter model_utils.py check_and_get_attention_backend_by_env
+TEST_CASE("mcore_adapter takes the backend of attention from variables, which Megatron Core then has the same way") {
+    const auto of = [](const std::string& variables) {
+        launch::CheckAsked one;
+        one.said = launch::read_script(
+            variables +
+                "USE_MCA=1 llamafactory-cli train --stage sft --finetuning_type full --cutoff_len 2048 "
+                "--model_name_or_path Qwen/Qwen2.5-7B --per_device_train_batch_size 1 --bf16 true "
+                "--tensor_model_parallel_size 4 --use_distributed_optimizer true",
+            "launch.sh");
+        one.model = "qwen2.5-7b";
+        one.cluster = "b200-sxm:8";
+        const auto checked = check(one);
+        return checked.constructs() ? std::string() : std::string(checked.broken.front().id);
+    };
+    CHECK(of("NVTE_FLASH_ATTN=0 NVTE_FUSED_ATTN=1 ").empty());
+    CHECK(of("NVTE_FLASH_ATTN=0 NVTE_FUSED_ATTN=0 NVTE_UNFUSED_ATTN=0 ").empty());
+    CHECK(of("NVTE_FLASH_ATTN=0 ") == "attention-variables");  // auto, which takes 1
+}
+
 TEST_CASE("what does not fit says the rank, the bytes, and changes with which it does") {
     const auto checked = check(asked(llama, "h100-sxm:8"));
     CHECK(checked.constructs());

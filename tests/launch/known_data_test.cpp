@@ -27,7 +27,8 @@ TEST_CASE("a data set is known by its names on hubs, whatever the case, subset a
         REQUIRE(set != nullptr);
         CHECK(set->most == 131);
     }
-    CHECK(frameworks::data_set("Rowan/hellaswag") == frameworks::data_set("rowan/hellaswag"));
+    REQUIRE(frameworks::data_set("Rowan/hellaswag") != nullptr);
+    CHECK(frameworks::data_set("Rowan/hellaswag")->most == 0);  // nobody has published its longest sample
     for (const auto* name : {"", "self-cognition", "own/self-cognition", "data.jsonl", "swift/self"}) {
         CAPTURE(name);
         CHECK(frameworks::data_set(name) == nullptr);
@@ -38,7 +39,8 @@ TEST_CASE("data is text alone where all of it is known to be, and nothing makes 
     CHECK(names_text_alone(swift_launch("--dataset modelscope/gsm8k AI-ModelScope/alpaca-gpt4-data-zh#500")));
     CHECK_FALSE(names_text_alone(swift_launch("--dataset modelscope/gsm8k AI-ModelScope/LaTeX_OCR")));
     CHECK_FALSE(names_text_alone(swift_launch("--dataset modelscope/gsm8k own.jsonl")));
-    CHECK_FALSE(names_text_alone(swift_launch("--dataset modelscope/gsm8k --external_plugins own.py")));
+    for (const auto* more : {"--external_plugins own.py", "--columns '{\"a\": \"query\"}'", "--cached_dataset own"})
+        CHECK_FALSE(names_text_alone(swift_launch(std::string("--dataset modelscope/gsm8k ") + more)));
     CHECK_FALSE(names_text_alone(swift_launch("--max_length 512")));
     const auto veomni = [](const std::string& chat) {
         return read_script(
@@ -60,5 +62,9 @@ TEST_CASE("the longest sample of known data is known by the tokenizer that count
     CHECK_FALSE(longest_named(both, llama));
     CHECK_FALSE(longest_named(swift_launch("--dataset swift/self-cognition modelscope/gsm8k"), qwen));
     CHECK(longest_named(swift_launch("--dataset swift/self-cognition --system 'You help.'"), qwen));
-    CHECK_FALSE(longest_named(swift_launch("--dataset swift/self-cognition --system prompts/long.txt"), qwen));
+    CHECK(longest_named(swift_launch("--dataset swift/self-cognition --model_name robot --model_author us"), qwen));
+    CHECK_FALSE(longest_named(swift_launch("--dataset swift/self-cognition --system prompt.txt"), qwen));
+    const std::string words(100, 'w');  // each short enough, both together are not
+    CHECK_FALSE(longest_named(
+        swift_launch("--dataset swift/self-cognition --system " + words + " --model_name " + words), qwen));
 }

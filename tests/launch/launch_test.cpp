@@ -126,17 +126,19 @@ TEST_CASE("frozen parts and adapters are keys of a recipe and flags of ms-swift,
     launch.frozen = {"vit"};
     CHECK(keys(launch) ==
           "model.freeze_language_model=false model.freeze_vision_model=true model.freeze_vision_projection=false ");
-    launch.adapters["llm"] = {.rank = 16, .down = false};
+    launch.adapters["llm"] = {.rank = 16};
     CHECK(why_no_megatron(launch) == "a projector is trained whole beside adapters");
     launch.trains_projectors = false;
     launch.freezes_projectors = true;
     CHECK(!why_no_megatron(launch));
     CHECK(keys(launch) ==
           "model.freeze_language_model=false model.freeze_vision_model=true model.freeze_vision_projection=true "
-          "peft.dim=16 peft.target_modules=[linear_qkv,linear_proj,linear_fc1] ");
+          "peft.dim=16 peft.target_modules=[linear_qkv,linear_proj,linear_fc1,linear_fc2] ");
     CHECK(swift(launch) ==
-          "--tuner_type lora --lora_rank 16 --target_modules linear_qkv linear_proj linear_fc1 --freeze_llm false "
-          "--freeze_vit true --freeze_aligner true ");
+          "--tuner_type lora --lora_rank 16 --target_modules all-linear --freeze_llm false --freeze_vit true "
+          "--freeze_aligner true ");
+    launch.adapters["llm"].down = false;
+    CHECK(swift(launch).empty());  // names of some layers are encoders', too
     launch.frozen.clear();
     CHECK(why_no_megatron(launch) == "'vit' is trained whole beside adapters of 'llm'");
     launch.adapters["vit"] = {.rank = 8, .down = false};

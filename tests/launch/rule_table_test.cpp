@@ -134,6 +134,11 @@ const std::vector<Row<M>> of_arguments{
          l.attention_variables = {"0", "0", "0"};
      }},
     {"teacher-chunks", "2 chunks of a rank, and --teacher-model T", [](M& l) { chunks(l).teacher = "T"; }},
+    {"teacher-server", "--teacher-model-server u, and no --gkd-logits-topk",
+     [](M& l) {
+         l.learns = "gkd";
+         l.teacher_server = "u";
+     }},
     {"fsdp-connections", "--use-megatron-fsdp is said", [](M& l) { l.megatron_fsdp = true; }},
     {"fsdp-connections", "--use-torch-fsdp2 is said", [](M& l) { torch_fsdp2(l).max_connections = "1"; }},
     {"world-size", "60 GPUs are no multiple of tp 4 x pp 4 x cp 1 = 16", [](M&) {}, "", 60},

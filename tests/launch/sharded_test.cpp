@@ -171,6 +171,13 @@ TEST_CASE("USE_MCA=1 makes a trainer of Megatron Core of it, by names of both") 
     CHECK(l.tuner.empty());  // it trains all that is not frozen
     CHECK(l.distributed_optimizer);
     CHECK(launch::read_megatron(launch::read_script("USE_MCA=true " + factory, "launch.sh")).micro_batch == 8);
+    const auto frozen = [](const std::string& stage) {
+        const std::string command = "USE_MCA=1 llamafactory-cli train --model_name_or_path M --bf16 true " + stage;
+        return launch::read_megatron(launch::read_script(command, "launch.sh")).freeze_vit;
+    };
+    CHECK(frozen(""));
+    CHECK(frozen("--stage dpo"));
+    CHECK_FALSE(frozen("--stage pt"));  // src/llamafactory/train/mca/workflow.py run_pt freezes nothing
     CHECK(entry_of("USE_MCA=0 " + factory) == "LLaMA-Factory");
 }
 
@@ -226,6 +233,13 @@ TEST_CASE("an engine that sleeps keeps what was seen of one, of several GPUs mor
     CHECK(run(words + "--sleep_level 1").besides.asleep == Bytes{774 << 20});
     CHECK(run(words + "--sleep_level 1 --vllm_tensor_parallel_size 2").besides.asleep ==
           Bytes{std::int64_t{7392} << 20});
+}
+
+TEST_CASE("a teacher is followed in Megatron-SWIFT alone") {
+    const auto doubts = run("swift rlhf --rlhf_type gkd --model M --max_length 1024 --use_vllm true").doubts;
+    CHECK(std::any_of(doubts.begin(), doubts.end(), [](const launch::Doubt& one) {
+        return one.phrase == "what 'gkd' holds beside the model" && one.effect == frameworks::Effect::more;
+    }));
 }
 
 TEST_CASE("a copy that the launch and the model's file both say is counted once") {

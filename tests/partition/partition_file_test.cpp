@@ -138,13 +138,15 @@ TEST_CASE("a partition file keeps memory modes of its own, without the key they 
     CHECK(small.read(json.dump()).partition.modes == emulator::usual_modes());
     CHECK(small.refused([](Writer& file) {
         file["memory_modes"] = {"none", "some"};
-    }) == "part.json: memory_modes[1]: is 'some', must be one of none, selective, half, full, blocks:N with N of 1 or "
+    }) == "part.json: memory_modes[1]: is 'some', must be one of none, selective, half, full, offload, blocks:N with N "
+          "of 1 or "
           "more");
     CHECK(small.refused([](Writer& file) {
         file["memory_modes"] = {"full", "full"};
     }) == "part.json: memory_modes[1]: 'full' is there twice");
     CHECK(small.refused([](Writer& file) { file["memory_modes"] = Writer::array(); }) ==
-          "part.json: memory_modes: is empty; allowed are one or more of none, selective, half, full and blocks:N");
+          "part.json: memory_modes: is empty; allowed are one or more of none, selective, half, full, offload and "
+          "blocks:N");
 }
 
 TEST_CASE("a partition file that deals what cannot be dealt is refused") {

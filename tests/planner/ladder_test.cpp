@@ -686,6 +686,16 @@ TEST_CASE("a plan that finds nothing faster than an opponent is that opponent's"
     if (plan.is_opponents) CHECK(plan.step == best->step);
 }
 
+TEST_CASE("once time is over modules are not tried on GPUs of their own, which is said") {
+    const auto start = begin_ladder(packings(1, "any"), {}, {}, in_order, {});
+    const Plan plan = planned_on(start);
+    const auto are_left_out = [&](const Time& time) {
+        return lacks(ladder_of(start, plan, in_order, time).left_out, doing::own_gpus);
+    };
+    CHECK(are_left_out(Time::until([] { return Duration{}; })));
+    CHECK_FALSE(are_left_out({}));
+}
+
 TEST_CASE("the terminal has the ladder in few lines of a hundred columns, and says what is left out") {
     const auto start = begin_ladder(packings(1, "free"), {}, {}, in_order, {});
     const Plan plan = planned_on(start);

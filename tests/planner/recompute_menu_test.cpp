@@ -36,6 +36,7 @@ TEST_CASE("a menu is what is said, in its order, and otherwise what the target's
     CHECK(recompute_menu("auto", target("free")).empty());
     CHECK(recompute_menu("none,blocks:2,full", target("free")) ==
           std::vector{Recompute::none, Recompute::blocks(2), Recompute::full});
+    CHECK(recompute_menu("none,offload", target("free")) == std::vector{Recompute::none, Recompute::offload});
     Job job;
     CHECK(menu_of(job) == with_selective);
     job.target = "torch-csv";
@@ -45,7 +46,7 @@ TEST_CASE("a menu is what is said, in its order, and otherwise what the target's
 }
 
 TEST_CASE("a menu that cannot be is an error that says what is allowed") {
-    for (const char* wrong : {"most", "none,", "offload", "blocks:0", "encoders"})
+    for (const char* wrong : {"most", "none,", "core-attention", "blocks:0", "encoders"})
         CHECK_THROWS_WITH_AS(static_cast<void>(recompute_menu(wrong, target("any"))),
                              doctest::Contains("must be auto, or some of none, selective"), Error);
     CHECK_THROWS_WITH_AS(static_cast<void>(recompute_menu("full,full", target("any"))),

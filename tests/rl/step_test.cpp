@@ -160,6 +160,16 @@ TEST_CASE("on policy nothing is in flight: steps are streamed") {
     }
 }
 
+TEST_CASE("in flight an instance of one slot takes no less than all tokens one after the other") {
+    for (std::uint64_t seed = 0; seed < 1'000; ++seed) {
+        CAPTURE(seed);
+        Job job = drawn_job(seed);
+        job.decoding.token.resize(1);
+        const Duration all = generated_by(job, job.instance).end + job.weights_apart;
+        CHECK(in_flight(job, job.instance, job.trainer).time + 1ns >= all);  // rounded
+    }
+}
+
 TEST_CASE("the best split in flight is the best of all") {
     for (std::uint64_t seed = 0; seed < 40; ++seed) {
         CAPTURE(seed);

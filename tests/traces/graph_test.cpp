@@ -123,6 +123,39 @@ TEST_CASE("a thread that had called nothing for long goes on after the one that 
     CHECK(with(graph, "host=0") == 190'000 - 48'000 - 10'000);
 }
 
+TEST_CASE("what a kernel begins later than kernels usually do is kept, and told") {
+    // 10, 10 and 30 us from the launch on; the middle one is usual.
+    const Graph graph = graph_of({trace_of(
+        0, 1,
+        {call("cudaLaunchKernel", 0, 2, 1), kernel("sgemm", 7, 10, 10, 1), call("cudaLaunchKernel", 50, 2, 2),
+         kernel("sgemm", 7, 60, 10, 2), call("cudaLaunchKernel", 100, 2, 3), kernel("sgemm", 7, 130, 10, 3)})});
+    const auto path = critical_path(graph, replay(graph));
+
+    CHECK(path.of_kind[static_cast<std::size_t>(Kind::launch)] == 2'000 + 2'000 + 30'000);
+    CHECK(path.of_kind[static_cast<std::size_t>(Kind::idle)] == 0);
+    CHECK(path.kept_ns == 20'000);
+}
+
+TEST_CASE("a rank is slow that keeps its own groups waiting, however many collectives others have") {
+    const auto met = [](const char* ranks, int at, int duration) {
+        return kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 20, at, duration, at,
+                      fmt::format(R"(,"Collective name":"allreduce","Process Group Ranks":"{}")", ranks));
+    };
+    const auto all = met("[0, 1, 2, 3]", 0, 10);
+    std::vector<std::string> texts;
+    for (const int rank : {0, 1})
+        texts.push_back(trace_of(rank, 4, {all, met("[0, 1]", 20, 5), met("[0, 1]", 30, 5), met("[0, 1]", 40, 5)}));
+    texts.push_back(trace_of(2, 4, {all, met("[2, 3]", 20, 30)}));
+    texts.push_back(trace_of(3, 4, {all, met("[2, 3]", 40, 10)}));
+    const auto found = findings_of(graph_of(texts), "", nullptr);
+
+    CHECK(found.graph.meetings == 5);
+    CHECK(found.graph.ranks[3].meetings == 2);
+    CHECK(found.graph.ranks[1].last == 0);  // who comes with another is not last
+    CHECK(findings_text(found).find("slow: rank 3 comes last to 1 of 2 collectives and keeps the others waiting for "
+                                    "20.00 us\n") != std::string::npos);
+}
+
 TEST_CASE("clocks are aligned by the middle difference of the collectives' ends") {
     // By rank 1's clock 7,000 us earlier, ends 0, 4 and 10 us further apart.
     const Graph graph =
@@ -134,6 +167,18 @@ TEST_CASE("clocks are aligned by the middle difference of the collectives' ends"
     CHECK(graph.ranks[1].last == 3);
     CHECK(graph.ranks[0].waits_ns == 3 * 46'000);
     CHECK(replay(graph).span_ns == graph.span_ns);
+}
+
+TEST_CASE("what had ended before the last rank came is kept as recorded, and counted so") {
+    // The third one begins 10 us later on rank 1 than it ends on rank 0: the clocks do not run alike.
+    const Graph graph =
+        graph_of({trace_of(0, 2, {all_reduce(0, 10, 4), all_reduce(100, 10, 4), all_reduce(1000, 10, 4)}),
+                  trace_of(1, 2, {all_reduce(0, 10, 4), all_reduce(100, 10, 4), all_reduce(1020, 10, 4)})});
+
+    CHECK(graph.ranks[1].offset_ns == 0);
+    CHECK(graph.meetings == 3);
+    CHECK(graph.unmatched == 1);
+    CHECK(replay(graph).span_ns == 1'030'000);
 }
 
 TEST_CASE("collectives are matched by their numbers where a rank recorded more of them") {

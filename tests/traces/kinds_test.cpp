@@ -54,6 +54,8 @@ TEST_CASE("factors are on kinds, on all communication and on ranks, and multiply
 TEST_CASE("what is no factor is refused in one line") {
     CHECK(refused("gem=0.5") == "--what-if: unknown name 'gem'; did you mean 'gemm'?");
     CHECK(refused("rank1=2").starts_with("--what-if: unknown name 'rank1'; did you mean 'rank"));
+    CHECK(refused("gemm=100,rank3=100") ==
+          "--what-if: factors that meet are multiplied: to 10000, must be at most 1000");
     CHECK(refused("gemm") == "--what-if: is 'gemm', must be NAME=FACTOR with a number from 0 to 1000");
     CHECK(refused("gemm=-1") == "--what-if: is 'gemm=-1', must be NAME=FACTOR with a number from 0 to 1000");
 }

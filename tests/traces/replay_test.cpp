@@ -59,6 +59,7 @@ TEST_CASE("the critical path goes by the rank that comes last, and adds up to th
     for (const std::int64_t ns : path.of_kind) sum += ns;
     CHECK(sum == 795'000);
     CHECK(path.of_rank == std::vector<std::int64_t>{0, 3 * 180'000});
+    CHECK(path.kept_ns == 3 * 3 * 2'000);  // those gaps alone: all launches take as long as usual
 }
 
 TEST_CASE("factors change what depends on them alone") {

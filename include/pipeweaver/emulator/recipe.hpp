@@ -113,6 +113,9 @@ struct StateBytes {
     /// Where weights are whole and gradients are shared out (zero 2): of a weight's share that lies beside the whole
     /// weights that are gathered from it, frozen ones' too (FSDP2).
     std::int64_t apart = 0;
+    /// Weights that one GPU alone has are as they are without shards: `apart` and `whole`, `summed` and `pipelined`
+    /// are not of them (experts that as many GPUs share out as there are, in NeMo AutoModel). False: FSDP2 wraps them.
+    bool bare = false;
     /// Of the optimizer's state besides `optimizer`, on the host, which updates what belongs to it.
     std::int64_t offloaded = 0;
 

@@ -15,6 +15,7 @@ struct RecomputeRow {
     bool has_number = false;     ///< Recompute::layers is said behind the name
     bool for_plans = true;       ///< plans and their executors know it; else steps are emulated with it alone
     bool repeats_parts = false;  ///< parts of blocks run again, not blocks from their inputs on
+    bool copies = false;         ///< nothing runs again: what is kept goes over the link to the host and back
 
     /// How many of `count` blocks of the backbone, or of another module, are recomputed, in part or whole; `n` is
     /// Recompute::layers.
@@ -34,7 +35,8 @@ struct RecomputeRow {
 ///   full        of all blocks only the input is kept (--recompute-method uniform --recompute-num-layers 1)
 ///   encoders    full in all modules but the backbone, none in it (Hugging Face's vit_gradient_checkpointing alone)
 ///   backbone    full in the backbone, none in the others
-///   offload     all goes to the host's memory while the next block runs, and comes back a block ahead
+///   offload     all goes to the host's memory while the next block runs, and comes back a block ahead. A pass ends
+///               when its copies have: a GPU's link to its host carries those of one pass at a time
 ///
 /// `n` counts in each part of a stage, that is, for each module in each virtual stage on its own; of a part with n
 /// blocks or fewer it is `full`. The uniform method with groups of several layers keeps fewer inputs than `full` and is
@@ -53,6 +55,9 @@ struct Recompute {
 
     /// Whether parts of blocks run again, not blocks from their inputs on.
     bool repeats_parts() const { return row->repeats_parts; }
+
+    /// Whether activations are copied to the host and back.
+    bool copies() const { return row->copies; }
 
     friend bool operator==(const Recompute&, const Recompute&) = default;
 };
@@ -80,8 +85,8 @@ inline constexpr Recompute Recompute::backbone{Kind::backbone, 0, &RecomputeRow:
 /// The names that have no number in them, and "blocks:N".
 [[nodiscard]] std::vector<std::string> recompute_names();
 
-/// Whether plans and their executors know the setting: all but offload, core-attention, encoders and backbone, which
-/// steps are emulated with.
+/// Whether plans and their executors know the setting: all but core-attention, encoders and backbone, which steps are
+/// emulated with.
 [[nodiscard]] inline bool is_for_plans(Recompute recompute) { return recompute.row->for_plans; }
 
 /// How many of `count` blocks of a module are recomputed, in part or whole: the backbone's, or another's.

@@ -120,6 +120,13 @@ struct StepProblem {
 [[nodiscard]] double model_flops_utilization(double model_flops, const workloads::Cluster& cluster,
                                              const Layout& layout, Duration step);
 
+/// How much longer the pair's backward is for what it computes again in that mode than in its first. Nothing where
+/// their forwards differ: then one of them copies activations, and what is longer waits.
+[[nodiscard]] inline Duration repeated_time(const schedule::Pair& pair, std::uint32_t mode) {
+    const schedule::Mode &first = pair.modes.front(), &chosen = pair.modes[mode];
+    return chosen.forward == first.forward ? chosen.backward - first.backward : Duration{};
+}
+
 /// A step, or what no schedule of it fits into.
 struct BuiltStep {
     std::optional<StepProblem> step;

@@ -9,16 +9,11 @@
 
 namespace pipeweaver::frameworks {
 
-/// Who counted the tokens of a data set's longest sample.
-enum class CountedBy : std::uint8_t { nobody, any_tokenizer, qwen };
-
 /// A data set of text alone.
 struct DataSet {
     std::string_view names;  ///< as hubs call it, "a/x|b/x", whatever their case
     std::string_view source;
-    std::int64_t most = 0;                     ///< tokens of its longest sample, at most
-    CountedBy counted_by = CountedBy::nobody;  ///< `qwen`: by Qwen2.5's tokenizer, with its template
-    std::string_view loader{};  ///< the class that reads it so, at the end of its name; empty: whoever reads it
+    std::int64_t most = 0;  ///< tokens of its longest sample by Qwen2.5's tokenizer and template; 0: not known
 };
 
 /// The data set that a launch names, as "owner/name", and with ms-swift's endings "owner/name:subset#rows"; null: none

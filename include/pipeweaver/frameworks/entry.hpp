@@ -94,7 +94,8 @@ struct Entry {
     /// Settings and beginnings of their values by which samples are text, whatever the data is.
     std::vector<std::pair<std::string_view, std::string_view>> texts{};
     std::vector<std::string_view> remakes{};    ///< settings with which samples are made in another way than its own
-    std::vector<std::string_view> lengthens{};  ///< settings whose text, or file of text, is put in front of each
+    std::vector<std::string_view> lengthens{};  ///< settings whose text, or file of text, is put into samples
+    bool attention_by_variables = false;        ///< NVTE_*_ATTN choose the backend, where no other than auto is said
     bool takes_file = false;  ///< of flags, a YAML file among the words has some in front of the others
 };
 

@@ -32,6 +32,7 @@ struct ShardedLaunch {
     bool reshards = true;       ///< FSDP frees gathered weights after a forward; false: ZeRO 2
     Flag layers_reshard{};      ///< the same where it depends on degrees; none: without a pipeline
     Flag experts_reshard{};     ///< the same of a model whose experts are shared out, without `layers_reshard`
+    bool leaves_alone = false;  ///< FSDP leaves weights that no other GPU has a copy of as they are
     std::string offload_optimizer{}, offload_weights{};  ///< the device; "none" and empty: none
     Number reduce_bucket{}, sub_group{}, live_weights{};
     bool two_buckets = false;                  ///< one is filled while the other is reduced

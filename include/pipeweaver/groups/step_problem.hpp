@@ -11,7 +11,8 @@
 namespace pipeweaver::groups {
 
 /// Ranks are numbered group by group, rounds as microbatches. Its makespan under the order of allocation.hpp is the
-/// placing's step. `capacity`: usable bytes of a GPU. Pre: made by on_own_gpus() or on_shared_gpus().
+/// placing's step, or less where no gradient comes to a group, which then waits for none. `capacity`: usable bytes of a
+/// GPU. Pre: made by on_own_gpus() or on_shared_gpus().
 [[nodiscard]] schedule::Problem problem_of(const Placing& placing, Bytes capacity);
 
 }  // namespace pipeweaver::groups

@@ -95,7 +95,8 @@ struct Launch {
 
 /// What of a launch is trained, as frameworks are told it: of encoders together, of projectors, of the language model.
 struct Tuned {
-    bool freezes_encoders = false, freezes_projectors = false, freezes_language = false;
+    bool freezes_encoders = false, freezes_projectors = false,
+         freezes_language = false;                  ///< beside adapters the second
     std::optional<workloads::Adapters> adapters{};  ///< of all that is not frozen; none: it is trained whole
     std::string why_not{};                          ///< why these do not say it; empty: they do
 

@@ -150,6 +150,7 @@ struct MegatronLaunch {
     Number teacher_logits{};         ///< of a token, that are kept of it; none: all
     std::string on_policy = "0.5";   ///< of the steps, that are trained on answers of its own
     std::int64_t answers_steps = 1;  ///< whose answers are generated together, and their teacher's logits kept
+    Number answers_batch{};          ///< samples of all these steps, in place of their number
 
     Number accumulation{};  ///< microbatches of a step, where no global batch is said
 

@@ -84,6 +84,7 @@ struct Job {
     std::optional<partition::PartitionFile> fixed;  ///< the job's partition; none: it is chosen on the sample
     Split split = Split::automatic;
     std::vector<emulator::Recompute> recompute;  ///< that passes choose from; none: as menu_of() says
+    bool offloads = false;                       ///< then they may offload, too
     /// Of targets(): what runs the job. A schedule of its own gets half of the budget and must exist; partitions that
     /// its action lists cannot carry are not tried.
     std::string target = "free";

@@ -70,8 +70,10 @@ struct LadderStart {
                                        const NowWanted& wanted, const Executor& execute, const Time& time,
                                        const OnDoing& on = {});
 
-/// The ladder of a plan of start.request with start.opponents.
-[[nodiscard]] Ladder ladder_of(const LadderStart& start, const Plan& plan, const Executor& execute);
+/// The ladder of a plan of start.request with start.opponents. Once `time` is over modules are not tried on GPUs of
+/// their own.
+[[nodiscard]] Ladder ladder_of(const LadderStart& start, const Plan& plan, const Executor& execute,
+                               const Time& time = {});
 
 /// The request's loader against the step of the rung that is advised in the plan's ladder, or, without a ladder,
 /// against the plan's: as `emulate` replays it. Of a plan's own schedule those replicas that it remembers, of one that

@@ -20,7 +20,8 @@ struct MadePlan {
     std::string why_not{};  ///< of the first replica that has none (rank, bytes short), or of the job's target
 };
 
-/// Plans the batch. Pre: at least one microbatch for each replica. Throws what the modules below throw.
+/// Plans the batch. Where passes may offload, the plan in which none may is made, too, and taken where the other is no
+/// faster. Pre: at least one microbatch for each replica. Throws what the modules below throw.
 [[nodiscard]] MadePlan try_plan(const Job& job, const Batch& batch, const Executor& execute, const Time& time,
                                 const Wanted& wanted = {});
 

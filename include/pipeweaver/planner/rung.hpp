@@ -72,7 +72,7 @@ struct Ladder {
     bool now_is_said = false;             ///< by --now; else the first rung is the best that is known today
     std::size_t headline = 0;             ///< the rung that is advised: the last that is worth its change (worth.hpp)
     std::string why_none{};               ///< not empty: why there is no rung for what is run now
-    std::vector<std::string> left_out{};  ///< for lack of time: other layouts, tuned cuts
+    std::vector<std::string> left_out{};  ///< for lack of time: other layouts, tuned cuts, own GPUs
     bool interrupted = false;             ///< whoever asked for the plan ended it early
 
     /// The one that is advised of those that flags launch: null where there is none.

@@ -62,6 +62,7 @@ struct Target {
     bool groups = false;            ///< modules on GPUs of their own are shown beside its plans
     bool action_lists = true;       ///< a plan is what action lists carry: no known schedule that is not launched
     bool selective_passes = false;  ///< a pass of a plan may recompute selectively; none, half, full and blocks any may
+    bool offloaded_passes = false;  ///< activations of a pass may lie in the host's memory until its backward
     Launch launch{};                ///< what it runs without a plan
     /// Whose encoders its launches have, of frameworks::builders(): the first with a row for the model. None: encoders
     /// lie as the language model does.

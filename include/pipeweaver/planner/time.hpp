@@ -67,7 +67,7 @@ private:
 namespace doing {
 inline constexpr std::string_view known_schedules = "known schedules", other_layouts = "other layouts",
                                   tuned_cuts = "tuned cuts", partition = "partition", opponents = "opponents",
-                                  replica = "replica";
+                                  replica = "replica", own_gpus = "modules on GPUs of their own";
 }
 struct Part {
     std::string_view what;

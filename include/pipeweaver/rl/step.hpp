@@ -101,10 +101,11 @@ struct Step {
 /// The same in flight. Pre: `generating` and `training` as for apart().
 [[nodiscard]] Step in_flight(const Job& job, std::int64_t generating, std::int64_t training);
 
-/// The layout's best step: of all splits that there are, or of the one that is asked for. For `time` training has all
-/// GPUs that do not generate; for `usd` some may be left out, too. A tail moves on the GPUs of the best colocated step.
-/// Of equal ones that which generates on fewer GPUs, then trains on fewer. None: the GPUs are too few, or no tail is
-/// worth moving. Pre: layouts on the same GPUs have no `generators`.
+/// The layout's best step: of all splits that there are, or of the one that is asked for; in flight, where all would
+/// take long, of some and those around the best of them. For `time` training has all GPUs that do not generate; for
+/// `usd` some may be left out, too. A tail moves on the GPUs of the best colocated step. Of equal ones that which
+/// generates on fewer GPUs, then trains on fewer. None: the GPUs are too few, or no tail is worth moving. Pre: layouts
+/// on the same GPUs have no `generators`.
 [[nodiscard]] std::optional<Step> best_step(const Job& job, Layout layout, Objective objective);
 
 }  // namespace pipeweaver::rl

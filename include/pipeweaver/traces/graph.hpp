@@ -8,7 +8,7 @@
 //              calls, and copies that return when they are done, wait for the GPU.
 // Collectives  begin with the last of their ranks, and take from there on what they took (dPRO, arXiv 2205.02473).
 // Gaps         what a start cannot be explained by is kept behind the last thing that it waited for; so the replay of
-//              what was recorded is exact, and `idle` says how much of it rests on that.
+//              what was recorded is exact, and CriticalPath::kept_ns says how much of it rests on that.
 // Own traces   of emulated steps: work follows what ended just then on another stream or rank, and arrows.
 // Units        Nanoseconds, from the first start; clocks are aligned.
 #pragma once
@@ -32,6 +32,7 @@ struct Wait {
     bool from_start = false;  ///< for its start, else its end
     Kind kind = Kind::idle;   ///< of the time that passes then
     std::int64_t lag_ns = 0;
+    std::int64_t kept_ns = 0;  ///< of it, what nothing explains, and which is no `idle` time
 };
 
 struct Node {
@@ -49,7 +50,8 @@ struct GraphRank {
     std::int64_t offset_ns = 0, uncertainty_ns = 0;  ///< of its clock, beside the first rank's
     std::int64_t work_ns = 0, communication_ns = 0;
     std::int64_t waits_ns = 0;         ///< for the last rank of its collectives
-    std::int64_t last = 0;             ///< of so many collectives it came last
+    std::int64_t meetings = 0;         ///< its collectives that met
+    std::int64_t last = 0;             ///< of them it came last to so many
     std::int64_t kept_waiting_ns = 0;  ///< by which it was later than the one before it
 };
 

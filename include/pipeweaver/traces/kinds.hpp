@@ -49,7 +49,8 @@ struct Factors {
 };
 
 /// "gemm=0.8,nccl=0.5,rank3=1.2,launch=0": kinds by their names, `nccl` all communication; factors that meet are
-/// multiplied. Throws Error{input} for another name or a factor outside 0 to 1000; `ranks` are those that there are.
+/// multiplied. Throws Error{input} for another name or a factor, alone or multiplied, outside 0 to 1000; `ranks` are
+/// those that there are.
 [[nodiscard]] Factors factors_of(std::string_view text, const std::map<std::int64_t, std::size_t>& ranks);
 
 }  // namespace pipeweaver::traces

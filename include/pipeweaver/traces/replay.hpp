@@ -39,6 +39,7 @@ struct Replayed {
 struct CriticalPath {
     std::array<std::int64_t, kinds> of_kind{};  ///< adds up to the span
     std::vector<std::int64_t> of_rank;          ///< its work (is_work()), by place in Graph::ranks
+    std::int64_t kept_ns = 0;  ///< of an unchanged step: gaps that no dependency explains, kept as they were recorded
 };
 [[nodiscard]] CriticalPath critical_path(const Graph& graph, const Replayed& replayed);
 

@@ -185,6 +185,7 @@ struct Adapters {
     ExpertAdapters experts = ExpertAdapters::none;  ///< of their up and down, where these have any
     bool apart = false;  ///< what is projected together has a pair for each part, as in PEFT on Hugging Face's modules
 
+    bool on_all() const { return qkv && output && up && down; }
     friend bool operator==(const Adapters&, const Adapters&) = default;
 };
 

@@ -20,7 +20,7 @@ FORMAT = "pipeweaver-actions"
 RANK_FORMAT = "pipeweaver-rank-actions"
 VERSION = 1
 COMPUTE = ("F", "B", "I", "W")
-RECOMPUTE = re.compile(r"none|selective|half|full|blocks:[1-9][0-9]*")
+RECOMPUTE = re.compile(r"none|selective|half|full|offload|blocks:[1-9][0-9]*")
 
 
 class Place(NamedTuple):
@@ -338,8 +338,8 @@ def _tensor(entry: _Reader) -> Tensor:
 def _recompute(entry: _Reader) -> str:
     name: str = entry.get("recompute", str, "none")
     if not RECOMPUTE.fullmatch(name):
-        raise PipeweaverError(f"{entry.where}.recompute: is '{name}', the executor knows none, selective, half, full "
-                              "and blocks:N")
+        raise PipeweaverError(f"{entry.where}.recompute: is '{name}', the executor knows none, selective, half, full, "
+                              "offload and blocks:N")
     return name
 
 

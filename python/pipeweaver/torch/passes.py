@@ -12,6 +12,7 @@ import torch
 from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 
 from .actions import Place
+from .offload import Offload
 
 Tensor = torch.Tensor
 
@@ -39,7 +40,7 @@ def blocks_of(chunk: torch.nn.Module) -> list[torch.nn.Module]:
 
 def in_part(recompute: str) -> bool:
     """Whether blocks are recomputed one by one, some of them or parts of each."""
-    return recompute not in ("none", "full")
+    return recompute not in ("none", "full", "offload")
 
 
 @functools.cache
@@ -101,7 +102,7 @@ class Pass:
 
     `run` gives the chunk's output, or the weighted loss that follows it; `leaves` are its inputs from other passes,
     those with requires_grad get gradients. `recompute` is none, selective, half, full or blocks:N (run again in B or
-    I); `layers` are those of each part of the stage."""
+    I), or offload (kept in the host's memory); `layers` are those of each part of the stage."""
 
     def __init__(self, chunk: torch.nn.Module, run: Callable[[], Tensor], leaves: Sequence[Tensor], recompute: str,
                  split: bool, backward: bool, layers: Sequence[int] = ()) -> None:
@@ -111,8 +112,9 @@ class Pass:
         self.leaves = list(leaves)
         self.recompute = "full" if in_part(recompute) and not blocks_of(chunk) else recompute
         self.layers = layers
-        # A checkpoint computes again for every weight's gradient apart: I is then the whole backward.
-        self.split = split and not in_part(self.recompute)
+        # A checkpoint computes again for every weight's gradient apart, and what is on the host would come back for W
+        # once more: I is then the whole backward.
+        self.split = split and not in_part(self.recompute) and self.recompute != "offload"
         self.has_backward = backward
         self.output: Any = None
         self.kept_gradient: Tensor | None = None
@@ -143,10 +145,16 @@ class Pass:
 
     def _with_graph(self) -> Tensor:
         assert self.run is not None and self.chunk is not None
-        chunk, some = self.chunk, in_part(self.recompute)
-        part = recomputed_in_part(chunk, self.recompute, self.layers) if some else contextlib.nullcontext()
-        with torch.enable_grad(), part:
+        with torch.enable_grad(), self._keeping(self.chunk):
             return self.run()
+
+    def _keeping(self, chunk: torch.nn.Module) -> contextlib.AbstractContextManager[None]:
+        """Inside, a forward keeps what `recompute` says."""
+        if self.recompute == "offload":
+            return Offload(blocks_of(chunk), [*chunk.parameters(), *chunk.buffers(), *self.leaves]).forward()
+        if in_part(self.recompute):
+            return recomputed_in_part(chunk, self.recompute, self.layers)
+        return contextlib.nullcontext()
 
     def _keep(self, output: Tensor) -> None:
         self.run = None
@@ -173,7 +181,7 @@ class Pass:
 
     def input_gradient(self, gradient: Tensor | None) -> list[Tensor | None]:
         """I: as backward(), without the weights'. Where no input has a gradient nothing is done until W; where no
-        weight has one, or some blocks are recomputed, this is the whole backward."""
+        weight has one, or some blocks are recomputed or offloaded, this is the whole backward."""
         if self._splits() and self.output is not None:
             return self._input_gradient(gradient)
         if any(leaf.requires_grad for leaf in self.leaves):

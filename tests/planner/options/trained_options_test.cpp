@@ -106,6 +106,13 @@ TEST_CASE("what --freeze and --lora cannot mean is refused by name") {
     options = of("step3-316b-llm");  // factored attention
     options.lora_rank = 4;
     CHECK(problem(options).starts_with("--lora: no module of 'step3-316b-llm' can have adapters"));
+    options.model = "step3-321b";  // of which the encoder can
+    CHECK(problem(options).starts_with("--lora: 'llm' is trained and cannot have adapters: --freeze it"));
+    options.lora_modules = "vit";
+    CHECK(trained(options) == "atf");
+    options.lora_modules.clear();
+    options.frozen = "llm";
+    CHECK(trained(options) == "aff");
 }
 
 // Of 12 bytes: a half leaves 6, a third 8, rounded up, as Megatron Core's fraction does.

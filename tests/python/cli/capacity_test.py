@@ -255,3 +255,12 @@ def test_recommend_packs_as_it_is_told(pipeweaver):
     for words in (" --microbatch-tokens 4096 ", " --too-long drop "):
         assert all(words in row["command"] + " " for row in rows)
     assert "too-long: is 'cut'" in pipeweaver.fails(*ask, "--too-long", "cut")[1]
+
+
+def test_recommend_takes_how_layers_are_launched(pipeweaver):
+    ask = ["recommend", "--model", "dip-vlm-s", "--dataset", "vlm-mix", "--global-batch", "128", "--quiet", "--tokens",
+           "1B", "--max-rounds", "1", "--gpus", "16", "--clusters", "h100-sxm", "--json"]
+    rows = json.loads(pipeweaver(*ask, "--launched", "graphs"))["rows"]
+    assert rows and all(" --launched graphs " in row["command"] + " " for row in rows)
+    assert not any("step_range_ns" in row for row in rows)
+    assert "launched: is 'fast', must be graphs or eager" in pipeweaver.fails(*ask, "--launched", "fast")[1]

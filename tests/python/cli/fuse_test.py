@@ -89,6 +89,8 @@ def test_the_text_says_what_is_gained_and_twice_the_same(pipeweaver):
     (["fuse"], 2, "missing --model MODEL: or two problem files; --beside MODEL: that is trained at the same time"),
     (["fuse", "a.json"], 2, "missing BESIDE-PROBLEM"),
     (["fuse", "a.json", "b.json", "--model", "qwen2.5-7b"], 2, "--model: does not go with problem files"),
+    (["fuse", "a.json", "b.json", "--answers", "8"], 2, "--answers: does not go with problem files"),
+    ([*PAIR[:12], "1", *PAIR[13:], "--beside-pp", "2"], 2, "--answers: fill 1 microbatch of qwen2.5-1.5b"),
     ([*PAIR[:8], "3", *PAIR[9:]], 2, "--tp: is 3, must be a divisor of the 8 GPUs"),
     ([*PAIR, "--beside-pp", "3"], 2, "--beside-pp: is 3, must be a divisor of the 4 ranks"),
     ([*PAIR[:4], "qwen2.5-72b", *PAIR[5:]], 4, "qwen2.5-7b beside qwen2.5-72b: rank"),

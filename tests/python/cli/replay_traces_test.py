@@ -41,6 +41,8 @@ def test_paths_add_up_and_name_who_is_slow(pipeweaver):
         assert sum(path_of(step).values()) == step["step_ns"]
     assert answer["recorded_ns"] == answer["replayed"]["step_ns"] == 795000
     assert [rank["slow"] for rank in answer["ranks"]] == [False, True]
+    assert [rank["collectives"] for rank in answer["ranks"]] == [3, 3]
+    assert answer["kept_ns"] == path_of(answer["replayed"])["idle"] == 18000  # of 795 us: the rest is explained
 
 
 def test_one_rank_alone_is_replayed_as_recorded(pipeweaver):

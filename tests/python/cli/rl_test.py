@@ -168,6 +168,8 @@ def test_the_text_names_the_best_layout_and_what_nobody_said(pipeweaver):
     ([*MODEL, "--model", "qwen2.5-7b", "--objective", "usd"], 2, "usd goes with a price"),
     ([*MODEL, "--model", "qwen2.5-7b", "--instance", "64"], 2, "--instance: is 64, must be at most the 32 GPUs"),
     ([*MEASURED, "--generation-cluster", "h100-sxm:8"], 2, "--generation-cluster: goes with --model"),
+    ([*MODEL, "--model", "qwen2.5-7b", "--generating", "8", "--generation-cluster", "h20-sxm:8"], 2,
+     "--generating: does not go with --generation-cluster"),
     ([*MEASURED, "--generating", "12"], 2, "--generating: is 12, must be a multiple of the 8 GPUs of an instance"),
     ([*MEASURED, "--generating", "64"], 2, "--generating: is 64, must be a multiple of the 8 GPUs of an instance"),
     ([*MODEL, "--model", "wan2.1-t2v-14b"], 2, "is no language model"),

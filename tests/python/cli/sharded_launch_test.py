@@ -156,10 +156,6 @@ def test_the_longest_sample_of_data_that_is_known_is_a_length(pipeweaver, tmp_pa
     assert any(one.startswith(says) for one in answer["assumed"])
     answer = script(pipeweaver, tmp_path, launch.replace("#500", " own.jsonl"), *ON)
     assert answer["verdict"] == "undecided" and opened(answer) == ["--max_length"]
-    text = (FIELD / "automodel_packed.yaml").read_text().replace("sequence_size: 4096", "sequence_size: 0")
-    loader = "nemo_automodel.components.datasets.llm.hellaswag.HellaSwag, path_or_dataset: rowan/hellaswag"
-    answer = script(pipeweaver, tmp_path, text + f"dataset: {{_target_: {loader}}}\n", *ON, name="train.yaml")
-    assert answer["verdict"] == "fits" and any("more than 1024 tokens" in one for one in answer["assumed"])
 
 
 def test_data_that_is_known_to_be_text_says_what_a_model_of_images_reads(pipeweaver, tmp_path):
@@ -349,6 +345,16 @@ def test_a_loss_in_sixteen_bits_keeps_half_of_the_logits(pipeweaver, tmp_path):
     logits = 8 * 4096 * 128256 / GIB
     assert of("") - of(", fp32_upcast: false") == pytest.approx(logits, rel=0.1)
     assert of(", fp32_upcast: true") == of("")
+
+
+def test_automodel_leaves_experts_that_no_other_gpu_has_as_they_are(pipeweaver, tmp_path):
+    text = (FIELD / "automodel_packed.yaml").read_text().replace("global_batch_size: 8", "global_batch_size: 16")
+    text = text.replace("meta-llama/Meta-Llama-3-8B", "Qwen/Qwen3-30B-A3B").replace("tp_size: 1,", "ep_size: 8,")
+    rank, = script(pipeweaver, tmp_path, text, *ON, name="recipe.yaml")["memory"]["ranks"]
+    experts = 48 * 128 * 3 * 2048 * 768 // 8  # of 48 layers, each with 128 of three matrices
+    rest = 8 * (rank["optimizer_bytes"] // 4 - experts)  # two moments of 16 bits
+    assert rank["weights_bytes"] == 2 * experts + 2 * rest + 2 * rest // 8  # and shards beside the gathered ones
+    assert rank["gradients_bytes"] == 2 * experts + 4 * rest
 
 
 def test_samples_that_are_not_said_are_counted_as_the_longest_and_the_answer_says_so(pipeweaver, tmp_path):

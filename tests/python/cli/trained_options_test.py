@@ -58,9 +58,9 @@ def test_ms_swift_is_told_what_is_trained(pipeweaver, planned, tmp_path):
     (["--freeze", "audio"], "--freeze: is 'audio', must be one of vit, llm, projectors"),
     (["--freeze", "vit", "--train", "llm"], "--train, --freeze: allowed is one of the two"),
     (["--lora-targets", "qkv"], "--lora-targets: goes with --lora RANK"),
-    (["--lora", "0"], "--lora"),
-    (["--offload-optimizer", "120%"], "--offload-optimizer"),
-    (["--offload-optimizer", "0.5"], "--offload-optimizer"),
+    (["--lora", "0"], "lora: is"),
+    (["--offload-optimizer", "120%"], "offload-optimizer: is '120%', must be 0 or a percentage up to 100%"),
+    (["--offload-optimizer", "0.5"], "offload-optimizer: is '0.5', must be 0 or a percentage"),
 ])
 def test_what_they_cannot_mean_is_refused(pipeweaver, command, words, said):
     more = ["--model", "qwen2.5-vl-7b", *(["--cluster", "h200-sxm:8"] if command[0] == "emulate" else [])]

@@ -227,6 +227,22 @@ def test_plans_of_the_planner_run(pipeweaver, tmp_path, ranks, replicas):
     assert any(one["split"] for one in answers[0])
 
 
+def test_a_plan_whose_passes_all_offload_runs(pipeweaver, tmp_path):
+    names, layers, frozen, partition = PRODUCTS[0]
+    (tmp_path / "model.json").write_text(json.dumps(products.model_file(names, layers, frozen)))
+    (tmp_path / "batch.jsonl").write_text(products.batch_lines(7, 10, names))
+    pipeweaver("plan", "--model", tmp_path / "model.json", "--cluster", "h100-sxm:2", "--tp", 1, "--pp", 2, "--dp", 1,
+               "--batch", tmp_path / "batch.jsonl", "--partition", partition, "--recompute", "offload", "--replicas", 0,
+               "--max-rounds", 2, "--out", tmp_path / "out")  # replicas that are named: no opponent is the plan
+    lists = json.loads((tmp_path / "out/replica-000/actions.json").read_text())
+    backwards = [action for rank in lists["actions"] for action in rank if action["op"] in ("B", "I")]
+    assert backwards and all(action["recompute"] == "offload" for action in backwards)
+    answers = Ranks(2, run_products, 2, 1, [tmp_path]).wait(60)
+
+    for [found] in answers.values():
+        assert found["error"] <= TOLERANCE and found["alive"] == found["kept"] <= found["planned"], found
+
+
 def resident_bytes():
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * 4096

@@ -26,6 +26,9 @@ def check_recompute(call: Call, stage: Stage, action: Compute) -> None:
     """Raises PipeweaverError where the pass cannot be recomputed as planned."""
     if action.recompute == "none":
         return
+    if action.recompute == "offload":
+        raise PipeweaverError(f"the plan offloads activations of stage {stage.stage} to the host, which Megatron's "
+                              "train_step does not do by pass: plan with --recompute none,half,full")
     if call.config.recompute_granularity is not None:
         raise PipeweaverError(f"the plan says what is recomputed, and so does config.recompute_granularity "
                               f"({call.config.recompute_granularity}): leave out one of them")
