@@ -58,7 +58,9 @@ struct Questions {
                 add(part, op.shape, times);
             }
         } else if (const auto* packed = std::get_if<PackedAttention>(&op.query)) {
-            add(packed->question(), op.shape, times);
+            const bool sparse = packed->density < 1;
+            add(packed->question(), op.shape, times,
+                sparse ? std::optional(packed->cost(costs).duration) : std::nullopt);
         } else if (const auto* experts = std::get_if<Experts>(&op.query)) {
             add(experts->layer, op.shape, times, experts->cost(costs).duration);
         } else {

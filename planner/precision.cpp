@@ -195,7 +195,9 @@ public:
         const Choice chosen = fewest_layers(counts, most, std::max<std::int64_t>(1, all / steps), come);
         LayersInFormat answer{ranges(rows, chosen, products), 0, all, false, {}, {}};
         answer.count = layers_in(chosen);
-        const Emulation at_end = emulated({with(answer.layers, products)}).front();
+        const emulator::Recipe recipe = with(answer.layers, products);
+        const Emulation at_end = emulated({recipe}).front();
+        answer.precision = formats_of(recipe);
         answer.step = at_end.step;
         answer.peak = fullest_peak(at_end);
         answer.reached = answer.step <= most;

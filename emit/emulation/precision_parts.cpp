@@ -34,9 +34,6 @@ std::string modules_text(const PrecisionAnswer& answer) {
 }
 
 std::string layers_text(const PrecisionAnswer& answer, const LayersInFormat& layers) {
-    std::string names;
-    for (const auto& one : layers.layers)
-        names += fmt::format("{}{}={}", names.empty() ? "" : ",", one.name(), name_of(one.products));
     const std::string wanted = fmt::format("{:g} %", 100 * answer.asked.share);
     const std::string step = fmt::format("step {} ({}), peak {}", seconds(layers.step, 6),
                                          changed_by(answer.step, layers.step), human(layers.peak));
@@ -45,7 +42,7 @@ std::string layers_text(const PrecisionAnswer& answer, const LayersInFormat& lay
         return fmt::format("\n{} less is not reached in {}: {} of {} layers come closest, {}\n", wanted, format,
                            layers.count, layers.of, step);
     return fmt::format("\n{} less takes {} of {} layers in {}: {}\n--precision {}\n", wanted, layers.count, layers.of,
-                       format, step, names);
+                       format, step, layers.precision);
 }
 
 }  // namespace

@@ -52,7 +52,10 @@ PackedAttention OperatorBuilder::core(const AttentionHeads& heads, std::int64_t 
 void OperatorBuilder::find_pairs(const workloads::Architecture& network, const AttentionHeads& heads,
                                  const Attended& attended) {
     const std::int64_t rank = network.attention.sparsity_rank;
+    const std::int64_t here = m_;
+    over(padded(sum_of(attended.whole) + layout_.part(sum_of(attended.divided))));  // of all streams, not the last
     gemm("low-rank queries and keys", std::max<std::int64_t>(1, 2 * heads.queries / layout_.tp) * rank, network.hidden);
+    over(here);
     // Of the two products of an attention the first, of `rank` values in place of a head's.
     const double of_scores = static_cast<double>(rank) / static_cast<double>(2 * heads.dim);
     const auto estimate = [&](const Lengths& lengths, std::int64_t parts) {

@@ -91,9 +91,10 @@ std::optional<LayoutConflict> unshared_heads(const Module& module, std::int64_t 
     if (layout.cp % module.ulysses == 0 && heads % (layout.tp * module.ulysses) == 0) return std::nullopt;
     return LayoutConflict{
         Indivisible::context,
-        fmt::format("--module-context: {} GPUs that exchange heads of module '{}' share out neither --cp {} nor its {} "
-                    "heads on tp {} evenly; allowed are {}",
-                    module.ulysses, module.name, layout.cp, heads, layout.tp, fmt::join(fit, ", "))};
+        fmt::format(
+            "--module-context: {} GPUs that exchange heads of module '{}' must divide --cp {}, and with tp {} its "
+            "{} heads; allowed are {}",
+            module.ulysses, module.name, layout.cp, layout.tp, heads, fmt::join(fit, ", "))};
 }
 
 // All-to-alls give every GPU of a rank its own heads.

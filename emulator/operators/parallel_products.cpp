@@ -27,7 +27,7 @@ void OperatorBuilder::casts() {
     if (!is_narrow(execution_.products) || cast_values_ == 0) return;
     constexpr double backward_ratio = 1.6;
     const bool reads_twice = execution_.separate_amax && execution_.products == costdb::Dtype::nvfp4;
-    const double bytes = (reads_twice ? 2 : 1) * bf16_width + bytes_with_scale(execution_.products);
+    const double bytes = (reads_twice ? 2 : 1) * (bf16_width + bytes_with_scale(execution_.products));
     elementwise("casts", costdb::ElementwiseKind::other, std::llround(bytes * static_cast<double>(cast_values_)),
                 backward_ratio, {});
 }

@@ -167,7 +167,8 @@ double LayerCosts::passes_of_host(const workloads::Architecture& network, const 
     const bool fallback = !recipe_.execution.fused_attention && squares % 4 != 0;
     // A ring launches its steps one by one: an attention and its sends each.
     constexpr double of_a_step = 0.2;
-    const double steps = of_a_step * static_cast<double>(layout.cp / layout.exchanging() - 1);
+    const std::int64_t groups = layout.cp / layout.exchanging();
+    const double steps = of_a_step * static_cast<double>(groups - 1);
     return layers_of_host(place.pass) * (1 + steps) + (fallback ? 0.5 : 0);
 }
 

@@ -18,6 +18,7 @@ std::uint64_t hash_of(const LayerKey& key) {
     std::uint64_t state = mix(key.module ^ mix((std::uint64_t{static_cast<std::uint8_t>(key.kind)} << 8) ^
                                                static_cast<std::uint8_t>(key.pass)));
     state = mix(state ^ std::bit_cast<std::uint64_t>(key.device) ^ (key.ring ? 1U : 0U));
+    state = mix(state ^ mix(std::bit_cast<std::uint64_t>(key.sparsity) ^ static_cast<std::uint8_t>(key.products)));
     state = mix(state ^ mix((static_cast<std::uint64_t>(key.tp) << 48) ^ (static_cast<std::uint64_t>(key.cp) << 32) ^
                             static_cast<std::uint64_t>(key.sequences.whole)));
     for (const auto& [length, context] : key.sequences.all)

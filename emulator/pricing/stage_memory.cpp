@@ -397,18 +397,18 @@ void add_trained(const Model& model, const PlacedModule& placed, std::int64_t ow
 struct PartParameters {
     std::int64_t own = 0, experts = 0;  // with embedding and head, where it has them
     std::int64_t largest = 0;           // of a block
-    // Of the two, those of products in fewer than 16 bits, and the bytes of them as they are and transposed.
+    // Of the two, those of products in fewer than 16 bits, and the bytes of a copy of them.
     std::int64_t narrow = 0, narrow_experts = 0;
     double bytes = 0, bytes_of_experts = 0;
 };
 
 void add_narrow(std::int64_t common, std::int64_t experts, costdb::Dtype products, PartParameters& sum) {
     if (!is_narrow(products)) return;
-    const double both_ways = 2 * bytes_with_scale(products);
+    const double each = bytes_with_scale(products);
     sum.narrow += common;
     sum.narrow_experts += experts;
-    sum.bytes += both_ways * static_cast<double>(common);
-    sum.bytes_of_experts += both_ways * static_cast<double>(experts);
+    sum.bytes += each * static_cast<double>(common);
+    sum.bytes_of_experts += each * static_cast<double>(experts);
 }
 
 PartParameters parameters_of(const Model& model, const LayerRange& part, std::int64_t tp, const Setup& setup) {
@@ -429,11 +429,13 @@ PartParameters parameters_of(const Model& model, const LayerRange& part, std::in
     return sum;
 }
 
-void take_narrow(const PartParameters& all, WeightGroup& group, WeightGroup& of_experts) {
+// Transposed, too, where a gradient passes: only its product reads them so.
+void take_narrow(const PartParameters& all, bool gradient, WeightGroup& group, WeightGroup& of_experts) {
+    const double copies = gradient ? 2 : 1;
     group.narrow += all.narrow;
-    group.narrow_bytes += all.bytes;
+    group.narrow_bytes += copies * all.bytes;
     of_experts.narrow += all.narrow_experts;
-    of_experts.narrow_bytes += all.bytes_of_experts;
+    of_experts.narrow_bytes += copies * all.bytes_of_experts;
 }
 
 void add_teacher(const Setup& setup, const LayerRange& part, std::int64_t tp, WeightGroup& group, Seen& blocks,
@@ -444,7 +446,7 @@ void add_teacher(const Setup& setup, const LayerRange& part, std::int64_t tp, We
     const PartParameters all = parameters_of(teacher, own, tp, setup);
     group.frozen += all.own;
     rank.groups[1].frozen += all.experts;
-    take_narrow(all, group, rank.groups[1]);
+    take_narrow(all, false, group, rank.groups[1]);
     rank.teacher_layers += std::max<std::int64_t>(0, all.largest - blocks.of_teacher);
     blocks.of_teacher = std::max(blocks.of_teacher, all.largest);
     const Architecture& network = teacher.modules[own.module].architecture;
@@ -482,7 +484,8 @@ void add_part(const StepInput& input, const LayerRange& part, const PlacedModule
     const ExpertParallel& how = input.setup->recipe.execution.experts;
     const PartParameters all = parameters_of(model, part, tp, *input.setup);
     const std::int64_t own = all.own, experts = all.experts, largest = all.largest;
-    take_narrow(all, group, rank.groups[1]);
+    take_narrow(all, gradient_reaches(model)[part.module], group, rank.groups[1]);
+    if (module.trainable && model.reference) take_narrow(all, false, group, rank.groups[1]);
     std::int64_t adapters = 0;
     for (std::int64_t i = part.first; i < part.first + part.count && module.adapters; ++i) {
         adapters += adapter_parameters(network, i, *module.adapters).common(tp);

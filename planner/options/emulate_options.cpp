@@ -192,7 +192,7 @@ emulator::Setup changed_by(const std::string& what_if, const emulator::Setup& us
         require_sparse(usual.model);
     else if (asks_precision(what_if))
         take_precision(what_if, usual, trained, factors, request);
-    else if (!what_if.empty())
+    else if (!what_if.empty() && !request.gradients)
         factors = emulator::read_what_if(what_if, usual.model, usual.layout);
     return with_recipe(usual, trained, std::move(factors));
 }

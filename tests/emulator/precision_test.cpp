@@ -111,7 +111,8 @@ TEST_CASE("inputs of products in fewer than 16 bits are cast, of others nothing 
     CHECK(cast_bytes(block_in(Dtype::fp8)) == 3 * values);
     CHECK(cast_bytes(block_in(Dtype::fp8_block)) == 3 * values + values / 32);
     CHECK(cast_bytes(block_in(Dtype::nvfp4)) == 2 * values + values * 9 / 16);
-    CHECK(cast_bytes(block_in(Dtype::nvfp4, PassKind::forward, true)) == 4 * values + values * 9 / 16);
+    // Read for the scale of the tensor, too, and written both ways.
+    CHECK(cast_bytes(block_in(Dtype::nvfp4, PassKind::forward, true)) == 4 * values + 2 * (values * 9 / 16));
     CHECK(cast_bytes(block_in(Dtype::fp8, PassKind::forward, true)) == 3 * values);
 }
 
@@ -150,4 +151,16 @@ TEST_CASE("copies of weights and kept inputs are as large as their format") {
     const auto again =
         held("llm=fp8", R"(,"state_bytes":{"narrow":"cast-again"},"kept":{"narrow_inputs":"as-values"})");
     CHECK(again == usual);
+}
+
+TEST_CASE("weights that no gradient passes are held one way") {
+    const auto weights_in = [](const std::string& formats) {
+        testing::SmallWorkload setup({.tp = 1, .pp = 1, .dp = 1});
+        setup.model.modules[vit].trainable = false;
+        setup.recipe = with(formats);
+        const auto cut = setup.cut("megatron");
+        return static_memory(setup.input(cut)).front().weights.count;
+    };
+    // 12 h h a layer, h 1024.
+    CHECK(weights_in("vit=fp8") - weights_in("bf16") == std::int64_t{6} * 12 * 1024 * 1024);
 }

@@ -79,7 +79,8 @@ struct Execution {
     /// Of the module whose layers they are: its own weights are frozen.
     std::optional<workloads::Adapters> adapters{};
     ExpertParallel experts{};
-    /// Products in nvfp4: the scale of a whole tensor is found by a kernel of its own, which reads all values again.
+    /// Products in nvfp4: the scale of a whole tensor is found by a kernel of its own, which reads all values again;
+    /// the next one writes them twice, as they are and transposed (torchao's nvfp4_training).
     bool separate_amax = false;
 
     /// The size of an activation, in bytes.
@@ -91,8 +92,8 @@ struct Execution {
 /// How the weights of products in fewer than 16 bits are held.
 enum class NarrowWeights : std::uint8_t {
     cast_again,  ///< in StateBytes::weight alone: every pass casts them (torchao)
-    copies,      ///< beside it in their format, as they are and transposed (Transformer Engine)
-    alone        ///< in their format alone, as they are and transposed (Megatron-LM's fp8_param_gather)
+    copies,      ///< beside it in their format, as they are and, where gradients pass, transposed (Transformer Engine)
+    alone        ///< in their format alone, likewise (Megatron-LM's fp8_param_gather)
 };
 
 /// Bytes of a parameter in a GPU's memory. What of it the copies of a weight share out: Recipe::zero.

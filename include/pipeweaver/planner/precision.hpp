@@ -39,6 +39,7 @@ struct LayersInFormat {
     bool reached = false;                          ///< whether they are enough
     Duration step{};
     Bytes peak;
+    std::string precision{};  ///< all formats of that step, as --precision takes them
 };
 
 struct PrecisionAnswer {

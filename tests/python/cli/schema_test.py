@@ -82,7 +82,10 @@ def test_plans_for_targets_are_valid(pipeweaver, tmp_path, options):
     f"--model dip-vlm-s --cluster h100-sxm:16 --what-if {ROOT}/examples/what-if.yaml " + LAUNCH,
     "--model llama3-8b --cluster mi300x:8 --tp 2 --pp 2 --dp 2 --dataset constant-4096 --microbatches 4",
     "--model dip-vlm-s --cluster h100-sxm:32 --dp 2 --robust jitter --slow 10-30% --what-if gradients " + LAUNCH,
-], ids=["by-rank", "what-if", "modelled", "varied"])
+    "--model dip-vlm-s --cluster h100-sxm:16 --precision vit=bf16 --what-if precision=fp8:1% " + LAUNCH,
+    "--model dip-vlm-s --cluster h100-sxm:16 --precision fp8 --what-if precision=vit=bf16 " + LAUNCH,
+    "--model dip-t2v-s --cluster h100-sxm:16 --cp 2 --dataset t2v-mix --microbatches 4 --what-if sparsity",
+], ids=["by-rank", "what-if", "modelled", "varied", "layers", "formats", "sparsity"])
 def test_emulations_are_valid(pipeweaver, tmp_path, options):
     pipeweaver("emulate", *options.split(), "--out", tmp_path)
     assert complaints("emulation", read(tmp_path / "emulation.json")) == []
