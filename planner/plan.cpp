@@ -359,6 +359,15 @@ MadePlan planned_once(const Job& job, const Batch& batch, const Executor& execut
     return {std::move(plan), {}};
 }
 
+// As when each is told of as soon as it is planned.
+void hand_over(Plan& plan, const OnReplica& on_replica, const Executor& execute) {
+    run_jobs(execute, plan.replicas.size(), [&](std::size_t r) {
+        ReplicaPlan& replica = plan.replicas[r];
+        on_replica(replica);
+        if (!replica.examined && r != plan.slowest) let_go(replica);
+    });
+}
+
 }  // namespace
 
 const TargetPlan& Plan::target(std::string_view name) const {
@@ -375,10 +384,10 @@ MadePlan try_plan(const Job& job, const Batch& batch, const Executor& execute, c
     Wanted both = wanted;
     both.on_replica = {};  // is told of those that are taken
     MadePlan made = planned_once(*kept, batch, execute, time.fraction(0.5), both);
-    MadePlan offloading = planned_once(job, batch, execute, time, both);
-    if (offloading.plan && (!made.plan || offloading.plan->step < made.plan->step)) made = std::move(offloading);
-    if (made.plan && wanted.on_replica)
-        for (const ReplicaPlan& replica : made.plan->replicas) wanted.on_replica(replica);
+    if (MadePlan offloading = planned_once(job, batch, execute, time, both);
+        offloading.plan && (!made.plan || offloading.plan->step < made.plan->step))
+        made = std::move(offloading);
+    if (made.plan && wanted.on_replica) hand_over(*made.plan, wanted.on_replica, execute);
     return made;
 }
 

@@ -21,19 +21,6 @@ using namespace emulator;
 
 namespace {
 
-// Lets go of all that grows with the tasks, but for the schedule: of thousands of replicas few are looked at again.
-void let_go(ReplicaPlan& replica) {
-    StepProblem rest;
-    rest.problem.name = std::move(replica.cut.step.problem.name);
-    rest.problem.ranks = std::move(replica.cut.step.problem.ranks);
-    rest.dealt = std::move(replica.cut.step.dealt);
-    rest.memory = std::move(replica.cut.step.memory);
-    replica.cut.step = std::move(rest);
-    replica.found.alternatives = {};
-    replica.found.first.reset();
-    replica.found.replay.start = {};
-}
-
 std::vector<Schedule> carried_orders(const std::vector<const StaticOrder*>& orders, const StepProblem& step) {
     std::vector<Schedule> all;
     for (const StaticOrder* order : orders)
@@ -140,6 +127,18 @@ void PlannedReplicas::keep(std::size_t place, PlannedReplica one) {
     const std::size_t other = slowest_.value_or(place);
     slowest_ = is_slower(place, other) ? place : other;
     if (other != place) let_go(replicas_[*slowest_ == place ? other : place].plan);
+}
+
+void let_go(ReplicaPlan& replica) {
+    StepProblem rest;
+    rest.problem.name = std::move(replica.cut.step.problem.name);
+    rest.problem.ranks = std::move(replica.cut.step.problem.ranks);
+    rest.dealt = std::move(replica.cut.step.dealt);
+    rest.memory = std::move(replica.cut.step.memory);
+    replica.cut.step = std::move(rest);
+    replica.found.alternatives = {};
+    replica.found.first.reset();
+    replica.found.replay.start = {};
 }
 
 StepWanted replica_wanted(const Setup& setup, const partition::Partition& partition, std::size_t number) {

@@ -84,6 +84,9 @@ struct PlannedReplica {
 [[nodiscard]] PlannedReplica plan_replica(const AllReplicas& all, std::size_t number, const Executor& execute,
                                           const Time& time);
 
+/// Lets go of all that grows with the tasks, but for the schedule: of thousands of replicas few are looked at again.
+void let_go(ReplicaPlan& replica);
+
 /// How a replica's step is built.
 [[nodiscard]] StepWanted replica_wanted(const emulator::Setup& setup, const partition::Partition& partition,
                                         std::size_t number);

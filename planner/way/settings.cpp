@@ -148,15 +148,15 @@ std::optional<Job> keeping_all(const Job& job) {
         std::erase_if(menu, [](Recompute one) { return one.copies(); });
         return menu;
     };
+    const auto& asked = job.fixed ? job.fixed->partition.modes : job.recompute;
+    auto rest = without(asked);
+    const bool offers = asked.empty() ? job.offloads : rest.size() < asked.size() && !rest.empty();
+    if (!offers) return std::nullopt;
     Job kept = job;
     kept.offloads = false;
     kept.recompute = without(job.recompute);
-    const auto& asked = job.fixed ? job.fixed->partition.modes : job.recompute;
-    const auto rest = without(asked);
-    if (kept.fixed) kept.fixed->partition.modes = rest;
-    const bool nothing_else = rest.empty() && !asked.empty();
-    const bool offers = rest.size() < asked.size() || (job.offloads && asked.empty());
-    return offers && !nothing_else ? std::optional(std::move(kept)) : std::nullopt;
+    if (kept.fixed) kept.fixed->partition.modes = std::move(rest);
+    return kept;
 }
 
 std::vector<Recompute> menu_of(const Job& job) {
