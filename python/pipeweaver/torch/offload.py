@@ -50,16 +50,17 @@ class _Link:
             yield
 
     def out(self, own: Tensor) -> Tensor:
-        host = torch.empty(own.shape, dtype=own.dtype, device="cpu", pin_memory=bool(self.streams))
+        # In the order in memory that it has, in which alone a copy is one piece and needs no room on its way.
+        host = torch.empty_like(own, device="cpu", pin_memory=bool(self.streams))
         with self._beside(0):
-            return host.copy_(own, non_blocking=True)
+            return host.copy_(own, non_blocking=bool(self.streams))
 
     def back(self, host: Tensor) -> Tensor:
-        own = torch.empty(host.shape, dtype=host.dtype, device=self.device)
+        own = torch.empty_like(host, device=self.device)
         if self.streams:
             own.record_stream(self.streams[1])  # it may be let go without having been waited for
         with self._beside(1):
-            return own.copy_(host, non_blocking=True)
+            return own.copy_(host, non_blocking=bool(self.streams))
 
     def wait(self, way: int) -> None:
         if self.streams:
