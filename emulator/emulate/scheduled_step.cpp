@@ -33,12 +33,14 @@ bool makes_weight_gradients(const StepInput& input, const TaskPass& task) {
     });
 }
 
-// Gives the longest kernel, or where none computes the longest operator but the host's, the difference: a split
-// backward is a few nanoseconds off the sum of its parts, or by Recipe::split_slowdown more.
-void fit(std::vector<PassPiece>& pieces, Duration wanted, const Recipe& recipe) {
-    const Duration rest = wanted - cost_of(pieces, recipe).time;
-    if (rest == Duration{0}) return;
-    std::size_t place = 0, in_list = 0, in_row = 0;
+// An operator of a pass.
+struct OperatorAt {
+    std::size_t piece = 0, list = 0, row = 0;
+};
+
+// The longest that computes, or where none does the longest but the host's.
+OperatorAt longest_of(const std::vector<PassPiece>& pieces) {
+    OperatorAt at;
     Duration longest{-1};
     bool computes = false;
     for (std::size_t p = 0; p < pieces.size(); ++p)
@@ -50,10 +52,42 @@ void fit(std::vector<PassPiece>& pieces, Duration wanted, const Recipe& recipe) 
                 if (stream == Stream::host || (computes && !compute) || (compute == computes && time <= longest))
                     continue;
                 longest = time, computes = compute;
-                place = p, in_list = l, in_row = i;
+                at = {p, l, i};
             }
-    PIPEWEAVER_ASSERT(is_closed(pieces, recipe) && longest + rest >= Duration{0});
+    return at;
+}
+
+// The one that ends last: if it takes longer, so does the pass, by as much.
+OperatorAt last_to_end(const std::vector<PassPiece>& pieces, const Recipe& recipe) {
+    const OperatorGraph whole = pass_graph(pieces, recipe);
+    std::vector<std::int64_t> ends;
+    static_cast<void>(replay(whole, StreamState(streams + whole.inputs(), 0), ends));
+    OperatorAt at;
+    std::int64_t latest = 0;
+    std::size_t kernel = 0;  // in the whole pass
+    for (std::size_t p = 0; p < pieces.size(); ++p)
+        for (std::int64_t i = 0; i < pieces[p].times; ++i)
+            for (std::size_t l = 0; l < pieces[p].lists.size(); ++l) {
+                const PricedOperators& list = pieces[p].lists[l];
+                for (const std::uint32_t row : list_graph(list.operators, list.duration, recipe).operator_of) {
+                    const std::int64_t end = ends[kernel++];
+                    if (row == ListGraph::no_operator || end < latest) continue;
+                    latest = end;
+                    at = {p, l, row};
+                }
+            }
+    return at;
+}
+
+// Gives one operator the difference: a split backward is a few nanoseconds off the sum of its parts, or by
+// Recipe::split_slowdown more, and a pass that copies no shorter than one that keeps all.
+void fit(std::vector<PassPiece>& pieces, Duration wanted, const Recipe& recipe) {
+    const Duration rest = wanted - cost_of(pieces, recipe).time;
+    if (rest == Duration{0}) return;
+    const bool closed = is_closed(pieces, recipe);
+    const auto [place, in_list, in_row] = closed ? longest_of(pieces) : last_to_end(pieces, recipe);
     PassPiece one = pieces[place];
+    PIPEWEAVER_ASSERT(rest > Duration{0} || (closed && one.lists[in_list].duration[in_row] + rest >= Duration{0}));
     one.times = 1;
     one.lists[in_list].duration[in_row] += rest;
     one.lists[in_list].cost.time += rest;

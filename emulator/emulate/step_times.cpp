@@ -27,7 +27,7 @@ void add_recomputation(const ScheduledStep& step, std::size_t task, PassCost& co
     const RankId rank = step.step().problem.tasks[task].rank;
     const Recompute first = step.input().modes_on(rank).front();
     const bool alike = pass.pass == PassKind::forward && !pass.recompute.copies() && !first.copies();
-    if (alike || pass.recompute == first) return;
+    if (alike || (pass.recompute == first && !first.copies())) return;
     cost = cost_of(step.pieces(task), step.input().setup->recipe);
 }
 

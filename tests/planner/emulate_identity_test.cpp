@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace pipeweaver;
@@ -107,6 +108,20 @@ void check_identity(const StepInput& input, const std::string& policy = "1f1b") 
     check_identity(input, step, *applied.schedule);
 }
 
+// Every second pass copies its activations to the host, whole backwards and split ones.
+void check_identity_of_some_copies(StepInput input, std::vector<Recompute> menu) {
+    input.modes = std::move(menu);
+    const auto whole = require_step(build_step(input));
+    const auto split = require_step(split_backwards(whole, splittable(whole)));
+    for (const auto& [step, policy] : {std::pair(&whole, "1f1b"), std::pair(&split, "zb-h1")}) {
+        auto applied = search::apply_policy(policy, Replayer(step->problem));
+        REQUIRE_MESSAGE(applied.schedule, applied.why_not);
+        for (std::size_t k = 0; k < step->problem.pairs.size(); ++k)
+            applied.schedule->mode[k] = static_cast<std::uint32_t>(k % 2);
+        check_identity(input, *step, *applied.schedule);
+    }
+}
+
 // One setting for the even ranks, another for the odd ones.
 void check_identity_by_rank(StepInput input) {
     input.modes = {Recompute::none, Recompute::selective, Recompute::blocks(2), Recompute::full};
@@ -182,6 +197,9 @@ TEST_CASE("reuse changes nothing under any way to train, cut or schedule") {
             }
         check_identity(setting.input(layout, 2), "interleaved");
         check_identity_by_rank(setting.input(layout, 2));
+        const Recipe linked{.host_link = {4'000'000'000'000}};
+        check_identity_of_some_copies(setting.input(layout, 1, linked), {Recompute::none, Recompute::offload});
+        check_identity_of_some_copies(setting.input(layout, 1, linked), {Recompute::offload, Recompute::full});
         const WhatIf what_if{.devices = {{.rank = 1, .replica = {}, .factor = 1.3}},
                              .links = {{"tensor", 2.0}, {"pipeline", 3.0}, {"data", 0.5}},
                              .operators = {{"attention", 0.7}},
