@@ -91,6 +91,28 @@ def test_offload_gives_the_gradients_of_none_to_the_bit_and_leaves_nothing_on_th
     assert all(torch.equal(a, b) for a, b in zip(plain, offloaded, strict=True))
 
 
+class Strided(torch.autograd.Function):
+    """Twice its input, which it keeps: its backward notes how that lies in memory."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return 2 * x
+
+    @staticmethod
+    def backward(ctx, gradient):
+        Strided.found = ctx.saved_tensors[0].stride()
+        return 2 * gradient
+
+
+def test_a_saved_tensor_comes_back_in_the_order_in_memory_that_it_had():
+    leaf = torch.randn(3, 5, 7, requires_grad=True)
+    one = Pass(Block(), lambda: Strided.apply((leaf + 1).transpose(0, 2)), [leaf], "offload", False, True)
+    output = one.forward()
+    one.backward(torch.ones_like(output))
+    assert Strided.found == (1, 7, 35)
+
+
 def offloaded(text, draw):
     """The lists with half of the passes that keep all offloaded."""
     lists = json.loads(text)
