@@ -59,7 +59,7 @@ TEST_CASE("encoding comes before a prompt is read, in inference and in training"
     Generator generator{.network = network, .device = device, .gpus = 2, .share = 0.5, .prompt_tokens = 100};
     const auto alone = decoding_of(generator);
     generator.encoder_flops = 1e12;
-    generator.encoder_weights = Bytes{40'000'000'000};
+    generator.encoder_weights = Bytes{130'000'000'000};
     const auto encoding = decoding_of(generator);
     REQUIRE(alone.has_value());
     REQUIRE(encoding.has_value());
