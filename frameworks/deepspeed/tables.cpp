@@ -52,6 +52,7 @@ constexpr std::array of_accelerate{
 };
 
 constexpr std::string_view swift_source = "modelscope/ms-swift 3602360a swift/config/";
+constexpr std::string_view older_swift_source = "modelscope/ms-swift 2.6.1 swift/llm/ds_config/";
 constexpr std::string_view factory_source = "hiyouga/LLaMA-Factory ff6d4d12 examples/deepspeed/";
 constexpr std::string_view internvl_source = "OpenGVLab/InternVL 2410d1db internvl_chat/";
 
@@ -88,6 +89,8 @@ std::vector<KnownFile> all_files() {
         {"zero3", swift, zero_stage("3", "auto"), swift_source},
         {"zero2_offload", swift, zero_stage("2", "2e8", "cpu"), swift_source},
         {"zero3_offload", swift, zero_stage("3", "auto", "cpu"), swift_source},
+        {"default-zero2", swift, zero_stage("2", "2e8"), older_swift_source},
+        {"default-zero3", swift, zero_stage("3", "auto"), older_swift_source},
         {"fsdp2",
          swift,
          {{"fsdp_config.reshard_after_forward", "true"}, {"fsdp_config.activation_checkpointing", "true"}},

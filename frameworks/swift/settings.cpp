@@ -51,6 +51,10 @@ constexpr std::array rows_of_sharded_swift{
     ShardedRow{"offload_model", &L::frees_weights},
     ShardedRow{"offload_optimizer", &L::frees_states},
     ShardedRow{"", &L::mixes_as_loaded, "true"},
+    // Until 2.6, in the words of then; what is written has the first name of each.
+    ShardedRow{"sft_type", &L::tuner},
+    ShardedRow{"batch_size", &L::micro_batch},
+    ShardedRow{"dtype", &L::dtype, "", "AUTO=auto|bf16=bfloat16|fp16=float16|fp32=float32"},
 };
 
 }  // namespace
@@ -66,13 +70,19 @@ std::vector<Entry> sharded_swift_entries() {
     entry.packs = "packing";
     entry.by_variables = {{"MAX_PIXELS", "max_pixels"}};
     entry.bounds_items = true;  // base_args/template_args.py: longer ones are deleted
-    entry.unbounds = {{"truncation_strategy", "left"}, {"truncation_strategy", "right"}};
+    entry.unbounds = {
+        {"truncation_strategy", "left"}, {"truncation_strategy", "right"}, {"truncation_strategy", "truncation_left"}};
     entry.program_defaults = {{"swift rlhf", "rlhf_type", "dpo"}, {"swift/cli/rlhf.py", "rlhf_type", "dpo"}};
     entry.unbounds_unless = {{"rlhf_type", "grpo", "truncation_strategy"}};  // rlhf_args.py _init_grpo: prompts are cut
     entry.spreads_layers = true;  // swift/cli/main.py use_torchrun, model/utils.py get_default_device_map
     entry.data = {"dataset", "cached_dataset"};
     entry.remakes = {"external_plugins", "custom_register_path", "custom_dataset_info", "columns"};
     entry.lengthens = {"system", "response_prefix", "model_name", "model_author"};
+    // 2.6.1 swift/llm/argument.py: no tower is frozen unless that is said, and samples have a length.
+    for (const std::string_view tuner : {"full", "lora"}) {
+        entry.implied.push_back({"sft_type", tuner, "freeze_vit", "false"});
+        entry.implied.push_back({"sft_type", tuner, "max_length", "2048"});
+    }
     entry.source = sharded_swift_source;
     return {entry};
 }

@@ -1,5 +1,6 @@
 #include "pipeweaver/launch/sharded.hpp"
 
+#include "launch/read/defaults.hpp"
 #include "launch/read/sharded_files.hpp"
 #include "pipeweaver/base/assert.hpp"
 #include "pipeweaver/base/error.hpp"
@@ -133,7 +134,7 @@ public:
     ShardedLaunch read() {
         put_defaults();
         put_launchers_file();
-        for (const Setting& one : said_.settings) take(one);
+        for (const Setting& one : with_defaults(said_)) take(one);
         for (const std::string& file : said_.missing) launch_.missing.push_back({"the configuration", file});
         take_fsdp();
         take_file("--deepspeed", launch_.deepspeed, "deepspeed.");

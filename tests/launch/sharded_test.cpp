@@ -550,3 +550,20 @@ TEST_CASE("eager attention keeps scores of every layer, or of one where they are
     CHECK(scores("--attn_impl eager --sequence_parallel_size 4") == Bytes{(all * 16 + keys) / 4});
     CHECK(run(words + "--attn_impl eager").doubts.empty());
 }
+
+TEST_CASE("ms-swift's names until 2.6 say what they said then, with the defaults of then") {
+    const ShardedLaunch full = read(swift + "--sft_type full --batch_size 4 --dtype fp16 --deepspeed default-zero3");
+    CHECK(full.tuner == "full");
+    CHECK(full.micro_batch == 4);
+    CHECK(full.dtype == "float16");
+    CHECK(full.zero_stage() == 3);
+    CHECK(full.missing.empty());
+    CHECK_FALSE(full.freeze_tower);
+    CHECK(full.length == 2048);
+    CHECK(launch::written(full, &ShardedLaunch::micro_batch) == "--per_device_train_batch_size");
+    const ShardedLaunch said = read(swift + "--sft_type lora --freeze_vit true --max_length 4096");
+    CHECK(said.tuner == "lora");
+    CHECK(said.freeze_tower);
+    CHECK(said.length == 4096);
+    CHECK_FALSE(read(swift + "--tuner_type full").length.has_value());
+}
