@@ -38,6 +38,13 @@ std::string what_is_named(const frameworks::Entry& entry, const std::vector<Word
     return program == words.end() ? std::string() : fmt::format("the {} of {}", entry.names, program->text);
 }
 
+void put_named(const std::vector<Word>& words, SaidLaunch& said) {
+    said.named = what_is_named(*said.entry, words, said.variables);
+    if (said.entry->model.empty()) return;
+    const auto model = flag_value(words, said.entry->model);
+    said.named_model = model ? *model : without_yaml(first_of(words, said.entry->checkpoints).value_or(std::string()));
+}
+
 // None: it is no whole number.
 std::optional<std::int64_t> number_of(const std::string& text) {
     return worked_out(text, [](const std::string& word) { return word; });
@@ -120,10 +127,16 @@ void put_entry(const std::vector<Word>& words, SaidLaunch& said) {
     said.entry = found != nullptr && found->dialect == said.dialect ? found : frameworks::entry_of(said.dialect);
     if (said.entry == nullptr) return;
     put_program_defaults(words, said);
-    said.named = what_is_named(*said.entry, words, said.variables);
-    if (said.entry->model.empty()) return;
-    const auto model = flag_value(words, said.entry->model);
-    said.named_model = model ? *model : without_yaml(first_of(words, said.entry->checkpoints).value_or(std::string()));
+    put_named(words, said);
+}
+
+void put_entry_of_option(const std::vector<Word>& words, SaidLaunch& said) {
+    said.entry = frameworks::entry_of(said.dialect);
+    if (said.entry != nullptr || said.dialect != Dialect::titan_settings) return;
+    const frameworks::Entry* const titan = frameworks::entry_named("torchtitan");
+    if (!first_of(words, titan->named)) return;
+    said.entry = titan;
+    put_named(words, said);
 }
 
 }  // namespace pipeweaver::launch

@@ -25,4 +25,7 @@ void put_program_defaults(const std::vector<Word>& words, SaidLaunch& said);
 /// Puts the entry that the words start into `said`, what they name, and the GPUs that they are launched on.
 void put_entry(const std::vector<Word>& words, SaidLaunch& said);
 
+/// The same of an option's words, which start no program: torchtitan's where they name a configuration of its registry.
+void put_entry_of_option(const std::vector<Word>& words, SaidLaunch& said);
+
 }  // namespace pipeweaver::launch

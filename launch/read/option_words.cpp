@@ -1,4 +1,5 @@
 // The words of an option, as a shell parts them.
+#include "launch/read/entry.hpp"
 #include "launch/read/recipe.hpp"
 #include "launch/read/words.hpp"
 #include "pipeweaver/base/error.hpp"
@@ -40,7 +41,7 @@ SaidLaunch read_words(Dialect dialect, std::string_view text, const std::string&
     if (inside) words.push_back(word);
     SaidLaunch said{dialect, from, {}, {}, {}};
     put_settings(dialect, words, said);
-    said.entry = frameworks::entry_of(dialect);
+    put_entry_of_option(words, said);
     for (std::string& note : notes_of_repeated(dialect, said.settings)) said.notes.push_back(std::move(note));
     put_recipe(words, said);
     return said;

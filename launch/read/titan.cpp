@@ -67,11 +67,13 @@ bool is_refused(const std::string& name) {
 
 // A launch that names a file of TOML, which 0.3 does not read: other names were known, and the mode of checkpointing.
 bool is_before_0_3(const SaidLaunch& said) {
+    constexpr std::string_view file = "job.config_file";
     const auto variable = said.variables.find("CONFIG_FILE");
     if (variable != said.variables.end() && variable->second.ends_with(".toml")) return true;
-    return std::any_of(said.settings.begin(), said.settings.end(), [](const Setting& one) {
-        return one.name == "job.config_file" && one.values.size() == 1 && one.values.front().ends_with(".toml");
-    });
+    return std::any_of(said.settings.begin(), said.settings.end(),
+                       [&](const Setting& one) { return one.name == file; }) ||
+           std::any_of(said.unset.begin(), said.unset.end(),
+                       [&](const Unset& one) { return one.setting.ends_with(file); });
 }
 
 class TitanSetter {

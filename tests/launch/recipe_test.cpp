@@ -146,6 +146,22 @@ TEST_CASE("configurations of torchtitan's registry are known by module and name,
     CHECK(launch::read_titan(other).checkpoint == "selective");
 }
 
+TEST_CASE("an option names a configuration of torchtitan's registry as a command does") {
+    const auto l = [](const std::string& more) {
+        return launch::read_words(Dialect::titan_settings, more + " --training.local_batch_size 2",
+                                  "--torchtitan-args");
+    };
+    const auto known = l("--module llama3 --config llama3_70b");
+    CHECK(known.knows_named);
+    CHECK(known.named_model == "llama3-70b");
+    CHECK(launch::read_titan(known).tp == 8);
+    CHECK(launch::read_titan(known).local_batch == 2);
+    const auto own = l("--module mine --config mine_1b");
+    CHECK_FALSE(own.knows_named);
+    CHECK(own.named == "configuration 'mine_1b'");
+    CHECK(l("").named.empty());
+}
+
 TEST_CASE("configurations of torchtitan before 0.3 are known by the names of their files") {
     const std::string file = "./torchtitan/models/llama3/train_configs/llama3_70b.toml";
     for (const std::string& text :
@@ -158,6 +174,12 @@ TEST_CASE("configurations of torchtitan before 0.3 are known by the names of the
         CHECK(l.checkpoint == "none");
         CHECK(l.not_known.empty());
     }
+    const auto own = launch::read_script(
+        "torchrun -m torchtitan.train --job.config_file ${CONFIG_FILE} --activation_checkpoint.mode full "
+        "--parallelism.expert_tensor_parallel_degree 1\n",
+        "a.sh");
+    CHECK(launch::read_titan(own).checkpoint == "full");
+    CHECK(launch::read_titan(own).not_known.empty());
     const auto later = launch::read_script("torchrun -m torchtitan.train --activation_checkpoint.mode none\n", "a.sh");
     CHECK(launch::read_titan(later).not_known.size() == 1);
 }
