@@ -47,6 +47,21 @@ std::vector<Open> open_backbone(const workloads::Model& model) {
              "`pipeweaver emulate` with its layout has the memory of every GPU", Effect::either}};
 }
 
+// Plans of DTensor share out attention, feed-forward and head, and leave linear attention whole on every GPU
+// (NVIDIA-NeMo/Automodel 36044ad3 components/distributed/parallelizer.py, components/models/falcon_h1).
+std::vector<Open> open_linear(const ShardedLaunch& l, const workloads::Model& model, bool is_counted) {
+    const auto& linear = model.modules[model.backbone()].architecture.linear;
+    if (l.tp == 1 || !linear || (linear->key_heads % l.tp == 0) != is_counted) return {};
+    const std::string name = written(l, &SaidSharded::tp);
+    if (is_counted)
+        return {{name, "linear attention may lie whole on every GPU, and is counted in parts", {}, Effect::more}};
+    return {{name,
+             fmt::format("linear attention whose {} key heads {} GPUs do not share out is not counted",
+                         linear->key_heads, l.tp),
+             {},
+             Effect::either}};
+}
+
 // FSDP may be accelerate's, whose file the command names.
 std::vector<Open> open_launcher(const SaidLaunch& said, const ShardedLaunch& l) {
     const bool may_be_accelerates = said.is_alone && !written(l, &SaidSharded::launcher).empty();
@@ -160,6 +175,7 @@ private:
         std::vector<Open> open =
             not_modelled(asked_.said.dialect, not_counted(), asked_.said.settings, {true, model_.backbone() > 0});
         append(open_of(fit.doubts), open);
+        append(open_linear(launch_, model_, true), open);
         if (!workloads::model_of_fewer_bits(asked_.said.named_model).empty())
             open.push_back({"--model", "weights of fewer bits than 16, which are counted", {}, Effect::less});
         if (!asked_.said.named.empty()) append(memory_set_elsewhere(asked_.said), open);
@@ -303,6 +319,7 @@ Checked check_sharded(const CheckAsked& asked, const Executor& execute) {
     open = open_backbone(model);
     if (open.empty() && launch.has_adapters()) open = open_adapters(written(launch, &SaidSharded::lora_rank), model);
     if (open.empty()) open = open_degrees(launch, checked.gpus);
+    if (open.empty()) open = open_linear(launch, model, false);
     if (!open.empty())
         decide(Verdict::undecided, std::move(open), checked);
     else if (asked.fits)

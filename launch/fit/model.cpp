@@ -224,6 +224,10 @@ MegatronLaunch with_model(MegatronLaunch l, const workloads::Model& model) {
     } else if (l.experts.value_or(0) > 0) {
         fail(ErrorKind::input, "{}: is {}, but {} has none", written(l.dialect, "num-experts"), *l.experts, a.name);
     }
+    if (a.linear && a.linear->kind == workloads::LinearKind::mamba2) {
+        l.state_groups = a.linear->key_heads;
+        l.state_heads = a.linear->value_heads;
+    }
     return l;
 }
 

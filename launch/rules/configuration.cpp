@@ -71,6 +71,11 @@ Why query_groups(const L& l, std::int64_t) {
     return fmt::format("{} groups, tp {}", *l.groups, l.tp);
 }
 
+Why state_heads(const L& l, std::int64_t) {
+    if (!l.state_groups || (*l.state_groups % l.tp == 0 && *l.state_heads % l.tp == 0)) return std::nullopt;
+    return fmt::format("{} groups, {} heads, tp {}", *l.state_groups, *l.state_heads, l.tp);
+}
+
 Why variant_016(const L& l, std::int64_t) {
     if (l.attention_variant != "gdn" && l.attention_variant != "gdn2") return std::nullopt;
     return fmt::format("it is {}", l.attention_variant);
@@ -162,6 +167,8 @@ std::span<const MegatronRule> configuration_rules() {
             "delta-nets",
             "gated delta nets say all their sizes; value heads are a multiple of key heads, and both of tp x cp",
             config, Phase::configuration, delta_nets_020, of_020},
+        MegatronRule{"mamba-by-tp", "groups and heads of Mamba-2 are a multiple of tp",
+                     "megatron/core/ssm/mamba_mixer.py", Phase::build, state_heads},
         MegatronRule{"attention-variant", "the attention's variant is gated_delta_net or dsa", config,
                      Phase::configuration, variant_016, to_019},
         MegatronRule{"sparse-attention", "DeepSeek's sparse attention goes without context parallelism", config,

@@ -371,3 +371,36 @@ TEST_CASE("LoongForge's launches name their model or its file, and only what pre
     CHECK_THROWS_AS(launch::read_script("torchrun /w/loongforge/embodied/train.py --bf16 --seq-length 8", "a.sh"),
                     Error);
 }
+
+TEST_CASE("state spaces that tensor parallelism does not share out are no bad input") {
+    // Falcon-H1 34B has 2 groups of Mamba-2 and 4 key and value heads.
+    auto core = asked(
+        "--tensor-model-parallel-size 4 --sequence-parallel --seq-length 2048 --max-position-embeddings "
+        "4096 --micro-batch-size 1 --global-batch-size 8 --bf16 --use-distributed-optimizer");
+    core.model = "falcon-h1-34b";
+    const auto refused = check(core);
+    CHECK(refused.verdict == launch::Verdict::does_not_construct);
+    REQUIRE(refused.broken.size() == 1);
+    CHECK(refused.broken.front().id == "mamba-by-tp");
+
+    // NeMo AutoModel leaves them whole on every GPU, and ran it so (NVIDIA-NeMo/Automodel, pull request 2589).
+    const auto sharded = [](const std::string& tp) {
+        launch::CheckAsked of;
+        of.said = launch::read_script(
+            "torchrun examples/llm_finetune/finetune.py --peft.dim 8 --dataset.seq_length 512 "
+            "--step_scheduler.local_batch_size 1 --distributed.tp_size " +
+                tp,
+            "launch.sh");
+        of.cluster = "h200-sxm:8";
+        of.model = "falcon-h1-34b";
+        return check(of);
+    };
+    for (const char* tp : {"2", "4"}) {
+        const auto open = sharded(tp);
+        CHECK(open.verdict == launch::Verdict::undecided);
+        REQUIRE(!open.open.empty());
+        CHECK(open.open.front().setting == "--distributed.tp_size");
+        CHECK(open.fit.has_value() == (std::string(tp) == "2"));
+    }
+    CHECK(sharded("1").verdict == launch::Verdict::fits);
+}

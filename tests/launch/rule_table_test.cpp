@@ -223,6 +223,16 @@ const std::vector<Row<M>> of_arguments{
     {"delta-nets", "cp is 2, allowed is 1", [](M& l) { delta_nets(l).cp = 2; }, to_017},
     {"delta-nets", "2 key heads, 32 value heads, tp 4 x cp 1", [](M& l) { delta_nets(l).linear_key_heads = 2; },
      since_018},
+    {"mamba-by-tp", "2 groups, 32 heads, tp 4",
+     [](M& l) {
+         l.state_groups = 2;
+         l.state_heads = 32;
+     }},
+    {"mamba-by-tp", "8 groups, 30 heads, tp 4",
+     [](M& l) {
+         l.state_groups = 8;
+         l.state_heads = 30;
+     }},
     {"attention-variant", "it is gdn", [](M& l) { linear_attention(l, "gdn"); }, to_019},
     {"attention-variant", "it is gdn2", [](M& l) { linear_attention(l, "gdn2"); }, to_019},
     {"sparse-attention", "cp is 2", [](M& l) { linear_attention(l, "dsa").cp = 2; }},

@@ -72,6 +72,7 @@ struct MegatronLaunch {
     std::string attention_variant{};  ///< --experimental-attention-variant
     std::string linear_freq{};        ///< --linear-attention-freq
     Number linear_kernel{}, linear_key_dim{}, linear_value_dim{}, linear_key_heads{}, linear_value_heads{};
+    Number state_groups{}, state_heads{};  ///< Mamba-2's, of a model beside the launch
     Number mtp_layers{};
 
     // Its experts.
