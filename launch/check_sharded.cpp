@@ -176,7 +176,7 @@ private:
             not_modelled(asked_.said.dialect, not_counted(), asked_.said.settings, {true, model_.backbone() > 0});
         append(open_of(fit.doubts), open);
         append(open_linear(launch_, model_, true), open);
-        if (!workloads::model_of_fewer_bits(asked_.said.named_model).empty())
+        if (workloads::has_fewer_bits(asked_.said.named_model))
             open.push_back({"--model", "weights of fewer bits than 16, which are counted", {}, Effect::less});
         if (!asked_.said.named.empty()) append(memory_set_elsewhere(asked_.said), open);
         return open;

@@ -19,8 +19,9 @@ constexpr std::array<std::string_view, 20> release_endings{
     "-fp8",  "-bf16",      "-2506",     "-2507", "-0324", "-0528",     "-0905",       "-mpo", "-diffusers", "-mcore"};
 
 // Of releases whose weights have fewer bits.
-constexpr std::array<std::string_view, 7> endings_of_fewer_bits{
-    "-awq", "-gptq", "-gptq-int4", "-gptq-int8", "-unsloth-bnb-4bit", "-bnb-4bit", "-aqlm-2bit-1x16"};
+constexpr std::array<std::string_view, 11> endings_of_fewer_bits{
+    "-awq",  "-gptq", "-gptq-int4", "-gptq-int8", "-unsloth-bnb-4bit", "-bnb-4bit", "-aqlm-2bit-1x16",
+    "-int4", "-int8", "-4bit",      "-8bit"};
 
 // What lies below the folder that has a model's name: of runs (checkpoint-100, v0-20250701-101010 of ms-swift), of
 // diffusers (transformer), files of weights.
@@ -90,6 +91,11 @@ std::string model_called(std::string_view name) {
 std::string model_of_fewer_bits(std::string_view name) {
     std::string plain = plain_name(name);
     return drop_one_of(endings_of_fewer_bits, plain) ? model_called(plain) : std::string();
+}
+
+bool has_fewer_bits(std::string_view name) {
+    std::string plain = plain_name(name);
+    return drop_one_of(endings_of_fewer_bits, plain);
 }
 
 std::string model_like(std::string_view name) {

@@ -89,4 +89,7 @@ TEST_CASE("a release of fewer bits is known by the model that it was made of, an
     CHECK(model_of_fewer_bits("unsloth/Meta-Llama-3.1-8B-Instruct-unsloth-bnb-4bit") == "llama3-8b");
     CHECK(model_of_fewer_bits("Qwen/Qwen2.5-VL-72B-Instruct").empty());
     CHECK(model_called("Qwen/Qwen2.5-VL-72B-Instruct-GPTQ-Int4").empty());
+    CHECK(model_of_fewer_bits("Qwen/Qwen2.5-7B-Instruct-Int4") == "qwen2.5-7b");
+    CHECK(has_fewer_bits("/cache/somebody__Qwen3-30B-A3B-Thinking-2507-AWQ"));  // of a model that is not known
+    CHECK_FALSE(has_fewer_bits("Qwen/Qwen2.5-VL-72B-Instruct"));
 }

@@ -30,6 +30,9 @@ namespace pipeweaver::workloads {
 /// model_called(). Empty: it is no such release, or none is known.
 [[nodiscard]] std::string model_of_fewer_bits(std::string_view name);
 
+/// Whether such a release is called so, of whatever model.
+[[nodiscard]] bool has_fewer_bits(std::string_view name);
+
 /// The catalogue's name of the model whose name is most like this one, for errors. Empty: none is near.
 [[nodiscard]] std::string model_like(std::string_view name);
 
