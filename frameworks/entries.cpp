@@ -219,6 +219,23 @@ Entry refused(std::string_view name, std::vector<std::string_view> programs, std
             .source = {}};
 }
 
+// Trainers of others that people launch, by their programs and by keys of their files.
+std::vector<Entry> refused_trainers(std::string_view why) {
+    std::vector<Entry> all{
+        refused("verl", {"verl.trainer.main_ppo", "verl.trainer.main_ppo_split", "verl.trainer.sft_trainer"}, why),
+        refused("OpenRLHF",
+                {"openrlhf.cli.train_sft", "openrlhf.cli.train_rm", "openrlhf.cli.train_dpo", "openrlhf.cli.train_kto",
+                 "openrlhf.cli.train_ppo", "openrlhf.cli.train_ppo_ray"},
+                why),
+        refused("xtuner", {"xtuner train"}, why),
+        refused("LitGPT", {"litgpt finetune", "litgpt finetune_full", "litgpt finetune_lora", "litgpt pretrain"}, why),
+        refused("axolotl", {"axolotl train", "axolotl.cli.train", "axolotl/cli/train.py"}, why),
+        refused("torchtune", {"tune run"}, why)};
+    all[all.size() - 2].marks = {"base_model"};
+    all.back().marks = {"model._component_"};
+    return all;
+}
+
 std::vector<Entry> all_entries() {
     constexpr std::string_view degrees =
         "read are launches of Megatron-LM, Megatron-Bridge, ms-swift, torchtitan, LLaMA-Factory, VeOmni, NeMo "
@@ -233,7 +250,6 @@ std::vector<Entry> all_entries() {
         factory_on_core(),
         titan(),
         bridge_runner(),
-        refused("verl", {"verl.trainer.main_ppo", "verl.trainer.main_ppo_split", "verl.trainer.sft_trainer"}, degrees),
         refused("Megatron-LM's T5, RETRO or vision trainer",
                 {"pretrain_t5.py", "pretrain_retro.py", "pretrain_ict.py", "pretrain_vision_classify.py",
                  "pretrain_vision_dino.py", "pretrain_vision_inpaint.py"},
@@ -243,8 +259,8 @@ std::vector<Entry> all_entries() {
                 "models of actions are not in the catalogue"),
         refused("Megatron-Bridge's examples/megatron_mimo",
                 {"megatron_mimo_training_llava.py", "megatron_mimo_training_llava_audio.py"}, modules)};
-    for (const std::vector<Entry>& some : {llama_factory_entries(), sharded_swift_entries(), veomni_entries(),
-                                           automodel_entries(), hugging_face_entries()})
+    for (const std::vector<Entry>& some : {refused_trainers(degrees), llama_factory_entries(), sharded_swift_entries(),
+                                           veomni_entries(), automodel_entries(), hugging_face_entries()})
         all.insert(all.end(), some.begin(), some.end());
     all.push_back(bridge());
     return all;

@@ -209,6 +209,9 @@ std::optional<SaidLaunch> sharded_configuration(const std::filesystem::path& pat
     for (const Setting& one : said.settings) keys.push_back(one.name);
     said.entry = frameworks::entry_of_keys(keys);
     if (said.entry == nullptr) return std::nullopt;
+    if (!said.entry->refused.empty())
+        fail(ErrorKind::input, "{}: is of {}, which is not read: {}", path.string(), said.entry->name,
+             said.entry->refused);
     said.is_alone = true;
     put_named_model(said);
     return said;

@@ -6,11 +6,13 @@
 #include "pipeweaver/launch/model.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
 #include "tests/support/shared.hpp"
+#include "tests/support/temporary.hpp"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace pipeweaver;
@@ -75,6 +77,25 @@ TEST_CASE("a model with an encoder of text is refused by name") {
     const auto own = asked("--encoder-num-layers 12 --decoder-num-layers 12 --hidden-size 768 --bf16");
     CHECK_THROWS_WITH_AS(check(own), doctest::Contains("--decoder-num-layers: makes it an encoder and a decoder"),
                          Error);
+}
+
+TEST_CASE("trainers that are not read are refused by name, by their programs and their files") {
+    using Pairs = std::vector<std::pair<std::string, std::string>>;
+    for (const auto& [name, command] :
+         Pairs{{"OpenRLHF", "deepspeed --module openrlhf.cli.train_ppo --bf16"},
+               {"axolotl", "accelerate launch -m axolotl.cli.train a.yaml"},
+               {"torchtune", "tune run --nproc_per_node 8 full_finetune_distributed"},
+               {"xtuner", "NPROC_PER_NODE=8 xtuner train a.py --deepspeed deepspeed_zero3"},
+               {"LitGPT", "litgpt finetune_full meta-llama/Llama-2-7b-hf --devices 4"}}) {
+        const std::string says = "launches " + name + ", which is not read";
+        CHECK_THROWS_WITH_AS(launch::read_script(command, "a.sh"), doctest::Contains(says.c_str()), Error);
+    }
+    for (const auto& [name, text] : Pairs{{"axolotl", "base_model: M\nsequence_len: 512\nmicro_batch_size: 1\n"},
+                                          {"torchtune", "model:\n  _component_: torchtune.models.llama3_70b\n"}}) {
+        const std::string says = "is of " + name + ", which is not read";
+        const auto path = testing::written(name + ".yaml", text);
+        CHECK_THROWS_WITH_AS(launch::read_launch(path), doctest::Contains(says.c_str()), Error);
+    }
 }
 
 TEST_CASE("variables that leave out kinds of attention go with the backend that is said, or nothing is built") {
