@@ -41,10 +41,16 @@ Entry bridge() {
 Entry bridge_runner() {
     Entry entry = bridge();
     // The others hand what is not theirs to it.
-    entry.programs = {"run_recipe.py", "scripts/training/train.sh", "scripts/training/setup_experiment.py"};
-    entry.source = "NVIDIA-NeMo/Megatron-Bridge v0.6.0: scripts/training/run_recipe.py, recipe_metadata.py";
+    entry.programs = {"run_recipe.py", "scripts/training/train.sh", "scripts/training/setup_experiment.py",
+                      "scripts/performance/run_script.py", "scripts/performance/setup_experiment.py"};
+    entry.source =
+        "NVIDIA-NeMo/Megatron-Bridge v0.6.0: scripts/training/run_recipe.py, recipe_metadata.py, scripts/performance/"
+        "argument_parser.py, utils/utils.py";
     entry.recipes.push_back("{model}_{mode}_config");
-    entry.recipe_words = {{"lora", "peft"}, {"dora", "peft"}};
+    entry.recipes.push_back(
+        "{model_recipe_name|-mr}_{task=pretrain}_{num_gpus|-ng}gpu_{gpu|-g}_{compute_dtype|-c=bf16}_config");
+    entry.recipe_words = {
+        {"lora", "peft"}, {"dora", "peft"}, {"fp8_cs", "fp8cs"}, {"fp8_mx", "fp8mx"}, {"fp8_sc", "fp8sc"}};
     entry.turns_off_sequence_parallel = true;  // models/transformer_config.py, finalize; since 0.4
     // scripts/training/recipe_runner.py, sync_finetuning_cp_invariants
     entry.counts_loss_per_token = true;

@@ -77,7 +77,7 @@ std::optional<SaidCount> said_to(const frameworks::Launcher& launcher, std::stri
 }  // namespace
 
 std::optional<std::string> flag_value(const std::vector<Word>& words, std::string_view name) {
-    const std::string flag = "--" + std::string(name);
+    const std::string flag = (name.starts_with('-') ? "" : "--") + std::string(name);
     for (std::size_t i = 0; i < words.size(); ++i) {
         const std::string& word = words[i].text;
         if (word.starts_with(flag + "=")) return word.substr(flag.size() + 1);

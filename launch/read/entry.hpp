@@ -10,7 +10,8 @@
 
 namespace pipeweaver::launch {
 
-/// The value of "--name value" or "--name=value"; none: it is not said.
+/// The value of "--name value" or "--name=value", of a name that has its dash ("-n") of "-n value"; none: it is not
+/// said.
 [[nodiscard]] std::optional<std::string> flag_value(const std::vector<Word>& words, std::string_view name);
 
 /// Throws Error{input} where the words start an entry that is not read, by its name.

@@ -16,11 +16,24 @@ namespace pipeweaver::launch {
 
 namespace {
 
+// "compute_dtype|-c=bf16": the value of the first of these flags that is said, else what is behind '='.
+std::optional<std::string> value_of_flags(std::string_view part, const std::vector<Word>& words) {
+    const std::size_t equals = part.find('=');
+    std::string_view flags = part.substr(0, equals);
+    while (!flags.empty()) {
+        const std::string_view one = flags.substr(0, flags.find('|'));
+        if (auto value = flag_value(words, one)) return value;
+        flags.remove_prefix(std::min(flags.size(), one.size() + 1));
+    }
+    if (equals == std::string_view::npos) return std::nullopt;
+    return std::string(part.substr(equals + 1));
+}
+
 // What stands for "{model}" in a name: the value of --model, or of a variable where it is in capital letters.
 std::optional<std::string> part_of_name(std::string_view part, const std::vector<Word>& words,
                                         const Variables& variables) {
     const bool is_variable = part.find_first_of("abcdefghijklmnopqrstuvwxyz") == std::string_view::npos;
-    if (!is_variable) return flag_value(words, part);
+    if (!is_variable) return value_of_flags(part, words);
     const auto found = variables.find(std::string(part));
     return found == variables.end() ? std::nullopt : std::optional(found->second);
 }

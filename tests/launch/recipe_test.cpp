@@ -130,6 +130,22 @@ TEST_CASE("a recipe that no table has sets what is not known") {
     CHECK(said.named_model.empty());
 }
 
+TEST_CASE("benchmarks of Megatron-Bridge are known by what its scripts of performance make their names of") {
+    const auto said = [](const std::string& more) {
+        return launch::read_script("torchrun --nproc_per_node 8 scripts/performance/run_script.py " + more + "\n",
+                                   "a.sh");
+    };
+    const auto plain = said("--model_family_name qwen --model_recipe_name qwen3_30b_a3b --gpu h100 --num_gpus 16");
+    CHECK(plain.dialect == Dialect::bridge_overrides);
+    CHECK(plain.named == "recipe 'qwen3_30b_a3b_pretrain_16gpu_h100_bf16_config'");
+    CHECK(plain.knows_named);
+    CHECK(plain.named_model == "Qwen/Qwen3-30B-A3B");
+    CHECK(said("-m qwen -mr qwen3_30b_a3b -g h100 -ng 16 -c fp8_cs").named ==
+          "recipe 'qwen3_30b_a3b_pretrain_16gpu_h100_fp8cs_config'");
+    CHECK(said("-mr qwen3_30b_a3b -g h100 -ng 16 --task sft").knows_named);
+    CHECK_FALSE(said("-mr qwen3_30b_a3b -g b200 -ng 8 --task sft").knows_named);
+}
+
 TEST_CASE("configurations of torchtitan's registry are known by module and name, or by variables") {
     const auto said = launch::read_script("torchrun -m torchtitan.train --module llama3 --config llama3_70b\n", "a.sh");
     const auto l = launch::read_titan(said);

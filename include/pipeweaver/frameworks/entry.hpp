@@ -75,7 +75,8 @@ struct Entry {
     std::vector<std::string_view> refused_by{};  ///< variables that make another trainer of it, which is not read
     std::vector<std::pair<std::string_view, std::string_view>> turned_by{};  ///< and those with the name of its entry
     std::vector<Implied> implied{};
-    /// How the name of a recipe is made of flags and, in capital letters, variables: "{model}_{mode}_config".
+    /// How the name of a recipe is made of flags and, in capital letters, variables: "{model}_{mode}_config". A flag
+    /// may have other spellings and a value where none is said: "{compute_dtype|-c=bf16}".
     std::vector<std::string_view> recipes{};
     std::string_view recipe_framework{};  ///< whose rules are nearest to what runs the recipes that are known
     std::vector<std::pair<std::string_view, std::string_view>> recipe_words{};  ///< what is called otherwise in it
