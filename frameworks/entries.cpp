@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
+#include <string>
+#include <string_view>
 
 namespace pipeweaver::frameworks {
 
@@ -79,7 +81,8 @@ Entry bridge_runner() {
 Entry swift() {
     return {.name = "ms-swift",
             .dialect = megatron_arguments,
-            .programs = {"megatron sft", "megatron pt", "megatron rlhf"},
+            .programs = {"megatron sft", "megatron pt", "megatron rlhf", "swift/cli/_megatron/sft.py",
+                         "swift/cli/_megatron/pt.py", "swift/cli/_megatron/rlhf.py"},
             .defaults = {{"bf16", "true", "fp16"},  // torch_dtype of the checkpoint
                          {"use-distributed-optimizer", "true"},
                          {"micro-batch-size", "1"},
@@ -112,7 +115,8 @@ Entry swift() {
             .builds = "ms-swift",
             .bounds_items = true,  // arguments/base_args/template_args.py: longer ones are deleted
             .unbounds = {{"truncation-strategy", "left"}, {"truncation-strategy", "right"}},
-            .program_defaults = {{"megatron rlhf", "rlhf-type", "dpo"}},  // megatron/arguments/rlhf_args.py
+            .program_defaults = {{"megatron rlhf", "rlhf-type", "dpo"},  // megatron/arguments/rlhf_args.py
+                                 {"swift/cli/_megatron/rlhf.py", "rlhf-type", "dpo"}},
             .unbounds_unless = {{"rlhf-type", "grpo", "truncation-strategy"}},
             .data = {"dataset", "cached-dataset"},
             .remakes = {"external-plugins", "custom-register-path", "custom-dataset-info", "columns"},
@@ -272,16 +276,31 @@ std::vector<Entry> all_entries() {
     return all;
 }
 
+// Whether it is the word, or what follows a '/' or '.' in it.
+bool ends_in(const std::string& word, std::string_view end) {
+    if (end.empty() || !word.ends_with(end)) return false;
+    const char before = word.size() == end.size() ? '/' : word[word.size() - end.size() - 1];
+    return before == '/' || before == '.';
+}
+
+// "swift.cli.sft" of "swift/cli/sft.py", as "-m" takes it; empty: it is no file of Python.
+std::string as_module(std::string_view file) {
+    constexpr std::string_view ending = ".py";
+    if (!file.ends_with(ending)) return {};
+    std::string module(file.substr(0, file.size() - ending.size()));
+    std::replace(module.begin(), module.end(), '/', '.');
+    return module;
+}
+
 // Where the words of `program` end among them; 0: they are not ends of words in a row.
 std::size_t behind(const std::vector<std::string>& words, std::string_view program) {
     const std::size_t blank = program.find(' ');
     const std::string_view first = program.substr(0, blank);
-    const auto is_end = [](const std::string& word, std::string_view end) {
-        return word.ends_with(end) && (word.size() == end.size() || word[word.size() - end.size() - 1] == '/' ||
-                                       word[word.size() - end.size() - 1] == '.');
-    };
+    const std::string module = as_module(first);
     for (std::size_t i = 0; i < words.size(); ++i) {
-        if (!is_end(words[i], first)) continue;
+        const bool is_named =
+            i > 0 && (words[i - 1] == "-m" || words[i - 1] == "--module") && ends_in(words[i], module);
+        if (!is_named && !ends_in(words[i], first)) continue;
         if (blank == std::string_view::npos) return i + 1;
         if (i + 1 < words.size() && words[i + 1] == program.substr(blank + 1)) return i + 2;
     }

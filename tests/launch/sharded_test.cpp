@@ -56,6 +56,11 @@ TEST_CASE("a sharded trainer is known by its program, anybody's script by the fl
     CHECK(entry_of("torchrun src/train.py --finetuning_type full --bf16 true") == "LLaMA-Factory");
     CHECK(entry_of("NPROC_PER_NODE=8 " + swift + "--max_length 2048") == "ms-swift on DeepSpeed or FSDP");
     CHECK(entry_of("megatron sft --model M --tensor_model_parallel_size 2") == "ms-swift");
+    CHECK(entry_of("python -m torch.distributed.run --nproc_per_node=8 /a/swift/cli/_megatron/sft.py --model M "
+                   "--tensor_model_parallel_size 2") == "ms-swift");
+    CHECK(entry_of("torchrun --nproc_per_node 8 -m swift.cli._megatron.sft --tensor_model_parallel_size 2") ==
+          "ms-swift");
+    CHECK(entry_of("torchrun -m swift.cli.sft --model M --max_length 2048") == "ms-swift on DeepSpeed or FSDP");
     CHECK(entry_of("bash train.sh tasks/train_vlm.py --train.micro_batch_size 2") == "VeOmni");
     CHECK(entry_of("torchrun examples/llm_finetune/finetune.py --distributed.tp_size 2") == "NeMo AutoModel");
     CHECK(entry_of("torchrun qwenvl/train/train_qwen.py --bf16") == "Qwen-VL's finetuning");
