@@ -135,6 +135,8 @@ def _session(options: argparse.Namespace, needs: Needs) -> tuple[Any, Session]:
     if machine.is_gpu and not machine.is_like(needs.device):
         print(f"pipeweaver.profile: the plan is for {needs.device}, measured is {machine.describe()['gpu']}",
               file=sys.stderr)
+    if machine.is_gpu:
+        torch.cuda.set_device(machine.device)  # its clock lets sleep the one that is current
     if options.threads is not None:
         torch.set_num_threads(options.threads)
     torch.manual_seed(0)

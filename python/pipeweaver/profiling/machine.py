@@ -64,6 +64,8 @@ class Machine:
             raise InputError(f"--device: is {name!r}, must be cpu or cuda:N")
         if self.device.type == "cuda" and (self.device.index or 0) >= torch.cuda.device_count():
             raise InputError(f"--device: is {name!r}, PyTorch sees {torch.cuda.device_count()} CUDA devices")
+        # With its number, which "cuda" leaves out and PyTorch asks for; a CPU has none.
+        self.device = torch.device("cuda", self.device.index or 0) if self.is_gpu else torch.device("cpu")
 
     @property
     def is_gpu(self) -> bool:
@@ -77,6 +79,15 @@ class Machine:
             kept = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
             return int(torch.cuda.mem_get_info(self.device)[0]) + kept  # what PyTorch keeps for itself is free, too
         return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+    def alike(self) -> list[torch.device]:
+        """The GPUs of the same name, this one first; none on a CPU."""
+        if not self.is_gpu:
+            return []
+        own, count = self.device.index, torch.cuda.device_count()
+        name = torch.cuda.get_device_name(own)
+        others = [(own + k) % count for k in range(count)]
+        return [torch.device("cuda", other) for other in others if torch.cuda.get_device_name(other) == name]
 
     def is_like(self, device: str) -> bool:
         """Whether the GPU's name holds that of a device of pipeweaver, "h100" of "h100_sxm"."""

@@ -2,6 +2,7 @@
 
 cases     what is run: three small stacks as model files with their batches, and plans whose operators are measured
 folder    the folder of a check: what each part has found, and what is missing
+device    which device it is, and whose cluster it is taken for
 command   the command: parts in processes of their own, each with its budget, then the comparison
 rates     part "machine": products, copies, launches with and without CUDA graphs, cross entropy
 operators part "operators": what plans ask for and tables lack, measured

@@ -38,8 +38,13 @@ def measured(device: torch.device, sizes: Sequence[int]) -> Rows:
     return rows
 
 
+def meet(device: torch.device) -> None:
+    """Waits for all ranks. NCCL is told the device: it would guess one by the rank's number."""
+    dist.barrier(device_ids=[device.index] if dist.get_backend() == "nccl" else None)
+
+
 def _seconds(device: torch.device, run: Callable[[], object]) -> float:
-    dist.barrier()
+    meet(device)
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     begun = time.perf_counter()

@@ -9,11 +9,8 @@ The folder has what was measured, selfcheck.json and selfcheck.html. A check tha
 from __future__ import annotations
 
 import argparse
-import datetime
 import importlib
 import os
-import pathlib
-import platform
 import subprocess
 import sys
 import time
@@ -23,6 +20,7 @@ from typing import Any
 from .._arguments import Parser
 from ..errors import InputError, NotBuiltError, PipeweaverError
 from ..profiling.timing import parse_seconds
+from .device import about_device
 from .folder import PARTS, Folder, Found, Part, Work
 
 _grace_s = 20.0  # beyond its budget, before a part is ended
@@ -100,7 +98,7 @@ def _known(path: str) -> Folder:
 
 def _begin(folder: Folder, options: argparse.Namespace) -> dict[str, Any]:
     """What the check is of: a new one's, or that of the one that goes on here."""
-    about = _about(options)
+    about = about_device("cpu" if options.cpu else options.device, options.cluster)
     before = folder.json("about.json")
     if before is None:
         folder.write_json("about.json", about)
@@ -110,64 +108,6 @@ def _begin(folder: Folder, options: argparse.Namespace) -> dict[str, Any]:
             raise InputError(f"{folder.path}: has a check of {key} {before.get(key)}, this is {about[key]}: another "
                              "--out is needed")
     return before
-
-
-def _about(options: argparse.Namespace) -> dict[str, Any]:
-    try:
-        import torch
-
-        from ..profiling.machine import Machine
-    except ImportError:
-        raise InputError("needs PyTorch: pip install 'pipeweaver[torch]'") from None
-    device = "cpu" if options.cpu else options.device
-    if device is None:
-        device = "cuda:0" if torch.cuda.is_available() else "cpu"
-        if device == "cpu":
-            print("PyTorch sees no GPU: all is run on the CPU, at small sizes", flush=True)
-    machine = Machine(device)
-    found = machine.describe()
-    return {
-        "format": "pipeweaver-selfcheck/1",
-        "begun": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "torch_device": device,
-        "scale": "gpu" if machine.is_gpu else "cpu",
-        "cluster": options.cluster or cluster_of(found.get("gpu")),
-        "gpu": found.get("gpu"),
-        "gpus": torch.cuda.device_count() if machine.is_gpu else 0,
-        "memory_bytes": torch.cuda.mem_get_info(machine.device)[1] if machine.is_gpu else None,
-        "driver": _driver() if machine.is_gpu else None,
-        "cuda": found.get("cuda"), "torch": found["torch"], "cpu": found["cpu"], "threads": found["threads"],
-        "python": platform.python_version(), "host": found["host"],
-    }
-
-
-# By the word in the GPU's name: whose cluster of `pipeweaver list clusters` it is taken for. The longer word first.
-_clusters = {"gb300": "gb300-nvl72", "gb200": "gb200-nvl72", "b200": "b200-sxm", "h200": "h200-sxm", "h100": "h100-sxm",
-             "h800": "h800-sxm", "h20": "h20-sxm", "a100": "a100-sxm", "a800": "a800-sxm"}
-
-
-def cluster_of(gpu: str | None) -> str:
-    """The cluster with this GPU. Raises InputError."""
-    if gpu is None:
-        return "cpu"
-    for word, cluster in _clusters.items():
-        if word in gpu.lower():
-            return cluster.replace("sxm", "pcie") if "pcie" in gpu.lower() and word == "a100" else cluster
-    raise InputError(f"missing --cluster CLUSTER: no cluster of `pipeweaver list clusters` is known for {gpu}")
-
-
-def _driver() -> str | None:
-    try:
-        text = pathlib.Path("/proc/driver/nvidia/version").read_text(encoding="utf-8")
-        return next(word for word in text.split() if word[:1].isdigit() and word.count(".") >= 2)
-    except (OSError, StopIteration):
-        pass
-    try:
-        done = subprocess.run(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"],
-                              capture_output=True, text=True, timeout=20)
-        return done.stdout.split("\n")[0].strip() or None
-    except (OSError, subprocess.SubprocessError):
-        return None
 
 
 def _in_a_process(folder: Folder, part: Part, seconds: float) -> None:
@@ -204,11 +144,8 @@ def _run_part(options: argparse.Namespace) -> int:
     part = next(part for part in PARTS if part.name == options.part)
     begun = time.monotonic()
     work = Work(_known(options.out), part.name, options.seconds)
-    if work.device == "cpu":
-        import torch
-
-        torch.set_num_threads(1)  # the form of the tests: two that wait for each other on a busy machine take longer
     try:
+        _take_device(work.device)
         importlib.import_module(f".{part.module}", __package__).run(work)
         work.found.state = "complete"
     except Exception as error:
@@ -219,6 +156,16 @@ def _run_part(options: argparse.Namespace) -> int:
         work.write()
         print(f"{part.name}: {work.found.state} after {time.monotonic() - begun:.1f} s")
     return 0
+
+
+def _take_device(name: str) -> None:
+    """Makes the device the one that PyTorch takes where none is named: for sleeping, graphs and NCCL."""
+    import torch
+
+    if name == "cpu":
+        torch.set_num_threads(1)  # the form of the tests: two that wait for each other on a busy machine take longer
+    else:
+        torch.cuda.set_device(name)
 
 
 def _compare(folder: Folder) -> int:

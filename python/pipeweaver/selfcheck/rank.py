@@ -234,7 +234,7 @@ class Rank:
     def step(self, executor: Executor, chunks: Mapping[int, Chunk]) -> StepResult:
         for chunk in chunks.values():
             chunk.zero_grad()
-        dist.barrier()
+        collectives.meet(self.device)
         result = executor.step(None)
         self.slowest = max(self.slowest, result.seconds)
         return result

@@ -13,6 +13,7 @@ import torch
 import torch.distributed as dist
 
 from .. import plan
+from ..profiling.machine import Machine
 from .cases import SCALES, uneven
 from .folder import Work
 
@@ -41,8 +42,8 @@ def run(work: Work) -> None:
             output.close()
     for number, status in enumerate(ended):
         if status != 0:
-            late = "gave no answer in time: it hangs, or waits for the other"
-            why = late if status is None else _last_line(work, number)
+            late = "gave no answer in time: it hangs, or waits for the other; its last words: "
+            why = (late if status is None else "") + _last_line(work, number)
             work.add({"check": "both ranks come to their end", "holds": False, "rank": number, "why": why})
     for number in range(RANKS):
         for row in (work.folder.json(f"ranks/rank-{number}.json") or {"rows": []})["rows"]:
@@ -75,15 +76,15 @@ def _last_line(work: Work, rank: int) -> str:
 
 
 def device_of(torch_device: str, rank: int) -> torch.device:
-    """Of one of the ranks: a GPU of its own where there are as many."""
-    if torch_device == "cpu":
-        return torch.device("cpu")
-    return torch.device("cuda", rank if own_devices(torch_device) else torch.device(torch_device).index or 0)
+    """Of one of the ranks: a GPU of its own where there are as many of one kind, the check's the first."""
+    machine = Machine(torch_device)
+    found = machine.alike()
+    return found[rank] if len(found) >= RANKS else machine.device
 
 
 def own_devices(torch_device: str) -> bool:
     """Whether every rank has a GPU of its own."""
-    return torch_device != "cpu" and torch.cuda.device_count() >= RANKS
+    return len(Machine(torch_device).alike()) >= RANKS
 
 
 def joined(rank: int, port: int, torch_device: str) -> None:
@@ -96,5 +97,6 @@ def joined(rank: int, port: int, torch_device: str) -> None:
     wait = timedelta(seconds=60)
     store = dist.TCPStore(  # type: ignore[attr-defined]
         "127.0.0.1", port, is_master=False, timeout=wait)
+    # Without a device_id: PyTorch then gives messages a communicator of their own, beside that of barriers and sums.
     backend = "nccl" if own_devices(torch_device) else "gloo"
     dist.init_process_group(backend, store=store, rank=rank, world_size=RANKS, timeout=wait)

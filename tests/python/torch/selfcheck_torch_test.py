@@ -3,6 +3,7 @@
 import contextlib
 import json
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -16,7 +17,8 @@ needed("pipeweaver")
 
 from pipeweaver.profiling import machine  # noqa: E402
 from pipeweaver.profiling.needs import Need, Needs  # noqa: E402
-from pipeweaver.selfcheck import cases, command, compare, folder, operators, page, rates, show, steps  # noqa: E402
+from pipeweaver.selfcheck import cases, compare, device, folder, operators  # noqa: E402
+from pipeweaver.selfcheck import page, ranks, rates, show, steps  # noqa: E402
 from pipeweaver.torch import clocks  # noqa: E402
 from selfcheck_document import measured_document  # noqa: E402
 
@@ -257,11 +259,81 @@ def test_text_and_page_show_the_same_tables():
         assert rows and name in text and page._text(name) in html
 
 
-def test_a_gpu_is_known_by_its_name():
-    assert command.cluster_of("NVIDIA H200") == "h200-sxm" and command.cluster_of("NVIDIA GB200") == "gb200-nvl72"
-    assert command.cluster_of("NVIDIA A100 80GB PCIe") == "a100-pcie" and command.cluster_of(None) == "cpu"
-    with pytest.raises(command.InputError, match="missing --cluster CLUSTER"):
-        command.cluster_of("Radeon")
+@pytest.mark.parametrize("name, cluster", [  # as PyTorch says them
+    ("NVIDIA H200", "h200-sxm"), ("NVIDIA H100 80GB HBM3", "h100-sxm"), ("NVIDIA H100 NVL", "h100-nvl"),
+    ("NVIDIA GH200 480GB", "gh200"), ("NVIDIA GB200", "gb200-nvl72"), ("NVIDIA B200", "b200-sxm"),
+    ("NVIDIA B300 SXM6 AC", "b300-sxm"), ("NVIDIA H20", "h20-sxm"), ("NVIDIA H20-3e", "h20-sxm"),
+    ("NVIDIA A100-SXM4-80GB", "a100-sxm"), ("NVIDIA A100-SXM4-40GB", "a100-40gb"),
+    ("NVIDIA A100 80GB PCIe", "a100-pcie"), ("NVIDIA L40S", "l40s"), ("NVIDIA L40", "l40"),
+    ("NVIDIA GeForce RTX 4090", "rtx-4090"), ("AMD Instinct MI300X", "mi300x"), (None, "cpu")])
+def test_a_gpu_is_known_by_its_name(name, cluster, pipeweaver):
+    assert device.cluster_of(name) == cluster
+    assert any(line.startswith(f"{cluster} ") for line in pipeweaver("list", "clusters").splitlines())
+
+
+@pytest.mark.parametrize("name, why", [
+    ("NVIDIA H100 80GB HBM3 MIG 3g.40gb", "this is NVIDIA H100 80GB HBM3 MIG 3g.40gb, predictions are of whole GPUs"),
+    ("NVIDIA H100 PCIe", "no cluster of it is known"), ("NVIDIA H200 NVL", "no cluster of it is known"),
+    ("NVIDIA RTX A1000", "no cluster of it is known"), ("Radeon", "no cluster of it is known")])
+def test_a_gpu_that_no_cluster_has_is_not_taken_for_another(name, why):
+    with pytest.raises(device.InputError, match=f"missing --cluster NAME.*{re.escape(why)}"):
+        device.cluster_of(name)
+
+
+def test_an_old_pytorch_and_a_driver_are_known_by_their_words():
+    assert device.too_old("2.5.1+cu124") and not device.too_old("2.6.0a0+ecf3bae40a.nv25.01")
+    assert not device.too_old("2.13.0+cpu") and not device.too_old("3.0")
+    text = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  {}  Wed\nGCC version:  gcc version 12.3.0 (Ubuntu)\n"
+    assert device.driver_in(text.format("535.104.05")) == "535.104.05"
+    assert device.driver_in(text.format("470.74")) == "470.74"
+    assert device.driver_in("") is None
+
+
+def test_why_no_gpu_is_seen(monkeypatch):
+    built = types.SimpleNamespace(__version__="9.0+cpu", version=types.SimpleNamespace(cuda=None, hip=None))
+    assert device._why_none(built) == "9.0+cpu is built without CUDA"
+    built.version.cuda = "12.8"
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert device._why_none(built) == "CUDA_VISIBLE_DEVICES is ''"
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    assert "nvidia-smi" in device._why_none(built)
+
+
+@pytest.fixture
+def gpus(monkeypatch):
+    """Four GPUs, as PyTorch tells of them; the first drives a screen."""
+    names = ["NVIDIA T400", *["NVIDIA H100 80GB HBM3"] * 3]
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: len(names))
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda of: names[torch.device("cuda", of).index]
+                        if isinstance(of, int) else names[of.index])
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: types.SimpleNamespace(total_memory=80 << 30))
+    monkeypatch.setattr(torch.cuda, "clock_rate", lambda _: 1980)
+    return names
+
+
+def test_ranks_take_the_chosen_gpu_and_the_next_of_its_kind(gpus):
+    assert [str(ranks.device_of("cuda:3", rank)) for rank in (0, 1)] == ["cuda:3", "cuda:1"]
+    assert ranks.own_devices("cuda:3") and not ranks.own_devices("cuda:0") and not ranks.own_devices("cpu")
+    assert [str(ranks.device_of("cuda:0", rank)) for rank in (0, 1)] == ["cuda:0", "cuda:0"]
+    assert str(ranks.device_of("cpu", 1)) == "cpu"
+
+
+def test_what_is_said_of_a_gpu_makes_no_context_on_it(gpus, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: pytest.fail("this makes one"))
+    found = device.about_device("cuda:2", None)
+    assert (found["cluster"], found["gpus"], found["memory_bytes"]) == ("h100-sxm", 3, 80 << 30)
+    assert found["torch_device"] == "cuda:2" and found["scale"] == "gpu"
+    assert device.about_device("cuda", "h200-sxm")["torch_device"] == "cuda:0"
+
+
+def test_a_gpu_that_does_not_start_is_one_line(gpus, monkeypatch):
+    def fails(_):
+        raise RuntimeError("system not yet\ninitialized")
+
+    monkeypatch.setattr(torch.cuda, "get_device_name", fails)
+    with pytest.raises(device.InputError, match="^--device: cuda:1 cannot be used: system not yet initialized$"):
+        device.about_device("cuda:1", None)
 
 
 def test_the_parts_keep_the_ten_minutes():
