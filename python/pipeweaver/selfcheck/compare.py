@@ -76,11 +76,13 @@ def _own_costs(folder: Folder, about: Mapping[str, Any]) -> str | None:
 
 
 def _step(folder: Folder, about: Mapping[str, Any], row: Mapping[str, Any], own: str | None) -> dict[str, Any]:
-    """A measured step with its predictions."""
+    """A measured step with its predictions; of one that ran out of memory, what it was to hold."""
     result = dict(row)
-    if "seconds" not in row:
+    if "seconds" not in row and "out_of_memory" not in row:
         return result
     stack = next(one for one in stacks(SCALES[about["scale"]]) if one.name == row["stack"])
+    if "seconds" not in row:
+        return {**result, "predicted_bytes": _emulated(folder, about, stack, row, own)["peak_bytes"]}
     for tables, costs in zip(_known, (None, own)):
         if tables == "own" and costs is None:
             continue
@@ -145,7 +147,8 @@ def _beyond(document: Mapping[str, Any]) -> list[str]:
     for row in document["steps"]:
         name = f"{row['stack']} {row['how']}, recompute {row['recompute']}"
         if "seconds" not in row:
-            lines.append(f"{name}: did not run: {row['why']}")
+            if not _as_predicted(row):
+                lines.append(f"{name}: did not run: {row['why']}")
             continue
         best = row.get("own", row["shipped"])
         if abs(best["error"]) > LIMITS["step"]:
@@ -160,6 +163,11 @@ def _beyond(document: Mapping[str, Any]) -> list[str]:
     if schedule and schedule["own_devices"] and abs(schedule["error"]) > LIMITS["replayed_step"]:
         lines.append(f"the two ranks' step with its passes' own times is {100 * schedule['error']:+.1f} %")
     return lines
+
+
+def _as_predicted(row: Mapping[str, Any]) -> bool:
+    """Whether a step ran out of memory where it was predicted not to fit into what was free, or hardly."""
+    return "predicted_bytes" in row and row["predicted_bytes"] * (1 + LIMITS["memory"]) > row["free_bytes"]
 
 
 def _why(row: Mapping[str, Any]) -> str:

@@ -41,6 +41,8 @@ def run(work: Work) -> None:
     refused = [f"{need}: {why}" for need, why in session.refused.values()]
     left = [str(need) for need in wanted if need.key not in session.measured and need.key not in session.refused]
     work.found.left = refused + left
+    if machine.is_gpu:
+        torch.cuda.synchronize(machine.device)  # an error that broke the device fails the part: all after it is void
 
 
 def in_order(all_needs: Iterable[Needs]) -> list[Need]:

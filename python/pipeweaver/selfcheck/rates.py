@@ -11,6 +11,7 @@ import torch
 
 from ..profiling.machine import Machine
 from ..profiling.timing import Measurement, Run, measure
+from ..torch.failures import one_line
 from .folder import Work
 from .steps import token_loss
 
@@ -25,11 +26,12 @@ def run(work: Work) -> None:
     machine = Machine(work.device)
     sizes = _sizes[work.scale]
     seconds = work.left_s() / 12
-    for what in (_product, _copy, *((_to_device, _from_device, _launches) if machine.is_gpu else ()), _losses):
+    on_gpu = (_free, _to_device, _from_device, _launches) if machine.is_gpu else ()
+    for what in (*on_gpu[:1], _product, _copy, *on_gpu[1:], _loss, *((_fused_loss,) if machine.is_gpu else ())):
         try:
             rows = what(machine, sizes, seconds)
         except Exception as error:  # the others may well run
-            rows = [{"what": what.__name__.strip("_"), "why": f"{type(error).__name__}: {error}"[:300]}]
+            rows = [{"what": what.__name__.strip("_").replace("_", " "), "why": one_line(error)[:300]}]
         for row in rows:
             work.add(row)
 
@@ -40,6 +42,12 @@ def _row(what: str, value: float, unit: str, time: Measurement) -> dict[str, Any
 
 def _timed(machine: Machine, seconds: float, run: Run) -> Measurement:
     return measure(machine.clock(), run, seconds)
+
+
+def _free(machine: Machine, sizes: Mapping[str, int], seconds: float) -> list[dict[str, Any]]:
+    """What other processes have left."""
+    free, total = torch.cuda.mem_get_info(machine.device)
+    return [{"what": f"memory that is free, of {total / 2**30:.1f} GiB", "value": free / 2**30, "unit": "GiB"}]
 
 
 def _product(machine: Machine, sizes: Mapping[str, int], seconds: float) -> list[dict[str, Any]]:
@@ -99,20 +107,25 @@ def _launches(machine: Machine, sizes: Mapping[str, int], seconds: float) -> lis
             _row("launch in a CUDA graph", replayed.median_us / count, "us a kernel", replayed)]
 
 
-def _losses(machine: Machine, sizes: Mapping[str, int], seconds: float) -> list[dict[str, Any]]:
+def _loss(machine: Machine, sizes: Mapping[str, int], seconds: float) -> list[dict[str, Any]]:
+    return _losses(machine, sizes, seconds, "eager", token_loss)
+
+
+def _fused_loss(machine: Machine, sizes: Mapping[str, int], seconds: float) -> list[dict[str, Any]]:
+    """Apart: without Triton or a compiler of C there is none."""
+    return _losses(machine, sizes, seconds, "compiled", torch.compile(token_loss, dynamic=False))
+
+
+def _losses(machine: Machine, sizes: Mapping[str, int], seconds: float, name: str,
+            loss: Callable[..., torch.Tensor]) -> list[dict[str, Any]]:
     rows, columns = sizes["rows"], sizes["columns"]
     logits = torch.randn(1, rows, columns, dtype=torch.bfloat16, device=machine.device).requires_grad_()
     target = torch.randint(0, columns, (1, rows), device=machine.device)
-    ways: dict[str, Callable[..., torch.Tensor]] = {"eager": token_loss}
-    if machine.is_gpu:
-        ways["compiled"] = torch.compile(token_loss, dynamic=False)
-    found = []
-    for name, loss in ways.items():
-        def both(loss: Callable[..., torch.Tensor] = loss) -> object:
-            return torch.autograd.grad(loss(logits, target), logits)
 
-        both()  # compiles
-        time = _timed(machine, seconds, both)
-        found.append(_row(f"cross entropy of {rows} x {columns}, forward and backward, {name}",
-                          time.median_us / 1e3, "ms", time))
-    return found
+    def both() -> object:
+        return torch.autograd.grad(loss(logits, target), logits)
+
+    both()  # compiles
+    time = _timed(machine, seconds, both)
+    return [_row(f"cross entropy of {rows} x {columns}, forward and backward, {name}", time.median_us / 1e3, "ms",
+                 time)]

@@ -21,6 +21,7 @@ import torch.distributed as dist
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.nn import functional
 
+from ..torch.failures import one_line
 from .cases import MICROBATCHES, RECOMPUTATIONS, SCALES, Stack, stacks
 from .folder import Work
 from .networks import Diffusion, Vlm, initialised, wrapped
@@ -66,11 +67,16 @@ def _all(work: Work, device: torch.device) -> None:
         if work.left_s() < 1.5 * longest[case.how]:
             work.leave(str(case))
             continue
-        row = {"stack": case.stack.name, "how": case.how, "recompute": case.recompute}
+        row: dict[str, Any] = {"stack": case.stack.name, "how": case.how, "recompute": case.recompute}
         try:
             row |= measured(case, device, work.left_s())
+        except torch.OutOfMemoryError as error:
+            row |= {"why": one_line(error)[:300], "out_of_memory": True}
         except Exception as error:  # the other cases may well run
-            row["why"] = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+            row["why"] = one_line(error)[:300]
+        if "out_of_memory" in row:  # outside, where the error holds none of its tensors
+            _let_go(device)
+            row["free_bytes"] = torch.cuda.mem_get_info(device)[0]
         work.add(row)
         longest[case.how] = max(longest[case.how], time.monotonic() - begun)
 

@@ -336,6 +336,49 @@ def test_a_gpu_that_does_not_start_is_one_line(gpus, monkeypatch):
         device.about_device("cuda:1", None)
 
 
+def test_a_step_that_runs_out_of_memory_is_beyond_where_it_was_to_fit(fake_gpu, monkeypatch, tmp_path):
+    def runs_out(case, at, left_s):
+        raise torch.OutOfMemoryError("CUDA out of memory.\nTried")
+
+    monkeypatch.setattr(steps, "measured", runs_out)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (20 << 30, 80 << 30))
+    check = folder.Folder(tmp_path)
+    check.write_json("about.json", {"torch_device": "cuda:0", "scale": "gpu", "cluster": "h100-sxm"})
+    work = folder.Work(check, "steps", 100.0)
+    steps._all(work, torch.device("cuda:0"))
+    assert len(work.found.rows) == 18
+    row = work.found.rows[0]
+    assert row["why"] == "OutOfMemoryError: CUDA out of memory. Tried" and row["free_bytes"] == 20 << 30
+    seen = []
+    monkeypatch.setattr(compare, "_program", lambda *asked: seen.append(asked) or json.dumps(
+        {"replicas": [{"ranks": [{"memory": {"peak_bytes": 45 << 30}}]}], "step_ns": 1,
+         "share_of_time": {"by_operator": {}, "by_basis": {}}, "assumed": []}))
+    compared = compare._step(check, work.about, row, None)
+    document = {**measured_document(), "steps": [compared], "operators": [], "ranks": [], "schedule": None}
+    assert seen and compared["predicted_bytes"] == 45 << 30 and compare._beyond(document) == []
+    document["steps"] = [{**compared, "free_bytes": 80 << 30}]
+    assert compare._beyond(document) == [f"vlm eager, recompute none: did not run: {row['why']}"]
+    assert row["why"][:40] in show.text({**document, "beyond": [], "verdict": "within"})
+
+
+def test_without_a_compiler_the_loss_in_eager_pytorch_is_measured_still(fake_gpu, monkeypatch, tmp_path):
+    def no_compiler(*_, **__):
+        return lambda *_: (_ for _ in ()).throw(RuntimeError("no\ntriton"))
+
+    check = folder.Folder(tmp_path)
+    check.write_json("about.json", {"torch_device": "cpu", "scale": "cpu"})
+    cpu = types.SimpleNamespace(is_gpu=True, device=torch.device("cpu"), clock=machine.CpuClock)
+    monkeypatch.setattr(rates, "Machine", lambda name: cpu)
+    monkeypatch.setattr(torch, "compile", no_compiler)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (3 << 30, 4 << 30))
+    work = folder.Work(check, "machine", 1.0)
+    rates.run(work)
+    rows = {row["what"]: row for row in work.found.rows}
+    assert rows["memory that is free, of 4.0 GiB"]["value"] == 3
+    assert rows["fused loss"]["why"] == "RuntimeError: no triton"
+    assert any(what.endswith("forward and backward, eager") for what in rows)
+
+
 def test_the_parts_keep_the_ten_minutes():
     assert sum(part.seconds(600) for part in folder.PARTS) <= 0.92 * 600
     for part in folder.PARTS:
