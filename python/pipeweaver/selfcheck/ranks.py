@@ -55,7 +55,8 @@ def _plan(work: Work) -> None:
     about, stack = work.about, uneven(SCALES[work.scale])
     config: dict[str, Any] = {**stack.write(work.folder.path / "stacks"), "cluster": f"{about['cluster']}:{RANKS}",
                               "tp": 1, "pp": RANKS, "partition": "dip", "packing": "given", "max_rounds": 20}
-    made = plan(config, out=work.folder.path / "ranks/plan")
+    # Of one replica alone no schedule of others is taken, and the modules stay the chains that Rank has chunks for.
+    made = plan(config, replica=0, out=work.folder.path / "ranks/plan")
     work.folder.write_json("ranks/actions.json", made.replicas[0].actions)
     work.folder.write_json("ranks/assignment.json", made.assignment)
 

@@ -223,6 +223,17 @@ def test_launches_are_measured_one_by_one_and_as_a_graph(fake_gpu, monkeypatch):
     assert by_graph["value"] == pytest.approx(1000 / 50)  # a replay took a millisecond
 
 
+@pytest.mark.parametrize("cluster", ["h100-sxm", "b200-sxm"])
+def test_what_two_gpus_run_has_the_chains_that_ranks_have_chunks_for(cluster, tmp_path):
+    """At full size, where schedules that others run in one chain would be faster than the plan's."""
+    check = folder.Folder(tmp_path)
+    check.write_json("about.json", {"torch_device": "cuda:0", "scale": "gpu", "cluster": cluster})
+    ranks._plan(folder.Work(check, "ranks", 100.0))
+    stages = check.json("ranks/actions.json")["stages"]
+    assert {stage["chain"] for stage in stages} == {"vit", "llm"} and {stage["rank"] for stage in stages} == {0, 1}
+    assert all([part["module"] for part in stage["parts"]] == [stage["chain"]] for stage in stages)
+
+
 def test_what_the_tables_know_least_is_measured_first():
     def need(m, basis, share):
         row = {"dtype": "bf16", "m": m, "n": 8, "k": 4, "pass": "forward", "times": 1, "estimate_us": 1, "basis": basis,
