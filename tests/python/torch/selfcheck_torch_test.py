@@ -1,6 +1,7 @@
 """The self-check in its form for a CPU, and what of its form for a GPU can be walked without one."""
 
 import contextlib
+import dataclasses
 import json
 import pathlib
 import re
@@ -15,11 +16,12 @@ from absent import needed
 torch = needed("torch")
 needed("pipeweaver")
 
+import dry_gpu  # noqa: E402
 from pipeweaver.profiling import machine  # noqa: E402
 from pipeweaver.profiling.needs import Need, Needs  # noqa: E402
 from pipeweaver.selfcheck import cases, compare, device, folder, operators  # noqa: E402
-from pipeweaver.selfcheck import page, ranks, rates, show, steps  # noqa: E402
-from pipeweaver.torch import clocks  # noqa: E402
+from pipeweaver.selfcheck import page, rank, ranks, rates, show, steps  # noqa: E402
+from pipeweaver.torch import clocks, executor, groups, jobs  # noqa: E402
 from selfcheck_document import measured_document  # noqa: E402
 
 GPU = cases.SCALES["gpu"]
@@ -145,44 +147,10 @@ def test_every_case_of_a_gpu_comes_once_eager_ones_first():
     assert all(" eager " in str(case) for case in steps.cases("cpu"))
 
 
-class FakeEvent:
-    """On a GPU where every mark comes a millisecond after the one before, and the host is ahead of it."""
-
-    made = 0
-
-    def __init__(self, enable_timing):
-        assert enable_timing
-        self.at = None
-
-    def record(self, stream):
-        assert stream == "stream of cuda:0"
-        FakeEvent.made += 1
-        self.at = FakeEvent.made
-
-    def query(self):
-        return False
-
-    def synchronize(self):
-        assert self.at is not None
-
-    def elapsed_time(self, other):
-        return float(other.at - self.at)
-
-
 @pytest.fixture
 def fake_gpu(monkeypatch):
     """What PyTorch is told, without a GPU that hears it."""
-    told = []
-    monkeypatch.setattr(torch.cuda, "Event", FakeEvent)
-    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: f"stream of {device}")
-    monkeypatch.setattr(torch.cuda, "synchronize", lambda device=None: told.append("synchronize"))
-    monkeypatch.setattr(torch.cuda, "_sleep", lambda cycles: told.append(f"sleep {cycles}"))
-    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: told.append("empty cache"))
-    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 100)
-    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: 1100)
-    monkeypatch.setattr(torch.cuda, "max_memory_reserved", lambda device: 2000)
-    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda device: told.append("peaks from here"))
-    return told
+    return dry_gpu.tell(monkeypatch)
 
 
 def test_passes_on_a_gpu_are_timed_by_events_of_its_stream(fake_gpu):
@@ -223,6 +191,38 @@ def test_launches_are_measured_one_by_one_and_as_a_graph(fake_gpu, monkeypatch):
     assert by_graph["value"] == pytest.approx(1000 / 50)  # a replay took a millisecond
 
 
+def two_ranks(monkeypatch, folder_of_check, gpus, backend):
+    """Ranks of a check on GPUs that are not there, one after the other: what each asked for."""
+    told = dry_gpu.tell(monkeypatch, gpus)
+    fewer = {"vit": {**GPU.vit, "layers": 4}, "llm": {**GPU.llm, "layers": 4}}  # one is walked as another
+    monkeypatch.setitem(cases.SCALES, "gpu", dataclasses.replace(GPU, **fewer))
+    monkeypatch.setattr(jobs, "agree", lambda job, problem, *_: problem)  # there is nobody to agree with
+    monkeypatch.setattr(groups, "awaited", lambda *_: "{}")
+    monkeypatch.setattr(executor, "expand_segments", lambda device: told.append(f"segments of {device.type} expand"))
+    for steps_of, few in (("_warm", 1), ("_fewest", 1), ("_most", 2), ("_slow", 1)):
+        monkeypatch.setattr(rank, steps_of, few)
+    drawn = dry_gpu.without_generators(monkeypatch)
+    check = folder.Folder(folder_of_check)
+    check.write_json("about.json", {"torch_device": "cuda:0", "scale": "gpu", "cluster": "h100-sxm", "gpus": gpus})
+    ranks._plan(folder.Work(check, "ranks", 100.0))
+    found = []
+    for number in range(2):
+        told.clear()
+        drawn.clear()
+        with monkeypatch.context() as patched, dry_gpu.OnMeta():
+            asked = dry_gpu.fake_groups(patched, backend)
+            store = torch.distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+            patched.setattr(sys, "argv", ["rank", str(folder_of_check), str(number), str(store.port), "1000"])
+            try:
+                rank.main()
+            finally:
+                if torch.distributed.is_initialized():
+                    torch.distributed.destroy_process_group()
+        rows = json.loads((folder_of_check / f"ranks/rank-{number}.json").read_text())["rows"]
+        found.append(types.SimpleNamespace(asked=asked, told=list(told), drawn=set(drawn), rows=rows))
+    return found
+
+
 @pytest.mark.parametrize("cluster", ["h100-sxm", "b200-sxm"])
 def test_what_two_gpus_run_has_the_chains_that_ranks_have_chunks_for(cluster, tmp_path):
     """At full size, where schedules that others run in one chain would be faster than the plan's."""
@@ -232,6 +232,36 @@ def test_what_two_gpus_run_has_the_chains_that_ranks_have_chunks_for(cluster, tm
     stages = check.json("ranks/actions.json")["stages"]
     assert {stage["chain"] for stage in stages} == {"vit", "llm"} and {stage["rank"] for stage in stages} == {0, 1}
     assert all([part["module"] for part in stage["parts"]] == [stage["chain"]] for stage in stages)
+
+
+def test_two_ranks_over_nccl_are_walked_without_a_gpu(monkeypatch, tmp_path):
+    """All that a rank does on a GPU of its own, on tensors without memory and a group that does nothing."""
+    found = two_ranks(monkeypatch, tmp_path, gpus=2, backend="nccl")
+    for number, one in enumerate(found):
+        assert one.asked.backends == ["nccl"] and f"take cuda:{number}" in one.told
+        assert "segments of cuda expand" in one.told and one.drawn == {f"cuda:{number}"}
+        assert {where for *_, where in one.asked.messages} == {"meta"}  # never through the host
+        assert set(map(str, one.asked.collectives)) == {f"('barrier', [{number}])", "('all_reduce', 'meta')"}
+        assert len(one.rows) == (4 if number == 0 else 3)
+    # NCCL knows no tags: the n-th message of a pair is sent and received by the same place in both ranks' orders. One
+    # communicator for both directions, so the orders are each other's mirror, or kernels wait for each other.
+    kinds = {"send": "receive", "receive": "send"}
+    assert [(kinds[kind], tag) for kind, tag, *_ in found[0].asked.messages] == [
+        (kind, tag) for kind, tag, *_ in found[1].asked.messages]
+    assert {dtype for *_, dtype, _ in found[0].asked.messages} == {torch.float32, torch.bfloat16}
+    table = (tmp_path / "ranks/collectives.csv").read_text().splitlines()
+    assert len(table) == 1 + 3 * 4
+
+
+def test_two_ranks_on_one_gpu_send_through_the_host(monkeypatch, tmp_path):
+    found = two_ranks(monkeypatch, tmp_path, gpus=1, backend="gloo")
+    for one in found:
+        assert one.asked.backends == ["gloo"] and "take cuda:0" in one.told and one.drawn == {"cuda:0"}
+        assert one.asked.messages and {where for *_, where in one.asked.messages} == {"cpu"}
+        assert set(map(str, one.asked.collectives)) == {"('barrier', None)", "('all_reduce', 'cpu')"}
+    assert not (tmp_path / "ranks/collectives.csv").exists()
+    told = next(row for row in found[0].rows if row["check"].startswith("Watch"))
+    assert not told["judged"]
 
 
 def test_what_the_tables_know_least_is_measured_first():
