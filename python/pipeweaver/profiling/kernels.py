@@ -177,4 +177,6 @@ def bytes_of(need: Need) -> int:
     if need.table == "attention":
         positions = need["batch"] * need["seq_len"] * need["head_dim"]
         return 12 * positions * (2 * need["q_heads"] + 2 * need["kv_heads"])
+    if need.row["kind"] == "optimizer":
+        return 20 * need["columns"]  # a weight, its gradient, two moments and the copy; their traffic is more
     return 3 * need["traffic_bytes"] + 8 * need["vocab"] * need["columns"]

@@ -74,7 +74,7 @@ class OnMeta(TorchFunctionMode):
             return 1.0
         if without and function is Tensor.to and _host(arguments[1]):
             return torch.zeros(first.shape, dtype=first.dtype)
-        if function is Tensor.pin_memory:
+        if function is Tensor.pin_memory or function is Tensor.copy_ and arguments[1].is_meta and not without:
             return first
         return function(*map(_there, arguments), **{name: _there(value) for name, value in named.items()})
 
@@ -90,7 +90,12 @@ def _there(value):
 def without_generators(monkeypatch):
     """Numbers of a GPU are not drawn: there are none."""
     made, forked = torch.Generator, []
-    monkeypatch.setattr(torch, "Generator", lambda device="cpu": made())
+
+    class OfHost:
+        def __new__(cls, device="cpu"):
+            return made()
+
+    monkeypatch.setattr(torch, "Generator", OfHost)
     fork = torch.random.fork_rng
 
     def fork_rng(devices, enabled=True, device_type="cuda"):
@@ -135,4 +140,16 @@ def fake_groups(monkeypatch, backend=None):
         barrier()
 
     monkeypatch.setattr(dist, "barrier", meet)
+    return asked
+
+
+def eager_adam(monkeypatch):
+    """Has Adam do without its kernel for a GPU, which refuses tensors without memory; how often it was asked for."""
+    asked, adam = [], torch.optim.AdamW
+
+    def made(weights, fused, **named):
+        asked.append(fused)
+        return adam(weights, **named)
+
+    monkeypatch.setattr(torch.optim, "AdamW", made)
     return asked

@@ -194,7 +194,7 @@ def test_launches_are_measured_one_by_one_and_as_a_graph(fake_gpu, monkeypatch):
 def two_ranks(monkeypatch, folder_of_check, gpus, backend):
     """Ranks of a check on GPUs that are not there, one after the other: what each asked for."""
     told = dry_gpu.tell(monkeypatch, gpus)
-    fewer = {"vit": {**GPU.vit, "layers": 4}, "llm": {**GPU.llm, "layers": 4}}  # one is walked as another
+    fewer = {"vit": {**GPU.vit, "layers": 2}, "llm": {**GPU.llm, "layers": 4}}  # one is walked as another
     monkeypatch.setitem(cases.SCALES, "gpu", dataclasses.replace(GPU, **fewer))
     monkeypatch.setattr(jobs, "agree", lambda job, problem, *_: problem)  # there is nobody to agree with
     monkeypatch.setattr(groups, "awaited", lambda *_: "{}")
@@ -262,6 +262,71 @@ def test_two_ranks_on_one_gpu_send_through_the_host(monkeypatch, tmp_path):
     assert not (tmp_path / "ranks/collectives.csv").exists()
     told = next(row for row in found[0].rows if row["check"].startswith("Watch"))
     assert not told["judged"]
+
+
+@pytest.fixture
+def dry(monkeypatch, fake_gpu):
+    """A GPU that is not there, on which all runs that needs no memory of it."""
+    adam, drawn = dry_gpu.eager_adam(monkeypatch), dry_gpu.without_generators(monkeypatch)
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", lambda: types.SimpleNamespace(replay=lambda: None))
+    monkeypatch.setattr(torch.cuda, "graph", contextlib.nullcontext)
+    monkeypatch.setattr(torch, "compile", lambda function, dynamic: function)
+    with dry_gpu.OnMeta():
+        yield types.SimpleNamespace(told=fake_gpu, adam=adam, drawn=drawn)
+
+
+def work_on_a_gpu(tmp_path, part, seconds=1000.0):
+    check = folder.Folder(tmp_path)
+    check.write_json("about.json", {"torch_device": "cuda:0", "scale": "gpu", "cluster": "h100-sxm", "gpus": 1})
+    return folder.Work(check, part, seconds)
+
+
+def test_steps_on_a_gpu_are_walked_without_one(dry, monkeypatch, tmp_path):
+    """Every stack, eager with each recomputation and compiled, but for what FSDP2 and the compiler do inside."""
+    fewer = {**{name: {**getattr(GPU, name), "layers": 1} for name in ("vit", "llm", "dit")}, "expert_layers": 1}
+    monkeypatch.setitem(cases.SCALES, "gpu", dataclasses.replace(GPU, **fewer))
+    for steps_of, few in (("_warm", 1), ("_fewest", 1), ("_most", 1)):
+        monkeypatch.setattr(steps, steps_of, few)
+    some = steps.cases("gpu")[:12]
+    monkeypatch.setattr(steps, "cases", lambda scale: some)
+    sharded, compiled = [], []
+    monkeypatch.setattr(steps, "fully_shard", lambda module, mp_policy: sharded.append(
+        (mp_policy.param_dtype, mp_policy.reduce_dtype)))
+    monkeypatch.setattr(torch.nn.Module, "compile", lambda module, dynamic: compiled.append(dynamic))
+    work = work_on_a_gpu(tmp_path, "steps")
+    with monkeypatch.context() as patched:
+        asked = dry_gpu.fake_groups(patched, "nccl")
+        steps.run(work)
+    assert asked.backends == ["nccl"] and dry.told[0] == "take cuda:0" and work.found.left == []
+    assert [row.get("why") for row in work.found.rows] == [None] * 12
+    assert all((row["allocated_bytes"], row["reserved_bytes"]) == (1000, 2000) for row in work.found.rows)
+    assert set(sharded) == {(torch.bfloat16, torch.float32)} and dry.adam == [True] * 12
+    assert compiled == [False] * (2 + 1 + 1)
+
+
+def test_the_machine_s_own_rates_are_walked_without_a_gpu(dry, tmp_path):
+    work = work_on_a_gpu(tmp_path, "machine")
+    rates.run(work)
+    assert [row.get("why") for row in work.found.rows] == [None] * len(work.found.rows)
+    assert len({row["what"] for row in work.found.rows}) == len(work.found.rows) == 9
+    rates_of = {row["what"]: row["value"] for row in work.found.rows}
+    # Every repetition took a millisecond: 2 * 8192^3 operations, 2 GiB read and written, a quarter GiB over the bus.
+    assert rates_of["bf16 product of 8192 x 8192 x 8192"] == pytest.approx(2 * 8192**3 / 1e9, rel=1e-4)
+    assert rates_of["copy on the device, read and written"] == pytest.approx(2**31 / 1e6, rel=1e-4)
+    assert rates_of["host to device, pinned"] == rates_of["device to host, pinned"] == pytest.approx(268.44, rel=1e-4)
+
+
+def test_operators_are_walked_without_a_gpu(dry, monkeypatch, tmp_path):
+    """All that the three stacks ask tables for."""
+    monkeypatch.setitem(cases.PLANS, "gpu", [])
+    work = work_on_a_gpu(tmp_path, "operators")
+    operators.run(work)
+    assert all("what kernels 'other' stands for" in left for left in work.found.left), work.found.left
+    assert {row["table"] for row in work.found.rows} == {"gemm", "attention", "elementwise"}
+    kinds = {(row.get("kind", row["table"]), row["pass"]) for row in work.found.rows}
+    assert {("attention", "backward"), ("gemm", "backward_weight"), ("norm_activation", "backward"),
+            ("cross_entropy", "backward"), ("embedding", "backward"), ("optimizer", "forward")} <= kinds
+    assert {row["measured_us"] for row in work.found.rows} == {1000.0} and "synchronize" in dry.told
 
 
 def test_what_the_tables_know_least_is_measured_first():
@@ -381,13 +446,14 @@ def test_a_step_that_runs_out_of_memory_is_beyond_where_it_was_to_fit(fake_gpu, 
     def runs_out(case, at, left_s):
         raise torch.OutOfMemoryError("CUDA out of memory.\nTried")
 
+    one = steps.cases("gpu")[0]
+    monkeypatch.setattr(steps, "cases", lambda scale: [one])
     monkeypatch.setattr(steps, "measured", runs_out)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (20 << 30, 80 << 30))
     check = folder.Folder(tmp_path)
     check.write_json("about.json", {"torch_device": "cuda:0", "scale": "gpu", "cluster": "h100-sxm"})
     work = folder.Work(check, "steps", 100.0)
     steps._all(work, torch.device("cuda:0"))
-    assert len(work.found.rows) == 18
     row = work.found.rows[0]
     assert row["why"] == "OutOfMemoryError: CUDA out of memory. Tried" and row["free_bytes"] == 20 << 30
     seen = []
