@@ -304,6 +304,26 @@ def test_steps_on_a_gpu_are_walked_without_one(dry, monkeypatch, tmp_path):
     assert compiled == [False] * (2 + 1 + 1)
 
 
+def test_recomputed_blocks_under_fsdp2_are_compiled_once_and_whole(monkeypatch):
+    """Blocks of a kind share a graph, which nothing breaks: traced as on a GPU, and run as eager kernels of the CPU."""
+    stack = next(one for one in cases.stacks(cases.SCALES["cpu"]) if one.name == "moe")
+    compiled = torch.compile
+    monkeypatch.setattr(torch, "compile", lambda function, **named: compiled(function, backend="aot_eager", **named))
+    steps._one_rank(torch.device("cpu"))
+    found = {}
+    try:
+        for how in ("eager", "compiled"):
+            steps._let_go(torch.device("cpu"))
+            torch._dynamo.utils.counters.clear()
+            step, _ = steps._step(steps.Case(stack, how, "selective"), torch.device("cpu"))
+            found[how] = [step(), step()]
+    finally:
+        torch.distributed.destroy_process_group()
+    assert found["compiled"] == pytest.approx(found["eager"], rel=1e-5)
+    counted = torch._dynamo.utils.counters
+    assert counted["stats"]["unique_graphs"] == 2 and not counted["graph_break"]  # a block and the loss
+
+
 def test_the_machine_s_own_rates_are_walked_without_a_gpu(dry, tmp_path):
     work = work_on_a_gpu(tmp_path, "machine")
     rates.run(work)
