@@ -103,7 +103,7 @@ def _begin(folder: Folder, options: argparse.Namespace) -> dict[str, Any]:
     if before is None:
         folder.write_json("about.json", about)
         return about
-    for key in ("torch_device", "cluster", "gpu", "torch"):
+    for key in ("torch_device", "cluster", "gpu", "gpus", "torch"):
         if before.get(key) != about[key]:
             raise InputError(f"{folder.path}: has a check of {key} {before.get(key)}, this is {about[key]}: another "
                              "--out is needed")

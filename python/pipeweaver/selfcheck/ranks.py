@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -72,8 +73,11 @@ def _ended(ranks: list[subprocess.Popen[bytes]], seconds: float) -> list[int | N
 
 
 def _last_line(work: Work, rank: int) -> str:
-    lines = (work.folder.path / f"ranks/rank-{rank}.log").read_text(encoding="utf-8", errors="replace").split("\n")
-    return next((line.strip()[:300] for line in reversed(lines) if line.strip()), "ended without a word")
+    """Of its log: the last error, else the last line. NCCL warns at the exit of a process that has failed."""
+    text = (work.folder.path / f"ranks/rank-{rank}.log").read_text(encoding="utf-8", errors="replace")
+    lines = [line.strip()[:300] for line in text.split("\n") if line.strip()]
+    errors = [line for line in lines if re.match(r"(\[rank\d+\]: *)?[\w.]+(Error|Exception)\b", line)]
+    return (errors or lines or ["ended without a word"])[-1]
 
 
 def device_of(torch_device: str, rank: int) -> torch.device:

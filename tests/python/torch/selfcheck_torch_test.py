@@ -445,6 +445,18 @@ def test_ranks_take_the_chosen_gpu_and_the_next_of_its_kind(gpus):
     assert str(ranks.device_of("cpu", 1)) == "cpu"
 
 
+def test_of_a_rank_that_failed_its_error_is_told(tmp_path):
+    check = folder.Folder(tmp_path)
+    check.write_json("about.json", {})
+    work = folder.Work(check, "ranks", 1.0)
+    for text, said in (("[rank1]: Traceback\n[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried\n"
+                        "[rank1]:[W1130 ProcessGroupNCCL.cpp:1] Warning: destroy_process_group() was not called\n",
+                        "[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried"),
+                       ("Segmentation fault\n\n", "Segmentation fault"), ("", "ended without a word")):
+        check.write("ranks/rank-1.log", text)
+        assert ranks._last_line(work, 1) == said
+
+
 def test_what_is_said_of_a_gpu_makes_no_context_on_it(gpus, monkeypatch):
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: pytest.fail("this makes one"))
     found = device.about_device("cuda:2", None)
