@@ -24,7 +24,7 @@ SECONDS = {
     "emulate_test.py": 24,
     "replicas_test.py": 20, "package_test.py": 20, "executor_faults_torch_test.py": 17, "getting_started_test.py": 15,
     "getting_started_torch_test.py": 15, "plan_test.py": 12, "service_openapi_test.py": 12, "torch_csv_test.py": 11,
-    "titan_torch_test.py": 30,
+    "titan_torch_test.py": 30, "selfcheck_torch_test.py": 40,
     "cli_torch_test.py": 10, "check_commands_test.py": 10, "service_test.py": 10, "hugging_face_test.py": 10,
     "bench_plan_test.py": 9, "bench_service_test.py": 25, "interrupt_test.py": 15,
     "browser_service_test.py": 40, "browser_capacity_test.py": 40,
