@@ -94,7 +94,7 @@ TEST_CASE("trainers that are not read are refused by name, by their programs and
                                           {"torchtune", "model:\n  _component_: torchtune.models.llama3_70b\n"}}) {
         const std::string says = "is of " + name + ", which is not read";
         const auto path = testing::written(name + ".yaml", text);
-        CHECK_THROWS_WITH_AS(launch::read_launch(path), doctest::Contains(says.c_str()), Error);
+        CHECK_THROWS_WITH_AS(launch::read_launch(path, std::nullopt), doctest::Contains(says.c_str()), Error);
     }
 }
 
