@@ -113,10 +113,10 @@ public:
 
     // Every window attends to itself. In a ring each GPU has whole windows; after an all-to-all part of the heads.
     void windowed_attention(const workloads::Architecture& network, const Attended& windows) {
-        if (layout_.exchanging() == 1)
-            attend_at_home(heads_of(network, true), windows.divided);
-        else
-            attention(network, windows);
+        if (layout_.cp == 1 || layout_.exchanging() > 1) return attention(network, windows);
+        const auto heads = heads_of(network, true);
+        if (!windows.whole.empty()) attend_whole(heads, windows.whole, {});
+        if (!windows.divided.empty()) attend_at_home(heads, windows.divided);
     }
 
     // The same of any heads, spread over the context parallel GPUs: attention_operators.cpp.
