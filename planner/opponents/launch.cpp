@@ -129,6 +129,9 @@ bool launches(const Target& target, const Way& way) {
     };
     if (!launches_zero(target.launch, way.setup->recipe.zero, way.setup->layout)) return false;
     if (!launches_in(target, way.setup->layout, way.setup->model)) return false;
+    // Sharded trainers take gradients to the host, too, unless weights are shared out as well.
+    const Recipe& recipe = way.setup->recipe;
+    if (target.launch.replicas_alone && recipe.state.offloaded > 0 && recipe.zero < 3) return false;
     if (!way.has_pipeline) return true;
     if (!target.launch.spreads_encoders && !(has_whole_encoders(way) && has_first_layers(way))) return false;
     const bool cuts_so = !way.layers.empty() || has(target.launch.partitions, way.partition.name);
