@@ -115,6 +115,7 @@ def main():
                 break
         else:
             sampler.set_epoch(sampler.epoch + 1)
+    del batches, network, optimizer  # their threads and hooks end before the group that they use
     dist.barrier()  # gloo's threads let go of tensors, for which they need the interpreter, before they are joined
     dist.destroy_process_group()
 
