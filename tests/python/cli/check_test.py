@@ -281,8 +281,8 @@ def test_a_part_of_a_configuration_is_named_as_one(check, tmp_path):
         assert done.returncode == 5 and "the recipe that megatron.yaml goes into sets it" in done.stdout
 
 
-@pytest.mark.parametrize("command", ["check", "validate"])
-def test_an_option_like_none_is_not_taken_for_another(pipeweaver, command):
-    status, line = pipeweaver.fails(command, "--now", "today.sh")
+@pytest.mark.parametrize("command, option", [("check", "--now"), ("validate", "--today")])
+def test_an_option_like_none_is_not_taken_for_another(pipeweaver, command, option):
+    status, line = pipeweaver.fails(command, option, "today.sh")
     assert status == 2
-    assert line.endswith(f"unknown option '--now'; `pipeweaver {command} --help` names the known ones")
+    assert line.endswith(f"unknown option '{option}'; `pipeweaver {command} --help` names the known ones")

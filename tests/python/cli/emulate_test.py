@@ -316,7 +316,7 @@ FAULTS = [
     (["--schedule", "none"], 3, "--schedule: there is no file or folder 'none'"),
     (["--what-if", "precision=fp8"], 2, "--what-if: is 'precision=fp8', must be a file, precision, "),
     (["--what-if", "precision=nvfp4:5%"], 2, "which h100_sxm has no products of; allowed are bf16, fp8, fp8_block"),
-    (["--what-if", "precision=vti=fp8"], 2, "unknown module 'vti'; did you mean 'vit'? Known are vit, llm"),
+    (["--what-if", "precision=vti=fp8"], 2, "precision.vti: unknown module 'vti'; known are vit, llm"),
     (["--sparsity", "0.5"], 2, "--sparsity: is of diffusion transformers with dense attention alone, and"),
     (["--model", "dip-t2v-s", "--dataset", "t2v-mix", "--sparsity", "1.2"], 2, "must be a number from 0 to 1"),
     (["--model", "dip-t2v-s", "--dataset", "t2v-mix", "--sparsity", "dit=0.5/0.9"], 2, "has 2 numbers, allowed are"),

@@ -76,7 +76,10 @@ def test_a_split_may_be_given(pipeweaver):
         assert [one[layout]["generating_gpus"] for one in given.values()] == [8, 24, 48]
         assert min(one[layout]["step_ns"] for one in given.values()) >= best[layout]["step_ns"]
     assert given[8]["colocated"] == best["colocated"]
-    assert given[best["split"]["generating_gpus"]]["split"] == best["split"]
+    mine = given[best["split"]["generating_gpus"]]["split"]  # with the longest first another split may be the best
+    assert {key: mine[key] for key in mine if key != "longest_first_step_ns"} == \
+        {key: best["split"][key] for key in mine if key != "longest_first_step_ns"}
+    assert mine["longest_first_step_ns"] >= best["split"]["longest_first_step_ns"]
 
 
 def test_a_model_is_priced_by_the_roofline(pipeweaver):

@@ -6,7 +6,7 @@ import pytest
 from checkout import ROOT
 from cli_shared import BATCH, PLAN
 
-STEP = ["emulate", *PLAN[1:], *BATCH]
+STEP = ["emulate", *PLAN[1:], *BATCH, "--partition", "balanced"]
 MEASURED = ROOT / "examples/measured"
 REPLICAS = ["emulate", "--model", "llama3-8b", "--cluster", "h100-sxm:16", "--tp", "4", "--pp", "2", "--dataset",
             "constant-4096", "--microbatches", "8", "--policy", "1f1b"]
