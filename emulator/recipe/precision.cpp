@@ -33,8 +33,9 @@ std::optional<Dtype> format_named(std::string_view name) {
 // "0-3" or "7"; none: it is neither.
 std::optional<std::pair<std::int64_t, std::int64_t>> layers_called(std::string_view text) {
     std::int64_t first = 0;
-    const char* const end = text.data() + text.size();
-    auto read = std::from_chars(text.data(), end, first);
+    const char* const begin = text.data();
+    const char* const end = begin + text.size();
+    auto read = std::from_chars(begin, end, first);
     if (read.ec != std::errc{} || first < 0) return std::nullopt;
     std::int64_t last = first;
     if (read.ptr != end && *read.ptr == '-') read = std::from_chars(read.ptr + 1, end, last);
