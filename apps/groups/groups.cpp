@@ -9,6 +9,7 @@
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/base/text_table.hpp"
 #include "pipeweaver/emit/mimo_script.hpp"
+#include "pipeweaver/emulator/emulation.hpp"
 #include "pipeweaver/groups/plan.hpp"
 #include "pipeweaver/groups/step_problem.hpp"
 #include "pipeweaver/planner/host_bound.hpp"
@@ -186,6 +187,8 @@ private:
         if (const auto by = change(eager_own, eager_shared))
             text += fmt::format("host: never waited for; launched kernel by kernel, {} and {}: {}\n",
                                 human(eager_own->step), human(eager_shared->step), in_words(*by));
+        if (const auto modelled = emulator::modelled_text(*setup); !modelled.empty())
+            text += fmt::format("modelled: {}\n", modelled);
         if (const auto by = change(own, shared))
             text += fmt::format("on GPUs of their own a step is {}\n", in_words(*by));
         return text;

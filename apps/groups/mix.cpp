@@ -6,6 +6,7 @@
 #include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/base/text_table.hpp"
+#include "pipeweaver/emulator/emulation.hpp"
 #include "pipeweaver/planner/mixed.hpp"
 #include "pipeweaver/planner/workload_options.hpp"
 #include "pipeweaver/workloads/cluster.hpp"
@@ -157,6 +158,7 @@ private:
     std::optional<KindOfGpus> kind(const Kind& of, double share) {
         auto alone = request_that_fits(of.text, all_microbatches());
         if (!alone) return {};
+        if (auto text = emulator::modelled_text(*alone->job.setup); !text.empty()) modelled.push_back(std::move(text));
         KindOfGpus both{{alone->job}};
         if (batch.microbatches.empty()) batch = std::move(alone->batch);
         if (!asked.batch.empty() || share >= 1) return both;
@@ -216,7 +218,9 @@ private:
             text +=
                 fmt::format("both: {} a step, of which gradients take {} to be exchanged by {}/s\n",
                             human(plan.both->step), human(plan.both->exchange), human(Bytes{speed.bytes_per_second}));
-        return text + fmt::format("best: {}, {} a step\n", name_of_best(), human(best_step()));
+        text += fmt::format("best: {}, {} a step\n", name_of_best(), human(best_step()));
+        for (const std::string& one : modelled) text += fmt::format("modelled: {}\n", one);
+        return text;
     }
 
     static nlohmann::ordered_json group_json(const std::string& cluster, const GroupStep& group) {
@@ -234,9 +238,13 @@ private:
     }
 
     nlohmann::ordered_json as_json() const {
-        nlohmann::ordered_json json{
-            {"model", asked.model},           {"microbatches", batch.microbatches.size()}, {"best", name_of_best()},
-            {"step_ns", best_step().count()}, {"alone", nlohmann::ordered_json::array()},  {"both", nullptr}};
+        nlohmann::ordered_json json{{"model", asked.model},
+                                    {"microbatches", batch.microbatches.size()},
+                                    {"best", name_of_best()},
+                                    {"step_ns", best_step().count()},
+                                    {"alone", nlohmann::ordered_json::array()},
+                                    {"both", nullptr},
+                                    {"modelled", modelled}};
         if (plan.first) json["alone"].push_back(group_json(names.first, *plan.first));
         if (plan.second) json["alone"].push_back(group_json(names.second, *plan.second));
         if (!plan.both) return json;
@@ -259,6 +267,7 @@ private:
     std::pair<std::string, std::string> names;
     planner::Batch batch;
     planner::MixedPlan plan;
+    std::vector<std::string> modelled;  // of kinds that are known by their data sheets
     Bandwidth speed{};
 };
 

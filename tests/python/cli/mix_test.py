@@ -68,3 +68,11 @@ def test_the_text_names_the_best(pipeweaver):
 def test_what_cannot_be_is_one_line(pipeweaver, arguments, status, says):
     found, line = pipeweaver.fails(*arguments)
     assert found == status and says in line
+
+
+def test_kinds_that_are_known_by_their_data_sheets_say_so(pipeweaver):
+    """MI300X has no measured table: what it takes is modelled, in a mix as in a plan."""
+    job = ("mix", "--model", "qwen2.5-7b", "--dataset", "constant-4096", "--bridge", "50GB/s")
+    text = pipeweaver(*job, "--cluster", "h100-sxm:8+mi300x:8")
+    assert text.count("\nmodelled: mi300x is known by ") == 1 and "0.8 to 1.5 times as long" in text
+    assert "modelled" not in pipeweaver(*job, "--cluster", "h100-sxm:8+a100-sxm:8")
