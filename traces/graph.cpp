@@ -33,9 +33,7 @@ public:
             nodes_.push_back(
                 add_rank(drafts_, recording_.ranks[r], r, clocks_[r].offset_ns, met_at_[r], recording_.is_emulated));
         for (const Meeting& meeting : meetings_) add_meeting(meeting);
-        for (const Passage& one : passages_)
-            drafts_[nodes_[one.to.rank][one.to.work].begin].waits.push_back(
-                {nodes_[one.from.rank][one.from.work].end, false, Kind::idle, 0});
+        for (const Passage& one : passages_) add_passage(one);
         follow_arrows();
         if (recording_.is_emulated) follow_ends();
         put_in_order();
@@ -106,6 +104,15 @@ private:
             drafts_[its.end].waits.push_back({number, false, Kind::idle, 0});
         }
         drafts_.push_back(std::move(meet));
+    }
+
+    // What is done with the received before the pass follows it, too, where it came after the sending pass.
+    void add_passage(const Passage& one) {
+        const std::uint32_t sent = nodes_[one.from.rank][one.from.work].end;
+        const std::uint32_t received = behind_the_wait(recording_, one.to);
+        const bool is_after = begin_of({one.to.rank, received}) >= drafts_[sent].end_ns();
+        drafts_[nodes_[one.to.rank][is_after ? received : one.to.work].begin].waits.push_back(
+            {sent, false, Kind::idle, 0});
     }
 
     // Of a thread what began last at or before a moment.

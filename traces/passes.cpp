@@ -66,4 +66,19 @@ std::vector<Passage> passages_of(const Recording& recording) {
     return found;
 }
 
+std::uint32_t behind_the_wait(const Recording& recording, const Member& pass) {
+    const auto& works = recording.ranks[pass.rank].works;
+    std::uint32_t found = pass.work;
+    std::int64_t longest = 0;
+    for (std::uint32_t w = pass.work; w > 0 && works[w - 1].thread == works[w].thread; --w) {
+        const std::int64_t gap = works[w].start_ns - works[w - 1].end_ns();
+        if (gap > longest) {
+            longest = gap;
+            found = w;
+        }
+        if (recording.names[works[w - 1].name].starts_with("PP:")) break;
+    }
+    return found;
+}
+
 }  // namespace pipeweaver::traces

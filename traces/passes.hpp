@@ -9,6 +9,7 @@
 #include "traces/meetings.hpp"
 #include "traces/recording.hpp"
 
+#include <cstdint>
 #include <vector>
 
 namespace pipeweaver::traces {
@@ -19,5 +20,9 @@ struct Passage {
 };
 
 [[nodiscard]] std::vector<Passage> passages_of(const Recording& recording);
+
+/// What follows the longest gap between a pass and the one before it on its thread: where its rank waited for what it
+/// takes, the first that is done with that.
+[[nodiscard]] std::uint32_t behind_the_wait(const Recording& recording, const Member& pass);
 
 }  // namespace pipeweaver::traces

@@ -215,10 +215,11 @@ TEST_CASE("passes of ranks without a GPU follow each other, and the rank with th
     };
     // Two microbatches, forward and backward; rank 1's clock is 1,000 us ahead. Rank 0 takes 10 us forward and 20
     // backward, rank 1, which sleeps, 40 and 80; what they hand over takes 2 us. Rank 1's last forward has waited 3 us
-    // for its first operator.
+    // for its first operator; rank 0 takes 1 us to convert what it has waited for before its last backward.
     const std::vector<std::string> texts{
         trace_of(0, 2,
-                 {pass("PP:0F0", 0, 10), pass("PP:0F1", 10, 10), pass("PP:0B0", 134, 20), pass("PP:0B1", 254, 20)}),
+                 {pass("PP:0F0", 0, 10), pass("PP:0F1", 10, 10), pass("PP:0B0", 134, 20),
+                  event("cpu_op", "aten::to", 1, 253, 1, ""), pass("PP:0B1", 254, 20)}),
         trace_of(1, 2,
                  {pass("PP:1F0", 1012, 40), pass("PP:1B0", 1052, 80), pass("PP:1F1", 1132, 43),
                   event("cpu_op", "aten::mm", 1, 1135, 5, ""), pass("PP:1B1", 1175, 77)})};
@@ -228,7 +229,7 @@ TEST_CASE("passes of ranks without a GPU follow each other, and the rank with th
     CHECK(found.graph.ranks[1].offset_ns == -1'000'000);
     CHECK(found.graph.ranks[1].uncertainty_ns == 2'000);
     CHECK(found.graph.span_ns == 274'000);
-    CHECK(found.replayed.path.of_rank == std::vector<std::int64_t>{10'000 + 20'000, 40'000 + 80'000 + 40'000 + 77'000});
+    CHECK(found.replayed.path.of_rank == std::vector<std::int64_t>{10'000 + 1'000 + 20'000, 40'000 + 80'000 + 40'000 + 77'000});
     CHECK(findings_text(found).find("rank 1 has most of the work, 237.0 us, and most of the path's\n") !=
           std::string::npos);
     CHECK(with(found.graph, "rank1=0.5") < 274'000 - 100'000);
