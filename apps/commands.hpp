@@ -31,6 +31,7 @@ void add_serve(CLI::App& program);
 void add_share(CLI::App& program);
 void add_show(CLI::App& program);
 void add_support(CLI::App& program);
+void add_ui(CLI::App& program);
 void add_validate(CLI::App& program);
 
 }  // namespace pipeweaver::apps

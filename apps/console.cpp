@@ -48,6 +48,7 @@ void print_on_stderr(std::string_view text) { static_cast<void>(std::fwrite(text
 void Console::add_to(CLI::App& app) {
     add_flag(app, "json", json, "answer in JSON on stdout, and nothing else there", "Output");
     add_flag(app, "quiet", quiet, "no progress and no remarks on stderr", "Output");
+    add_number(app, "progress-every", progress_every, "milliseconds between lines of progress off a terminal", "");
 }
 
 void Console::say(std::string_view line) const {
@@ -59,7 +60,8 @@ void Console::show(const planner::Doing& doing) const {
     if (quiet) return;
     const bool rewrites = isatty(STDERR_FILENO) != 0;
     const std::scoped_lock lock(mutex_);
-    const Duration between = rewrites ? Duration{std::chrono::milliseconds(100)} : Duration{std::chrono::seconds(10)};
+    const Duration between =
+        std::chrono::milliseconds(rewrites ? 100 : std::clamp<std::int64_t>(progress_every, 0, 3'600'000));
     const Stopwatch& last = since_shown_ ? *since_shown_ : begun_;
     if ((since_shown_ || !rewrites) && last.elapsed() < between) return;
     since_shown_.emplace();

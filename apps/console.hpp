@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json_fwd.hpp>
 
+#include <cstdint>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -41,6 +42,7 @@ void print_json(const nlohmann::ordered_json& answer);
 struct Console {
     bool json = false;
     bool quiet = false;
+    std::int64_t progress_every = 10'000;  ///< milliseconds between lines where stderr is no terminal
 
     void add_to(CLI::App& app);
 
@@ -48,7 +50,7 @@ struct Console {
     void say(std::string_view line) const;
 
     /// Says on stderr what is done, unless quiet: on a terminal one line that is rewritten, ten times a second at most;
-    /// elsewhere a line every ten seconds. May be called from several threads.
+    /// elsewhere a line every `progress_every`. May be called from several threads.
     void show(const planner::Doing& doing) const;
 
     /// Ends the rewritten line.

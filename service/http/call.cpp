@@ -8,8 +8,6 @@
 
 namespace pipeweaver::service {
 
-using nlohmann::ordered_json;
-
 namespace {
 
 constexpr std::int64_t most_number = 9'007'199'254'740'991;  // that JSON's readers agree on
@@ -36,14 +34,6 @@ std::int64_t integer(const char* name, const std::string& text, std::int64_t mos
 
 }  // namespace
 
-Answer answer_of(int status, const ordered_json& body) {
-    return {status, body.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n"};
-}
-
-Answer error_of(int status, const std::string& message) {
-    return answer_of(status, {{"error", {{"message", message}}}});
-}
-
 Answer answer_of(const Refusal& refusal) {
     Answer answer = error_of(refusal.status, refusal.message);
     if (refusal.retry_after) answer.headers.emplace_back("Retry-After", std::to_string(*refusal.retry_after));
@@ -56,18 +46,6 @@ void require_open(const Planning& planning, const std::string& session) {
     const auto view = planning.session(session);
     if (!view) throw unknown_session(session);
     if (!view->ready) throw not_ready(session, view->error);
-}
-
-std::vector<std::string_view> parts_of_path(std::string_view path) {
-    std::vector<std::string_view> parts;
-    if (path.starts_with('/')) path.remove_prefix(1);
-    while (!path.empty()) {
-        const std::size_t slash = path.find('/');
-        parts.push_back(path.substr(0, slash));
-        path.remove_prefix(slash == std::string_view::npos ? path.size() : slash + 1);
-        if (path.empty() && slash != std::string_view::npos) parts.emplace_back();
-    }
-    return parts;
 }
 
 const std::string& Routes::Call::session() const {

@@ -1,33 +1,25 @@
 // A request at its route, and the answers that routes have in common: for routes.cpp and routes_steps.cpp.
 #pragma once
 
+#include "service/http/answers.hpp"
 #include "service/http/routes.hpp"
-
-#include <nlohmann/json.hpp>
 
 #include <exception>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace pipeweaver::service {
 
 inline constexpr std::size_t steps_shown = 8;  ///< of a session: the latest
 
-/// Whatever bytes a caller sent, and an answer quotes, it is UTF-8.
-[[nodiscard]] Answer answer_of(int status, const nlohmann::ordered_json& body);
 [[nodiscard]] Answer answer_of(const Refusal& refusal);
-[[nodiscard]] Answer error_of(int status, const std::string& message);
 
 /// Throws a Refusal: what an operation cannot do ends there.
 [[noreturn]] void refuse(int status, const std::string& message);
 
 /// Throws a Refusal where the session does not plan: 404, 500 where it cannot be opened again, 503 until it is opened.
 void require_open(const Planning& planning, const std::string& session);
-
-/// "a/b" apart at its slashes; one at the end leaves an empty part.
-[[nodiscard]] std::vector<std::string_view> parts_of_path(std::string_view path);
 
 /// What the operation throws is its answer.
 template <class Operation>

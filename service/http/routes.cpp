@@ -1,7 +1,6 @@
 #include "service/http/routes.hpp"
 
 #include "pipeweaver/base/deadline.hpp"
-#include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/json.hpp"
 #include "pipeweaver/base/options.hpp"
 #include "pipeweaver/base/text.hpp"
@@ -10,7 +9,6 @@
 #include "service/http/views.hpp"
 
 #include <nlohmann/json.hpp>
-#include <openssl/crypto.h>
 
 #include <algorithm>
 #include <array>
@@ -20,13 +18,6 @@ namespace pipeweaver::service {
 using nlohmann::ordered_json;
 
 namespace {
-
-bool is_loopback_host(std::string_view host) {
-    const std::string_view name =
-        host.starts_with('[') ? host.substr(0, host.find(']') + 1) : host.substr(0, host.rfind(':'));
-    const bool is_number = name.find_first_not_of("0123456789.") == std::string_view::npos;
-    return host.empty() || name == "localhost" || name == "[::1]" || (is_number && name.starts_with("127."));
-}
 
 ordered_json distribution_json(const Metrics::Distribution& distribution) {
     return {{"limits", distribution.limits}, {"counts", distribution.counts}};
@@ -76,54 +67,13 @@ std::vector<RouteName> Routes::names() {
     return all;
 }
 
-namespace {
-
-// What stands for the pattern's places; none: the path is not of the pattern.
-std::optional<std::vector<std::string>> matched(std::string_view pattern, const std::vector<std::string_view>& path) {
-    const auto expected = parts_of_path(pattern);
-    if (expected.size() != path.size()) return std::nullopt;
-    std::vector<std::string> places;
-    for (std::size_t i = 0; i < path.size(); ++i) {
-        if (expected[i].starts_with('{'))
-            places.emplace_back(path[i]);
-        else if (expected[i] != path[i])
-            return std::nullopt;
-    }
-    return places;
-}
-
-}  // namespace
-
 Routes::Routes(Planning& planning, Metrics& metrics, const std::string& token, After after)
-    : planning_(planning),
-      metrics_(metrics),
-      events_(planning),
-      token_sha256_(token.empty() ? std::string() : sha256(token)),
-      after_(std::move(after)) {}
-
-// Of equal length, compared in a time that says nothing of where they differ.
-bool Routes::may(const Question& question, const Route& route, const Respond& respond) const {
-    if (token_sha256_.empty()) {
-        if (is_loopback_host(question.host)) return true;
-        respond(error_of(421, "Host: is no loopback name; a server for others needs a token and TLS"));
-        return false;
-    }
-    if (route.open) return true;
-    constexpr std::string_view scheme = "Bearer ";
-    const bool is_bearer = question.authorization.starts_with(scheme);
-    const std::string given = sha256(is_bearer ? std::string_view(question.authorization).substr(scheme.size()) : "");
-    if (is_bearer && CRYPTO_memcmp(given.data(), token_sha256_.data(), token_sha256_.size()) == 0) return true;
-    Answer answer = error_of(401, "Authorization: is missing or wrong; needed is the server's token: Bearer TOKEN");
-    answer.headers.emplace_back("WWW-Authenticate", "Bearer");
-    respond(std::move(answer));
-    return false;
-}
+    : planning_(planning), metrics_(metrics), events_(planning), guard_(token), after_(std::move(after)) {}
 
 void Routes::answer(const Question& question, const Respond& respond) {
-    const auto path = parts_of_path(question.path);
     std::string allowed;
     for (const Route& route : table()) {
-        auto places = matched(route.pattern, path);
+        auto places = places_of(route.pattern, question.path);
         if (!places) continue;
         if (route.method != question.method) {
             allowed += fmt::format("{}{}", allowed.empty() ? "" : ", ", route.method);
@@ -133,7 +83,7 @@ void Routes::answer(const Question& question, const Respond& respond) {
             answer.route = pattern;
             respond(std::move(answer));
         };
-        if (!may(question, route, routed)) return;
+        if (auto refused = guard_.refusal(question, route.open)) return routed(std::move(*refused));
         answering(routed, [&] { (this->*route.operation)({question, std::move(*places), routed}); });
         return;
     }
@@ -143,17 +93,7 @@ void Routes::answer(const Question& question, const Respond& respond) {
     respond(std::move(answer));
 }
 
-void Routes::page(const Call& call) {
-    Answer answer;
-    answer.type = "text/html; charset=utf-8";
-    answer.body = page_text();
-    // The page loads nothing, and nothing may be put into it.
-    answer.headers = {{"Content-Security-Policy",
-                       "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; "
-                       "img-src data:; frame-ancestors 'none'"},
-                      {"X-Content-Type-Options", "nosniff"}};
-    call.respond(std::move(answer));
-}
+void Routes::page(const Call& call) { call.respond(page_answer(page_text())); }
 
 void Routes::document(const Call& call) {
     Answer answer;

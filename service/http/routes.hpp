@@ -6,6 +6,7 @@
 //              is served.
 #pragma once
 
+#include "service/http/answers.hpp"
 #include "service/http/http.hpp"
 #include "service/planning.hpp"
 #include "service/watch/events.hpp"
@@ -37,8 +38,6 @@ public:
 private:
     struct Route;
     static const std::vector<Route>& table();
-
-    bool may(const Question& question, const Route& route, const Respond& respond) const;
 
     void page(const Call& call);
     void document(const Call& call);
@@ -74,7 +73,7 @@ private:
     Planning& planning_;
     Metrics& metrics_;
     Events events_;
-    std::string token_sha256_;
+    Guard guard_;
     After after_;
 };
 

@@ -229,7 +229,8 @@ TEST_CASE("passes of ranks without a GPU follow each other, and the rank with th
     CHECK(found.graph.ranks[1].offset_ns == -1'000'000);
     CHECK(found.graph.ranks[1].uncertainty_ns == 2'000);
     CHECK(found.graph.span_ns == 274'000);
-    CHECK(found.replayed.path.of_rank == std::vector<std::int64_t>{10'000 + 1'000 + 20'000, 40'000 + 80'000 + 40'000 + 77'000});
+    CHECK(found.replayed.path.of_rank ==
+          std::vector<std::int64_t>{10'000 + 1'000 + 20'000, 40'000 + 80'000 + 40'000 + 77'000});
     CHECK(findings_text(found).find("rank 1 has most of the work, 237.0 us, and most of the path's\n") !=
           std::string::npos);
     CHECK(with(found.graph, "rank1=0.5") < 274'000 - 100'000);

@@ -13,11 +13,14 @@
 
 namespace pipeweaver::service {
 
-struct ServeOptions {
-    std::string http = "127.0.0.1:8080";  ///< address and port; 0: one that is free
-    std::string state;                    ///< folder; empty: nothing outlives the server
-    std::size_t threads = 1;              ///< that plan
-    std::string token_file, certificate, key;
+struct ListenOptions {
+    std::string http = "127.0.0.1:8080";       ///< address and port; 0: one that is free
+    std::string token_file, certificate, key;  ///< an address that is not of this machine needs all three
+};
+
+struct ServeOptions : ListenOptions {
+    std::string state;                  ///< folder; empty: nothing outlives the server
+    std::size_t threads = 1;            ///< that plan
     std::vector<std::size_t> replicas;  ///< that this server plans of every session; none: all
     std::size_t sessions = 64, queue = 32;
     std::size_t memory = 0;         ///< bytes beyond which a step is taken only when none is unfinished; 0: any

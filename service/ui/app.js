@@ -1,0 +1,589 @@
+// The page: forms made from the commands' own options, runs and what came of them.
+'use strict';
+const $ = id => document.getElementById(id);
+const make = (tag, properties = {}, ...inside) => {
+  const node = Object.assign(document.createElement(tag), properties);
+  node.append(...inside.filter(one => one !== null && one !== undefined));
+  return node;
+};
+const TABS = {
+  plan: {command: 'plan', title: 'Plan a step', go: 'Plan',
+         fields: ['model', 'cluster', 'dataset', 'batch', 'microbatches', 'tp', 'pp', 'target', 'now', 'budget'],
+         first: {model: 'dip-vlm-s', cluster: 'h100-sxm:16', dataset: 'vlm-mix'}},
+  check: {command: 'check', title: 'Check a launch', go: 'Check', pastes: true, fields: ['cluster', 'model', 'set', 'dataset', 'framework'],
+          first: {cluster: 'h100-sxm:64'}},
+  rent: {command: 'recommend', title: 'What to rent', go: 'Find', fields: ['model', 'dataset', 'global-batch', 'tokens', 'days', 'budget-usd', 'clusters', 'gpus'],
+         first: {model: 'dip-vlm-s', dataset: 'vlm-mix', 'global-batch': '256', tokens: '300B', days: '60', clusters: 'h100-sxm', gpus: '64,128'}},
+};
+const state = {forms: null, token: sessionStorage.getItem('token') || '', tab: 'plan', files: {}};
+
+// ---- the server
+
+async function ask(path, {method = 'GET', body} = {}) {
+  const headers = state.token ? {Authorization: `Bearer ${state.token}`} : {};
+  if (body !== undefined) headers['Content-Type'] = 'application/json';
+  const response = await fetch(path, {method, headers, body: body === undefined ? undefined : JSON.stringify(body)});
+  if (response.status === 401) {
+    $('token').showModal();
+    throw new Error('the server asks for its token');
+  }
+  if (!response.ok) {
+    const text = await response.text();
+    let message = text;
+    try { message = JSON.parse(text).error.message; } catch { /* no JSON: as it is */ }
+    throw new Error(message);
+  }
+  return response;
+}
+
+// Calls told(name, data) for each event until the stream ends.
+async function follow(path, told) {
+  const reader = (await ask(path)).body.pipeThrough(new TextDecoderStream()).getReader();
+  for (let rest = '';;) {
+    const {done, value} = await reader.read();
+    if (done) return;
+    rest += value;
+    for (let at; (at = rest.indexOf('\n\n')) >= 0; rest = rest.slice(at + 2)) {
+      const name = /^event: (.*)$/m.exec(rest.slice(0, at)), data = /^data: (.*)$/m.exec(rest.slice(0, at));
+      if (name && data) told(name[1], JSON.parse(data[1]));
+    }
+  }
+}
+
+// A question run to its end: {status, text of stderr, files, answer}.
+async function runs(question, told = () => {}, begun = () => {}) {
+  const {run} = await (await ask('/ui/runs', {method: 'POST', body: question})).json();
+  begun(run);
+  const result = {run, status: -1, lines: '', files: [], millis: 0, answer: null};
+  await follow(`/ui/runs/${run}/events`, (name, data) => {
+    result.millis = data.millis;
+    if (name === 'lines') { result.lines += data.text; told(data.text.trim().split('\n').pop(), data.millis); }
+    if (name === 'beat') told(null, data.millis);
+    if (name === 'end') Object.assign(result, {status: data.status, files: data.files});
+  });
+  const text = result.status < 0 ? '' : await (await ask(`/ui/runs/${run}/answer`)).text();
+  try { result.answer = JSON.parse(text); } catch { result.answer = null; }
+  return result;
+}
+
+// ---- forms
+
+function fieldsOf(tab) {
+  const all = state.forms.commands.find(one => one.name === TABS[tab].command).fields.filter(one => one.name);
+  const byName = new Map(all.map(one => [one.name, one]));
+  const first = TABS[tab].fields.filter(name => byName.has(name)).map(name => byName.get(name));
+  return [first, all.filter(one => !first.includes(one))];
+}
+
+const isChoice = field => field.takes_value && field.choices.length > 0 && !/[A-Z]/.test(field.kind);
+
+function control(tab, field) {
+  const id = `${tab}-${field.name}`;
+  let input;
+  if (!field.takes_value) input = make('input', {type: 'checkbox'});
+  else if (isChoice(field)) {
+    input = make('select', {}, make('option', {value: '', textContent: 'as by default'}),
+                 ...field.choices.map(one => make('option', {value: one, textContent: one})));
+  } else {
+    input = make('input', {type: 'text', placeholder: field.kind, autocomplete: 'off', spellcheck: false});
+    if (field.choices.length) input.setAttribute('list', `${id}-list`);
+  }
+  Object.assign(input, {id, name: field.name});
+  input.setAttribute('aria-describedby', `${id}-about ${id}-wrong`);
+  const list = field.choices.length && !isChoice(field)
+    ? make('datalist', {id: `${id}-list`}, ...field.choices.map(one => make('option', {value: one}))) : null;
+  const wrong = make('div', {id: `${id}-wrong`, className: 'wrong', role: 'alert'});
+  const about = make('div', {id: `${id}-about`, className: 'about', textContent: field.about});
+  const label = make('label', {htmlFor: id, textContent: field.name.replaceAll('-', ' ')});
+  const line = make('div', {className: 'line'}, input);
+  if (field.takes_files && field.takes_value) line.append(dropButton(input));
+  const host = make('div', {className: field.takes_value ? 'field' : 'field flag'}, label, line, list, about, wrong);
+  host.dataset.find = `${field.name} ${field.about}`.toLowerCase();
+  if (field.takes_files) dropOn(host, input);
+  return host;
+}
+
+async function take(input, file) {
+  const text = await file.text();
+  const name = file.name.replace(/[^\w.-]/g, '_').replace(/^[.-]+/, '') || 'file';
+  state.files[name] = text;
+  let prefix = '';
+  if (input.name === 'model')
+    try {
+      const config = JSON.parse(text);
+      prefix = config.architectures || config.model_type || config._class_name ? 'hf:' : '';
+    } catch { prefix = ''; }
+  input.value = prefix + name;
+  changed();
+}
+
+function dropButton(input) {
+  const picker = make('input', {type: 'file', hidden: true, tabIndex: -1});
+  picker.setAttribute('aria-hidden', 'true');
+  picker.addEventListener('change', () => picker.files[0] && take(input, picker.files[0]));
+  const button = make('button', {type: 'button', className: 'quiet', textContent: 'file…', title: 'or drop it here'});
+  button.setAttribute('aria-label', `a file for ${input.name}`);
+  button.addEventListener('click', () => picker.click());
+  return make('span', {}, picker, button);
+}
+
+function dropOn(host, input) {
+  host.addEventListener('dragover', event => { event.preventDefault(); host.classList.add('over'); });
+  host.addEventListener('dragleave', () => host.classList.remove('over'));
+  host.addEventListener('drop', event => {
+    event.preventDefault();
+    host.classList.remove('over');
+    if (event.dataTransfer.files[0]) take(input, event.dataTransfer.files[0]);
+  });
+}
+
+function buildForm(tab) {
+  const [first, rest] = fieldsOf(tab), about = TABS[tab], form = $(`${tab}-form`);
+  const groups = new Map();
+  for (const field of rest) groups.set(field.group, [...(groups.get(field.group) || []), field]);
+  const find = make('input', {type: 'search', placeholder: 'find an option', id: `${tab}-find`});
+  find.setAttribute('aria-label', 'find an option');
+  const others = make('details', {className: 'all'}, make('summary', {textContent: `All options (${rest.length} more)`}), find,
+                      ...[...groups].map(([name, fields]) => make('fieldset', {}, make('legend', {textContent: name}),
+                                                                  ...fields.map(field => control(tab, field)))));
+  find.addEventListener('input', () => {
+    for (const one of others.querySelectorAll('.field')) one.hidden = !one.dataset.find.includes(find.value.toLowerCase());
+    for (const one of others.querySelectorAll('fieldset')) one.hidden = !one.querySelector('.field:not([hidden])');
+  });
+  const paste = about.pastes ? pasteField() : null;
+  form.replaceChildren(make('h2', {textContent: about.title}), ...(paste ? [paste] : []), ...first.map(field => control(tab, field)), others,
+                       make('div', {className: 'go'}, make('button', {type: 'submit', className: 'main', textContent: about.go}),
+                            make('span', {className: 'wrong', id: `${tab}-wrong`, role: 'alert'})));
+  for (const [name, value] of Object.entries(about.first)) form.elements[name].value = value;
+  form.addEventListener('submit', event => { event.preventDefault(); start(tab); });
+  form.addEventListener('input', changed);
+}
+
+function pasteField() {
+  const area = make('textarea', {id: 'check-script', rows: 9, spellcheck: false,
+                                 placeholder: 'a launch script, or a configuration in YAML or JSON; drop the file here'});
+  area.setAttribute('aria-describedby', 'check-script-wrong');
+  const host = make('div', {className: 'field'}, make('label', {htmlFor: 'check-script', textContent: 'script or configuration'}), area,
+                    make('div', {id: 'check-script-wrong', className: 'wrong', role: 'alert'}));
+  host.addEventListener('dragover', event => event.preventDefault());
+  host.addEventListener('drop', async event => {
+    event.preventDefault();
+    if (event.dataTransfer.files[0]) area.value = await event.dataTransfer.files[0].text();
+    changed();
+  });
+  return host;
+}
+
+const nameOfPaste = text => (/^\s*\{/.test(text) ? 'launch.json' : /^\s*#!|^\s*(export |torchrun|python|srun|deepspeed|accelerate|swift|megatron|NPROC)|\\\n\s*--/m.test(text) ? 'launch.sh' : 'launch.yaml');
+
+function questionOf(tab) {
+  const form = $(`${tab}-form`), question = {command: TABS[tab].command, options: {}, files: {}};
+  for (const input of form.elements) {
+    if (!input.name || input.type === 'file') continue;
+    if (input.type === 'checkbox') { if (input.checked) question.options[input.name] = true; }
+    else if (input.value.trim()) question.options[input.name] = input.value.trim();
+  }
+  const script = TABS[tab].pastes && $('check-script').value;
+  if (script && script.trim()) {
+    question.operand = nameOfPaste(script);
+    question.files[question.operand] = script.endsWith('\n') ? script : script + '\n';
+  }
+  for (const value of Object.values(question.options))
+    for (const [name, text] of Object.entries(state.files))
+      if (typeof value === 'string' && (value === name || value === 'hf:' + name || value.split(',').includes(name))) question.files[name] = text;
+  return question;
+}
+
+const quoted = text => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+function commandOf(question) {
+  const words = ['pipeweaver', question.command];
+  for (const [name, value] of Object.entries(question.options)) words.push(`--${name}`, ...(value === true ? [] : [quoted(value)]));
+  if (question.command === 'plan' || question.command === 'solve') words.push('--out', 'out');
+  if (question.operand) words.push(quoted(question.operand));
+  return words.join(' ');
+}
+
+// A link that holds the whole question, while its files are small.
+function linkOf(tab) {
+  const question = questionOf(tab);
+  const text = JSON.stringify({tab, question});
+  return text.length > 60_000 ? null
+    : `${location.origin}/#${btoa(String.fromCharCode(...new TextEncoder().encode(text))).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')}`;
+}
+function openLink() {
+  if (location.hash.length < 2) return false;
+  try {
+    const bytes = Uint8Array.from(atob(location.hash.slice(1).replaceAll('-', '+').replaceAll('_', '/')), c => c.charCodeAt(0));
+    const {tab, question} = JSON.parse(new TextDecoder().decode(bytes));
+    if (!(tab in TABS)) return false;
+    const form = $(`${tab}-form`);
+    for (const input of form.elements)
+      if (input.name) input.type === 'checkbox' ? (input.checked = question.options[input.name] === true) : (input.value = question.options[input.name] || '');
+    for (const [name, value] of Object.entries(question.files || {}))
+      if (name === question.operand) $('check-script').value = value; else state.files[name] = value;
+    choose(tab);
+    return true;
+  } catch { return false; }
+}
+function changed() {
+  for (const tab of Object.keys(TABS)) $(`${tab}-command`).textContent = commandOf(questionOf(tab));
+}
+
+// ---- a run
+
+function clearWrong(tab) {
+  for (const one of document.querySelectorAll(`#${tab}-form .wrong`)) one.textContent = '';
+  for (const one of $(`${tab}-form`).elements) one.removeAttribute('aria-invalid');
+}
+
+// The command line's line, beside the field that it names.
+function showWrong(tab, line) {
+  const text = line.replace(/^pipeweaver: /, ''), form = $(`${tab}-form`);
+  const names = [...form.elements].map(one => one.name).filter(Boolean).sort((a, b) => b.length - a.length);
+  const file = Object.keys(state.files).find(name => text.includes(name));
+  const field = names.find(name => new RegExp(`--${name}\\b(?!-)`).test(text)) ||
+    names.find(name => text.startsWith(`${TABS[tab].command}: ${name}`)) ||
+    (file && names.find(name => String(form.elements[name].value).includes(file)));
+  const isPaste = TABS[tab].pastes && /launch\.(sh|yaml|json)|FILE/.test(text);
+  const id = isPaste ? 'check-script' : field ? `${tab}-${field}` : null, input = id && $(id);
+  if (!input) { $(`${tab}-wrong`).textContent = text; return; }
+  input.closest('details')?.setAttribute('open', '');
+  input.setAttribute('aria-invalid', 'true');
+  $(`${id}-wrong`).textContent = text;
+  input.focus();
+}
+
+async function start(tab) {
+  const question = questionOf(tab), out = $(`${tab}-out`);
+  clearWrong(tab);
+  const line = make('p', {className: 'doing', textContent: 'begins'}), bar = make('progress', {max: 100});
+  bar.setAttribute('aria-label', 'share of the work that is done');
+  bar.removeAttribute('value');
+  const best = make('button', {type: 'button', textContent: 'Take the best so far'}), cancel = make('button', {type: 'button', textContent: 'Cancel'});
+  out.replaceChildren(make('div', {className: 'card', role: 'status'}, line, bar, make('div', {className: 'go'}, cancel, best)));
+  out.scrollIntoView({block: 'nearest'});
+  const button = $(`${tab}-form`).querySelector('.main');
+  button.disabled = true;
+  try {
+    const result = await runs(question, (text, millis) => {
+      if (text) line.textContent = text;
+      const share = text && /([\d.]+) % done/.exec(text);
+      if (share) bar.value = +share[1];
+      line.title = `${(millis / 1000).toFixed(1)} s`;
+    }, run => {
+      cancel.onclick = () => ask(`/ui/runs/${run}`, {method: 'DELETE'});
+      best.onclick = () => { line.textContent = 'finishing with the best so far'; ask(`/ui/runs/${run}?best=1`, {method: 'DELETE'}); };
+    });
+    const wrong = result.lines.trim().split('\n').filter(one => one.startsWith('pipeweaver: ')).pop();
+    if (result.status === -1) out.replaceChildren(make('p', {className: 'soft', textContent: `cancelled after ${(result.millis / 1000).toFixed(1)} s`}));
+    else if (!result.answer) {
+      out.replaceChildren();
+      showWrong(tab, wrong || result.lines || `ended with status ${result.status}`);
+    } else show(tab, question, result);
+  } catch (error) {
+    out.replaceChildren();
+    $(`${tab}-wrong`).textContent = error.message;
+  } finally {
+    button.disabled = false;
+  }
+}
+
+// ---- answers
+
+const seconds = ns => Chart.shown(ns / 1e9, 's');
+const gib = bytes => `${(bytes / 2 ** 30).toFixed(1)} GiB`;
+const percent = share => `${(100 * share).toFixed(1)} %`;
+function table(heads, rows) {
+  return make('div', {className: 'wide', tabIndex: 0, role: 'region', ariaLabel: 'table'}, make('table', {},
+    make('thead', {}, make('tr', {}, ...heads.map(one => make('th', {scope: 'col', textContent: one})))),
+    make('tbody', {}, ...rows.map(cells => make('tr', {className: cells.mark ? 'marked' : ''}, ...cells.map(one => make('td', {}, one ?? '')))))));
+}
+function copyButton(text, name) {
+  const button = make('button', {type: 'button', className: 'quiet', textContent: name});
+  button.addEventListener('click', async () => {
+    try { await navigator.clipboard.writeText(text()); button.textContent = 'copied'; } catch { button.textContent = 'cannot copy here'; }
+    setTimeout(() => { button.textContent = name; }, 1500);
+  });
+  return button;
+}
+
+async function download(run, name) {
+  const blob = await (await ask(`/ui/runs/${run}/files?name=${encodeURIComponent(name)}`)).blob();
+  const link = make('a', {href: URL.createObjectURL(blob), download: name.split('/').pop().replace(/\.gz$/, '')});
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}
+
+function filesOf(result) {
+  if (!result.files.length) return null;
+  return make('details', {}, make('summary', {textContent: `Files (${result.files.length})`}), make('ul', {className: 'files'}, ...result.files.map(name => {
+    const button = make('button', {type: 'button', className: 'quiet', textContent: name});
+    button.addEventListener('click', () => download(result.run, name));
+    return make('li', {}, button);
+  })));
+}
+
+function show(tab, question, result) {
+  const cards = {plan: planCards, check: checkCards, rent: rentCards}[tab](question, result);
+  const tools = make('div', {className: 'go'}, copyButton(() => commandOf(question), 'copy the command'));
+  const link = linkOf(tab);
+  if (link) tools.append(copyButton(() => link, 'copy a link to the question'));
+  const json = make('details', {}, make('summary', {textContent: 'The whole answer (JSON)'}),
+                    make('pre', {tabIndex: 0, textContent: JSON.stringify(result.answer, null, 1).slice(0, 200_000)}));
+  $(`${tab}-out`).replaceChildren(...cards, make('div', {className: 'card'}, tools, filesOf(result), json));
+}
+
+function planCards(question, result) {
+  const plan = result.answer, head = plan.headline;
+  const big = make('div', {className: 'card'}, make('h3', {textContent: 'Do'}));
+  if (head) {
+    const rung = plan.ladder.find(one => one.rung === head.rung) || {};
+    big.append(make('p', {className: 'big', textContent: `${head.rung}: ${seconds(head.step_ns)}`}),
+               make('p', {textContent: head.compared ? `${head.compared.over.toFixed(3)}x over ${head.compared.rung} (${seconds(head.compared.step_ns)}), ${head.over_now.toFixed(3)}x over now` : `${head.over_now.toFixed(3)}x over now`}),
+               make('ol', {}, ...(rung.steps || []).map(one => make('li', {textContent: one}))));
+  }
+  if (plan.headline?.room?.is_at_risk) big.append(make('p', {className: 'bad', textContent: `memory at risk: ${gib(plan.headline.room.left_bytes)} of ${gib(plan.headline.room.memory_bytes)} are left where shapes vary`}));
+  if (plan.left_out?.length) big.append(make('p', {className: 'bad', textContent: `left out: ${plan.left_out.map(one => one.what || one).join('; ')}`}));
+  const rows = plan.ladder.map(one => Object.assign(
+    [one.rung, one.way ? one.way : one.needs || '', one.step_ns ? seconds(one.step_ns) : '', one.over_now ? `${one.over_now.toFixed(3)}x` : '',
+     one.tokens_per_second_per_gpu ? one.tokens_per_second_per_gpu.toFixed(0) : '', one.peak_bytes ? gib(one.peak_bytes) : ''], {mark: one.rung === head?.rung}));
+  const ladder = make('div', {className: 'card'}, make('h3', {textContent: 'The ladder'}), table(['rung', 'way', 'step', 'over now', 'tok/s/GPU', 'fullest rank'], rows),
+                      make('p', {className: 'soft', textContent: `gap to the bound ${percent(plan.gap)}, MFU ${percent(plan.mfu)}`}));
+  const cards = [big, ladder, besideCard(question, result)];
+  if (result.files.includes('report.html')) cards.push(reportCard(result));
+  return cards;
+}
+
+function reportCard(result) {
+  const open = make('button', {type: 'button', textContent: 'Show the report'}), card = make('div', {className: 'card'}, make('h3', {textContent: 'Report'}), open);
+  open.addEventListener('click', async () => {
+    const text = await (await ask(`/ui/runs/${result.run}/files?name=report.html`)).text();
+    const frame = make('iframe', {title: 'report', src: URL.createObjectURL(new Blob([text], {type: 'text/html'}))});
+    open.replaceWith(frame);
+  });
+  return card;
+}
+
+// Words of a command line as the tool prints it.
+const wordsOf = text => [...text.matchAll(/'((?:[^']|'\\'')*)'|(\S+)/g)].map(one => one[2] ?? one[1].replaceAll("'\\''", "'"));
+
+// Two rungs' schedules, each as its emulate command gives it; the searched one as the plan wrote it.
+function besideCard(question, result) {
+  const rungs = result.answer.ladder.filter(one => one.step_ns && (one.command || one.rung === 'schedule'));
+  const card = make('div', {className: 'card'}, make('h3', {textContent: 'Two rungs side by side'}),
+                    make('p', {className: 'soft', textContent: 'Drag to move; + and -, or the wheel on a chosen picture, to zoom; 0 for all; point at a pass for what it waits for.'}));
+  const pictures = [];
+  async function traceOf(rung) {
+    if (rung.trace) return rung.trace;
+    let run = result.run, files = result.files;
+    if (rung.command) {
+      const words = wordsOf(rung.command), options = {};
+      for (let i = 2; i < words.length; ++i) {
+        const name = words[i].replace(/^--/, ''), isLast = i + 1 === words.length || words[i + 1].startsWith('--');
+        options[name] = isLast ? true : words[++i];
+      }
+      const emulated = await runs({command: 'emulate', options, files: question.files});
+      if (emulated.status !== 0) throw new Error(emulated.lines.trim().split('\n').pop());
+      ({run, files} = emulated);
+    }
+    const name = files.find(one => /(^|replica-0+\/)trace\.json\.gz$/.test(one));
+    if (!name) throw new Error('it wrote no trace');
+    return rung.trace = Chart.ofTrace(await (await ask(`/ui/runs/${run}/files?name=${encodeURIComponent(name)}`)).text());
+  }
+  rungs.slice(0, 2).forEach((_, place) => {
+    const begins = place === 0 ? 0 : rungs.length - 1;
+    const choice = make('select', {id: `rung-${place}`}, ...rungs.map((one, i) => make('option', {value: i, textContent: `${one.rung}: ${seconds(one.step_ns)}`, selected: i === begins})));
+    const host = make('div', {className: 'chart'}), said = make('p', {className: 'soft', role: 'status'});
+    card.append(make('div', {className: 'line'}, make('label', {htmlFor: choice.id, textContent: place === 0 ? 'above' : 'below'}), choice), host, said);
+    const chart = Chart.make(host, {unit: 's', label: 'schedule of a rung'});
+    pictures.push({chart, trace: null});
+    const load = async () => {
+      said.textContent = 'emulates';
+      try {
+        const trace = await traceOf(rungs[choice.value]);
+        pictures[place].trace = trace;
+        const span = Math.max(...pictures.map(one => one.trace?.end || 0));
+        for (const one of pictures) if (one.trace) { one.chart.spanTo(span); one.chart.show(one.trace); }
+        said.textContent = '';
+      } catch (error) { said.textContent = error.message; }
+    };
+    choice.addEventListener('change', load);
+    card.addEventListener('loadpictures', load);
+  });
+  const go = make('button', {type: 'button', textContent: 'Draw them'});
+  go.addEventListener('click', () => { go.remove(); card.dispatchEvent(new Event('loadpictures')); });
+  if (rungs.length) card.append(go);
+  return card;
+}
+
+function checkCards(question, result) {
+  const check = result.answer, good = check.verdict === 'fits' || check.verdict === 'close';
+  const card = make('div', {className: 'card'}, make('h3', {textContent: 'Verdict'}), make('p', {className: `big ${good ? 'good' : check.verdict === 'undecided' ? '' : 'bad'}`, textContent: check.verdict.replaceAll('-', ' ')}));
+  if (check.memory) card.append(make('p', {textContent: `${gib(check.memory.peak_bytes)} of ${gib(check.memory.usable_bytes)} on the fullest rank (${check.memory.fullest_rank})`}));
+  const texts = one => (typeof one === 'string' ? one : one.text || one.message || one.what || one.why || JSON.stringify(one));
+  for (const [title, all] of [['rests on', check.open], ['broken rules', check.broken], ['would make it fit', check.changes], ['hazards', check.hazards], ['assumed', check.assumed], ['not read', check.not_read]])
+    if (all?.length) card.append(make('h4', {textContent: title}), make('ul', {}, ...all.map(one => make('li', {textContent: texts(one)}))));
+  return [card];
+}
+
+function rentCards(question, result) {
+  const found = result.answer;
+  if (!found.rows.length) return [make('div', {className: 'card'}, make('p', {className: 'big', textContent: 'nothing meets it'}), make('p', {textContent: found.none_meets || ''}))];
+  const names = row => Object.entries(found.answers).filter(([, one]) => one === row.row).map(([name]) => name).join(', ');
+  const rows = found.rows.map(row => Object.assign(
+    [names(row), row.cluster, String(row.gpus), `tp ${row.layout.tp} cp ${row.layout.cp} pp ${row.layout.pp} dp ${row.layout.dp} zero ${row.layout.zero}`, seconds(row.step_ns),
+     row.days.toFixed(1), Math.round(row.gpu_hours).toLocaleString('en'), row.usd === null ? '' : Math.round(row.usd).toLocaleString('en'), percent(row.mfu), gib(row.memory_left_bytes),
+     row.command ? copyButton(() => row.command, 'copy plan command') : ''], {mark: names(row) !== ''}));
+  return [make('div', {className: 'card'}, make('h3', {textContent: 'What meets it'}),
+               table(['', 'cluster', 'GPUs', 'layout', 'step', 'days', 'GPU-hours', 'USD', 'MFU', 'left', ''], rows))];
+}
+
+// ---- play
+
+const PLAY = [['ranks', 'ranks', 2, 16, 1, 4], ['micro', 'microbatches', 4, 64, 4, 16], ['chunks', 'chunks per rank', 1, 4, 1, 1], ['forward', 'forward, ms', 1, 50, 1, 10],
+              ['backward', 'backward for inputs, ms', 1, 50, 1, 10], ['weight', 'backward for weights, ms', 1, 50, 1, 10], ['link', 'link, ms', 0, 20, 0.5, 0],
+              ['unequal', 'how unequal microbatches are', 0, 1, 0.05, 0], ['most', 'memory, microbatches a rank (0: as 1F1B)', 0, 64, 1, 0]];
+const CHAPTERS = [
+  ['Why bubbles', 'A rank of a pipeline waits for its first microbatch, and at the end for the last to come back. More microbatches make the share of that smaller; GPipe holds the activations of all of them, 1F1B of as many as there are ranks behind.', {ranks: 4, micro: 8, chunks: 1, unequal: 0, split: false, link: 0, most: 0}],
+  ['Why interleave', 'With two chunks a rank the first microbatch comes round in half of the time, so the bubble halves. It costs memory, and each boundary twice.', {ranks: 4, micro: 8, chunks: 2, unequal: 0, split: false, link: 0, most: 0}],
+  ['Why unequal batches break it', 'Known schedules have one order for all microbatches. Where one has forty images and the next none, ranks wait for each other in the middle, where 1F1B has no slack. An order that is made for these sizes waits less.', {ranks: 8, micro: 32, chunks: 1, unequal: 0.7, split: false, link: 0, most: 0}],
+  ['What a bound says', 'No schedule is shorter than the first wait of a rank, its work and what follows. The gap between the bound and a schedule is all that a better order could still bring: where it is small, look at the cut and the layout instead.', {ranks: 8, micro: 32, chunks: 1, unequal: 0.4, split: true, link: 1, most: 0}],
+];
+function buildPlay(host) {
+  const form = make('form', {className: 'card', id: 'play-form'}, make('h2', {textContent: 'Play'})), inputs = {};
+  for (const [name, label, low, high, step, value] of PLAY) {
+    const input = make('input', {type: 'range', id: `play-${name}`, min: low, max: high, step, value}), says = make('output', {htmlFor: `play-${name}`, textContent: value});
+    inputs[name] = input;
+    input.addEventListener('input', () => { says.textContent = input.value; draw(); });
+    form.append(make('div', {className: 'slider'}, make('label', {htmlFor: input.id, textContent: label}), input, says));
+  }
+  const split = make('input', {type: 'checkbox', id: 'play-split'});
+  split.addEventListener('change', () => draw());
+  const again = make('button', {type: 'button', textContent: 'Other sizes'});
+  form.append(make('div', {className: 'slider'}, make('label', {htmlFor: 'play-split', textContent: 'split backwards'}), split), make('div', {className: 'go'}, again));
+  form.addEventListener('submit', event => event.preventDefault());
+  const text = make('p', {className: 'chapter', role: 'status'});
+  const chapters = make('div', {className: 'card'}, make('h3', {textContent: 'Four chapters'}), make('div', {className: 'go'}, ...CHAPTERS.map(([title, said, setting]) => {
+    const button = make('button', {type: 'button', textContent: title});
+    button.addEventListener('click', () => {
+      for (const [name, value] of Object.entries(setting)) if (inputs[name]) { inputs[name].value = value; inputs[name].nextElementSibling.textContent = value; }
+      split.checked = setting.split;
+      text.textContent = said;
+      draw();
+    });
+    return button;
+  })), text);
+  const out = make('div', {id: 'play-out'}), note = make('p', {className: 'soft', role: 'status', id: 'play-note'});
+  host.replaceChildren(form, make('div', {}, chapters, out, note));
+  const names = ['gpipe', 'known', 'sought'], charts = {}, facts = {}, titles = {};
+  let seed = 1, problem = null, shown = {}, later = 0;
+  for (const name of names) {
+    titles[name] = make('h3');
+    facts[name] = make('p', {className: 'soft', id: `play-${name}-facts`});
+    const place = make('div', {className: 'chart'});
+    out.append(make('div', {className: 'card'}, titles[name], facts[name], place));
+    charts[name] = Chart.make(place, {unit: 'ms', label: name, onPick: (task, at) => moved(name, task, at)});
+  }
+  again.addEventListener('click', () => { ++seed; draw(); });
+
+  function tell(name, found, bound) {
+    shown[name] = found;
+    facts[name].textContent = found ? `${found.end.toFixed(1)} ms, bubble ${percent(found.bubble)}, at most ${found.peak.toFixed(1)} microbatches held, ${percent(found.end / bound - 1)} above the bound of ${bound.toFixed(1)} ms` : 'cannot run so';
+    if (found) Chart.explain(found.tasks, 'ms');
+  }
+  function paint() {
+    const span = Math.max(...names.map(name => shown[name]?.end || 0));
+    for (const name of names) { charts[name].spanTo(span); charts[name].show(shown[name] || {tasks: [], memory: [], ranks: problem.ranks, end: 0}); }
+  }
+  function draw() {
+    const begun = performance.now(), setting = {seed, split: split.checked};
+    for (const name of Object.keys(inputs)) setting[name] = +inputs[name].value;
+    problem = Play.problem(setting);
+    const bound = Play.bound(problem), known = Play.oneForwardOneBackward(problem), gpipe = Play.judged(problem, Play.gpipe(problem));
+    const megatron = known && Play.judged(problem, known), most = setting.most || megatron?.peak || problem.ranks * 1.5;
+    titles.gpipe.textContent = 'GPipe';
+    titles.known.textContent = problem.chunks > 1 ? 'interleaved 1F1B' : problem.split ? 'ZB-H1' : '1F1B';
+    titles.sought.textContent = `sought here, at most ${most.toFixed(1)} microbatches a rank`;
+    tell('gpipe', gpipe, bound);
+    tell('known', megatron, bound);
+    if (!megatron) facts.known.textContent = 'needs a multiple of the ranks as microbatches';
+    const begin = known ? [known] : [];
+    tell('sought', Play.search(problem, most, 0, begin), bound);
+    paint();
+    host.dataset.millis = (performance.now() - begun).toFixed(1);
+    note.textContent = `drawn in ${host.dataset.millis} ms; drag a pass along its rank to put it elsewhere`;
+    clearTimeout(later);
+    later = setTimeout(() => { tell('sought', Play.search(problem, most, 250, begin), bound); paint(); }, 250);
+  }
+  // A pass put elsewhere in its rank's order.
+  function moved(name, task, at) {
+    const before = shown[name];
+    if (!before) return;
+    clearTimeout(later);
+    const lists = before.lists.map(list => [...list]), list = lists[task.rank], from = list.indexOf(task.pass);
+    list.splice(from, 1);
+    const starts = new Map(before.tasks.map(one => [one.pass, one.start]));
+    const to = list.findIndex(pass => starts.get(pass) > at);
+    list.splice(to < 0 ? list.length : to, 0, task.pass);
+    const found = Play.judged(problem, lists);
+    if (!found) { note.textContent = `${task.name} cannot lie there: ranks would wait for each other forever`; return; }
+    const longer = found.end - before.end;
+    tell(name, found, Play.bound(problem));
+    paint();
+    note.textContent = `${task.name} moved: the step is ${Math.abs(longer) < 1e-9 ? 'as long as before' : `${Math.abs(longer).toFixed(1)} ms ${longer > 0 ? 'longer' : 'shorter'}`}`;
+  }
+  addEventListener('resize', () => { if (!$('panel-play') || !$('panel-play').hidden) paint(); });
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', paint);
+  return {draw, select: () => draw()};
+}
+
+// ---- the whole
+
+function choose(tab) {
+  state.tab = tab;
+  for (const one of document.querySelectorAll('[role=tab]')) {
+    const is = one.dataset.tab === tab;
+    one.setAttribute('aria-selected', is);
+    one.tabIndex = is ? 0 : -1;
+    $(`panel-${one.dataset.tab}`).hidden = !is;
+  }
+  if (tab === 'play') state.play.draw();
+}
+
+async function boot() {
+  const tabs = [...document.querySelectorAll('[role=tab]')];
+  tabs.forEach((one, i) => {
+    one.addEventListener('click', () => choose(one.dataset.tab));
+    one.addEventListener('keydown', event => {
+      const by = {ArrowRight: 1, ArrowLeft: -1}[event.key];
+      if (!by) return;
+      const next = tabs[(i + by + tabs.length) % tabs.length];
+      next.focus();
+      choose(next.dataset.tab);
+    });
+  });
+  state.play = buildPlay($('panel-play').firstElementChild);
+  $('token-form').addEventListener('submit', () => {
+    state.token = $('token-text').value.trim();
+    sessionStorage.setItem('token', state.token);
+    setTimeout(load, 0);
+  });
+  await load();
+}
+
+async function load() {
+  try {
+    state.forms = await (await ask('/ui/forms')).json();
+  } catch (error) {
+    $('gone').hidden = false;
+    $('gone').textContent = error.message;
+    return;
+  }
+  $('gone').hidden = true;
+  $('version').textContent = state.forms.version;
+  for (const tab of Object.keys(TABS)) buildForm(tab);
+  if (!openLink()) choose(state.tab);
+  changed();
+}
+addEventListener('hashchange', openLink);
+boot();

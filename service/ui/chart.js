@@ -1,0 +1,219 @@
+// Draws schedules on a canvas, and what ranks hold in memory below. Tasks are {rank, start, end, kind, name, micro,
+// stage, why}: seconds or any other unit; memory is, by rank, a list of [time, amount].
+'use strict';
+const Chart = (() => {
+  const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const fill = {F: '--forward', B: '--backward', I: '--backward', W: '--weight', R: '--recompute'};
+  const row = 22, gutter = 58, axis = 20;
+
+  function shown(time, unit) {
+    if (unit !== 's') return `${+time.toPrecision(4)}${unit ? ' ' + unit : ''}`;
+    const [value, name] = time >= 1 ? [time, 's'] : time >= 1e-3 ? [time * 1e3, 'ms'] : [time * 1e6, 'us'];
+    return `${value.toPrecision(4)} ${name}`;
+  }
+
+  // One picture: its canvas, what is seen of it, and what lies under a point.
+  function make(host, {unit = '', label = 'schedule', span = 0, onPick = null} = {}) {
+    const canvas = document.createElement('canvas');
+    const tip = Object.assign(document.createElement('div'), {className: 'tip', hidden: true});
+    canvas.tabIndex = 0;
+    canvas.setAttribute('role', 'img');
+    host.replaceChildren(canvas, tip);
+    let tasks = [], memory = [], ranks = 1, end = 1, from = 0, to = 1, grabbed = null, chosen = 0;
+
+    const width = () => Math.max(240, host.clientWidth);
+    const x = time => gutter + (time - from) / (to - from) * (width() - gutter - 4);
+    const time = at => from + (at - gutter) / (width() - gutter - 4) * (to - from);
+
+    function draw() {
+      const hasMemory = memory.length > 0, height = ranks * row + axis + (hasMemory ? 76 : 0), scale = devicePixelRatio || 1;
+      canvas.width = width() * scale;
+      canvas.height = height * scale;
+      canvas.style.width = `${width()}px`;
+      canvas.style.height = `${height}px`;
+      const g = canvas.getContext('2d');
+      g.scale(scale, scale);
+      g.font = '11px system-ui, sans-serif';
+      g.textBaseline = 'middle';
+      const text = css('--text'), soft = css('--soft'), idle = css('--idle');
+      for (let r = 0; r < ranks; ++r) {
+        g.fillStyle = idle;
+        g.fillRect(gutter, r * row + 1, width() - gutter - 4, row - 3);
+        g.fillStyle = soft;
+        g.fillText(`rank ${r}`, 2, r * row + row / 2);
+      }
+      g.save();
+      g.beginPath();
+      g.rect(gutter, 0, width() - gutter - 4, height);
+      g.clip();
+      for (const task of tasks) {
+        const left = x(task.start), right = x(task.end);
+        if (right < gutter || left > width()) continue;
+        g.fillStyle = css(fill[task.kind] || '--forward');
+        g.globalAlpha = task.faint ? 0.55 : 1;
+        g.fillRect(left, task.rank * row + 1, Math.max(0.6, right - left - 0.6), row - 3);
+        g.globalAlpha = 1;
+        if (right - left > 15) {
+          g.fillStyle = '#fff';
+          g.fillText(String(task.micro), left + 3, task.rank * row + row / 2);
+        }
+        if (task === grabbed?.task) {
+          g.strokeStyle = text;
+          g.lineWidth = 2;
+          g.strokeRect(left, task.rank * row + 2, right - left, row - 5);
+        }
+      }
+      g.restore();
+      g.fillStyle = soft;
+      for (let i = 0; i <= 4; ++i) {
+        const at = from + (to - from) * i / 4;
+        g.textAlign = i === 0 ? 'left' : i === 4 ? 'right' : 'center';
+        g.fillText(shown(at, unit), x(at), ranks * row + 9);
+      }
+      g.textAlign = 'left';
+      if (hasMemory) drawMemory(g, ranks * row + axis);
+    }
+
+    function drawMemory(g, top) {
+      const most = Math.max(...memory.map(points => Math.max(...points.map(point => point[1])))) || 1;
+      memory.forEach((points, r) => {
+        g.strokeStyle = r === chosen ? css('--accent') : css('--line');
+        g.lineWidth = r === chosen ? 1.8 : 1;
+        g.beginPath();
+        let before = null;
+        for (const [at, amount] of points) {
+          const y = top + 66 - 60 * amount / most, left = Math.max(gutter, Math.min(width() - 4, x(at)));
+          if (before === null) g.moveTo(left, y);
+          else { g.lineTo(left, before); g.lineTo(left, y); }
+          before = y;
+        }
+        g.stroke();
+      });
+      g.fillStyle = css('--soft');
+      const peak = Math.max(...(memory[chosen] || [[0, 0]]).map(point => point[1]));
+      g.fillText(`memory`, 2, top + 12);
+      g.fillText(`rank ${chosen}`, 2, top + 28);
+      g.fillText(unit === 's' ? `${(peak / 2 ** 30).toFixed(1)} GiB` : String(+peak.toPrecision(3)), 2, top + 44);
+    }
+
+    function under(event) {
+      const box = canvas.getBoundingClientRect(), rank = Math.floor((event.clientY - box.top) / row);
+      const at = time(event.clientX - box.left);
+      return {rank, at, task: tasks.find(task => task.rank === rank && task.start <= at && at < task.end)};
+    }
+
+    function zoom(factor, at = (from + to) / 2) {
+      const length = Math.min(end, Math.max(end / 5000, (to - from) * factor));
+      from = Math.max(0, Math.min(end - length, at - (at - from) * length / (to - from)));
+      to = from + length;
+      draw();
+    }
+    function move(share) {
+      const length = to - from;
+      from = Math.max(0, Math.min(end - length, from + share * length));
+      to = from + length;
+      draw();
+    }
+
+    canvas.addEventListener('wheel', event => {
+      if (!event.ctrlKey && !event.shiftKey && Math.abs(event.deltaY) > Math.abs(event.deltaX) && document.activeElement !== canvas) return;
+      event.preventDefault();
+      zoom(event.deltaY > 0 ? 1.25 : 0.8, under(event).at);
+    }, {passive: false});
+    canvas.addEventListener('keydown', event => {
+      const act = {'+': () => zoom(0.7), '=': () => zoom(0.7), '-': () => zoom(1.4), ArrowLeft: () => move(-0.2),
+                   ArrowRight: () => move(0.2), ArrowUp: () => choose(chosen - 1), ArrowDown: () => choose(chosen + 1),
+                   0: () => zoom(1e9)}[event.key];
+      if (!act) return;
+      event.preventDefault();
+      act();
+    });
+    function choose(rank) {
+      chosen = Math.max(0, Math.min(ranks - 1, rank));
+      draw();
+    }
+    canvas.addEventListener('pointerdown', event => {
+      const found = under(event);
+      if (found.rank < ranks) choose(found.rank);
+      grabbed = {...found, from, to, left: event.clientX};
+      canvas.setPointerCapture(event.pointerId);
+    });
+    canvas.addEventListener('pointermove', event => {
+      const found = under(event);
+      tip.hidden = !found.task || (grabbed && !grabbed.task);
+      if (found.task) {
+        const one = found.task;
+        tip.textContent = `${one.name}: ${shown(one.start, unit)} to ${shown(one.end, unit)}, takes ${shown(one.end - one.start, unit)}${one.why ? '\n' + one.why : ''}`;
+        const box = host.getBoundingClientRect();
+        tip.style.left = `${Math.max(0, Math.min(event.clientX - box.left + 12, box.width - 240))}px`;
+        tip.style.top = `${event.clientY - box.top + 14}px`;
+      }
+      if (grabbed && !(grabbed.task && onPick)) {
+        const length = grabbed.to - grabbed.from, by = (event.clientX - grabbed.left) / (width() - gutter) * length;
+        from = Math.max(0, Math.min(end - length, grabbed.from - by));
+        to = from + length;
+        draw();
+      }
+    });
+    canvas.addEventListener('pointerup', event => {
+      const was = grabbed;
+      grabbed = null;
+      if (was?.task && onPick && Math.abs(event.clientX - was.left) > 4) onPick(was.task, under(event).at);
+      draw();
+    });
+    canvas.addEventListener('pointerleave', () => { tip.hidden = true; });
+
+    return {
+      show(next, {keepsZoom = false} = {}) {
+        tasks = next.tasks;
+        memory = next.memory || [];
+        ranks = next.ranks;
+        end = Math.max(span, next.end) || 1;
+        if (!keepsZoom || to > end) [from, to] = [0, end];
+        canvas.setAttribute('aria-label', `${label}: ${ranks} ranks, ${tasks.length} passes, ends at ${shown(next.end, unit)}`);
+        draw();
+      },
+      spanTo(value) { span = value; },
+      zoom, move, draw, canvas,
+    };
+  }
+
+  // Tasks and memory of a trace that a plan or an emulation wrote.
+  function ofTrace(text) {
+    const events = JSON.parse(text).traceEvents, tasks = [], memory = [], ranks = new Map();
+    for (const one of events)
+      if (one.ph === 'M' && one.name === 'process_name') {
+        const rank = /rank (\d+)$/.exec(one.args.name);
+        if (rank) ranks.set(one.pid, +rank[1]);
+      }
+    for (const one of events) {
+      const rank = ranks.get(one.pid);
+      if (rank === undefined) continue;
+      if (one.ph === 'C' && one.name === 'memory') (memory[rank] ||= []).push([one.ts / 1e6, one.args.bytes]);
+      const pass = one.ph === 'X' && /^PP:(\d+)([FBIW])(\d+)(?:\.(\d+))?$/.exec(one.name);
+      if (pass) tasks.push({rank, start: one.ts / 1e6, end: (one.ts + one.dur) / 1e6, kind: pass[2], stage: +pass[1],
+                            micro: +pass[3], item: +(pass[4] || 0), name: one.args?.task || one.name});
+    }
+    explain(tasks, 's');
+    return {tasks, memory: memory.map(points => points || []), ranks: Math.max(1, ...ranks.values()) + (ranks.size ? 1 : 0),
+            end: Math.max(0, ...tasks.map(task => task.end))};
+  }
+
+  // What each pass waited for: the pass that ended last of the one before it on its rank and the one whose result it takes.
+  function explain(tasks, unit) {
+    const at = new Map(tasks.map(task => [`${task.stage}${task.kind === 'I' ? 'B' : task.kind}${task.micro}.${task.item || 0}`, task]));
+    const last = new Map();
+    for (const task of [...tasks].sort((a, b) => a.start - b.start)) {
+      const before = last.get(task.rank), gap = task.start - (before ? before.end : 0);
+      const key = (stage, kind) => at.get(`${stage}${kind}${task.micro}.${task.item || 0}`);
+      const maker = task.kind === 'F' ? key(task.stage - 1, 'F') : task.kind === 'W' ? key(task.stage, 'B') : key(task.stage + 1, 'B') || key(task.stage, 'F');
+      if (gap > 1e-9 && maker && maker.end > (before ? before.end : 0))
+        task.why = `its rank waited ${shown(gap, unit)} for ${maker.name} of rank ${maker.rank}`;
+      else if (gap > 1e-9) task.why = `its rank waited ${shown(gap, unit)}`;
+      else if (before && maker && maker.end < task.start) task.why = `was ready ${shown(task.start - maker.end, unit)} before, behind ${before.name}`;
+      last.set(task.rank, task);
+    }
+  }
+
+  return {make, ofTrace, explain, shown};
+})();
