@@ -15,11 +15,14 @@
 
 #include <algorithm>
 #include <set>
+#include <string_view>
 #include <sys/resource.h>
 
 namespace pipeweaver::apps {
 
 namespace {
+
+constexpr std::string_view all_passes = "passes";  // of --trace
 
 // "0,3": ranks of a pipeline, each once.
 std::vector<std::int64_t> parse_ranks(const std::string& text, std::int64_t ranks) {
@@ -56,8 +59,9 @@ struct Emulate {
         options.integer("repeat", repeat, 1, 1'000'000, "emulate so often in a row; run.json has the seconds of each");
         options.text("out", out, "DIR", "folder for emulation.json, run.json and trace.json.gz");
         options.writes();
-        options.text("trace", trace, "RANKS",
-                     "trace the kernels of these ranks of the slowest replica, like 0,3; needs --out");
+        options.text("trace", trace, "passes|RANKS",
+                     "trace the slowest replica: the passes of all its ranks, or the kernels of these ranks, like "
+                     "0,3; needs --out");
     }
 
     void run() {
@@ -67,7 +71,7 @@ struct Emulate {
         asked.workload.anchor_read = planner::read_anchor(asked.workload.anchor);
         const auto request = asked.request(static_cast<std::uint64_t>(limits.seed), limits.executor());
         std::vector<std::int64_t> traced;
-        if (!trace.empty()) traced = parse_ranks(trace, request.job.setup->layout.pp);
+        if (!trace.empty() && trace != all_passes) traced = parse_ranks(trace, request.job.setup->layout.pp);
         const auto base = without_what_if(request);
         std::vector<double> each;
         auto emulation = emulate(request, each);
@@ -144,6 +148,12 @@ struct Emulate {
         ranks.reserve(traced.size());
         for (const std::int64_t rank : traced)
             ranks.push_back({rank, planner::kernels_of(request, emulation.slowest, rank)});
+        if (trace == all_passes)
+            files.push_back(
+                {folder / "trace.json.gz",
+                 emit::pass_trace(
+                     planner::emulated_steps(request, emulation, {emulation.slowest}, limits.executor()).front(),
+                     emulation.replicas[emulation.slowest])});
         if (!ranks.empty())
             files.push_back(
                 {folder / "trace.json.gz", emit::kernel_trace(emulation.replicas[emulation.slowest], ranks)});
@@ -188,7 +198,7 @@ void add_emulate(CLI::App& program) {
                        "pipeweaver emulate --model dip-vlm-m --cluster h100-sxm:32 --tp 8 --pp 4 --dataset vlm-mix "
                        "--microbatches 8 --what-if examples/what-if.yaml --trace 0,3 --out emulated"}},
          .files = {{"emulation.json", "all figures, for a program"},
-                   {"trace.json.gz", "the kernels of the traced ranks; opens in Perfetto"},
+                   {"trace.json.gz", "passes, or the kernels of the traced ranks; opens in Perfetto"},
                    {"run.json", "what was measured: seconds, threads, memory, reuse"}},
          .see_also = {"pipeweaver plan", "pipeweaver validate", "docs/emulate.md", "docs/formats.md"},
          .usual = {"model", "cluster", "tp", "pp", "layout", "batch", "dataset", "microbatches", "recipe", "partition",

@@ -237,4 +237,10 @@ std::string kernel_trace(const ReplicaEmulation& replica, const std::vector<Rank
     return events.file();
 }
 
+std::string pass_trace(const planner::EmulatedStep& step, const ReplicaEmulation& replica) {
+    const Replayer replayer(step.step.problem);
+    return chrome_trace(replayer, step.schedule, replayer.replay(step.schedule),
+                        {.optimizer = replica.step - replica.makespan});
+}
+
 }  // namespace pipeweaver::emit

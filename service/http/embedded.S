@@ -1,29 +1,12 @@
 // Puts the pages and the OpenAPI document into the binary. CMake sets the paths.
-    .section .rodata
-    .global pipeweaver_service_page
-    .global pipeweaver_service_page_end
-    .global pipeweaver_service_openapi
-    .global pipeweaver_service_openapi_end
-pipeweaver_service_page:
-    .incbin PAGE_FILE
-pipeweaver_service_page_end:
-    .byte 0
-pipeweaver_service_openapi:
-    .incbin OPENAPI_FILE
-pipeweaver_service_openapi_end:
-    .byte 0
+#define EMBEDDED(name, path) .global name; .global name##_end; name: .incbin path; name##_end: .byte 0
 
-.macro file name, path
-    .global pipeweaver_ui_\name
-    .global pipeweaver_ui_\name\()_end
-pipeweaver_ui_\name:
-    .incbin \path
-pipeweaver_ui_\name\()_end:
-    .byte 0
-.endm
-    file page, UI_FOLDER "/page.html"
-    file app, UI_FOLDER "/app.js"
-    file play, UI_FOLDER "/play.js"
-    file chart, UI_FOLDER "/chart.js"
+    .section .rodata
+EMBEDDED(pipeweaver_service_page, PAGE_FILE)
+EMBEDDED(pipeweaver_service_openapi, OPENAPI_FILE)
+EMBEDDED(pipeweaver_ui_page, UI_PAGE)
+EMBEDDED(pipeweaver_ui_app, UI_APP)
+EMBEDDED(pipeweaver_ui_play, UI_PLAY)
+EMBEDDED(pipeweaver_ui_chart, UI_CHART)
 
     .section .note.GNU-stack, "", %progbits

@@ -382,7 +382,7 @@ function besideCard(question, result) {
         const name = words[i].replace(/^--/, ''), isLast = i + 1 === words.length || words[i + 1].startsWith('--');
         options[name] = isLast ? true : words[++i];
       }
-      const emulated = await runs({command: 'emulate', options, files: question.files});
+      const emulated = await runs({command: 'emulate', options: {...options, trace: 'passes'}, files: question.files});
       if (emulated.status !== 0) throw new Error(emulated.lines.trim().split('\n').pop());
       ({run, files} = emulated);
     }

@@ -22,10 +22,10 @@ using nlohmann::ordered_json;
 
 namespace {
 
-constexpr std::size_t longest_name = 100, most_files = 32;
+constexpr std::size_t longest_file_name = 100, most_files = 32;
 constexpr std::int64_t most_run = 1'000'000'000;
 constexpr std::string_view progress_milliseconds = "250";
-constexpr auto between_beats = std::chrono::seconds(5);
+constexpr auto between_ui_beats = std::chrono::seconds(5);
 constexpr std::array<std::string_view, 7> set_here{"out",  "json",    "quiet", "config", "progress-every",
                                                    "help", "help-all"};
 
@@ -62,7 +62,7 @@ bool is_file_name(std::string_view name) {
     const bool plain = std::all_of(name.begin(), name.end(), [](unsigned char c) {
         return c >= ' ' && c != 0x7f && c != '/' && c != '\\' && c != ':';
     });
-    return plain && !name.empty() && name.size() <= longest_name && name.front() != '.' && name.front() != '-' &&
+    return plain && !name.empty() && name.size() <= longest_file_name && name.front() != '.' && name.front() != '-' &&
            name != "out";
 }
 
@@ -124,7 +124,7 @@ std::optional<std::string> next_event(Runs& runs, Watching& watching) {
                           {{"status", state->status}, {"millis", state->millis}, {"files", runs.files(watching.run)}});
     }
     const auto now = std::chrono::steady_clock::now();
-    if (text.empty() && now - watching.last >= between_beats) text = event_text("beat", {{"millis", state->millis}});
+    if (text.empty() && now - watching.last >= between_ui_beats) text = event_text("beat", {{"millis", state->millis}});
     if (!text.empty()) watching.last = now;
     return text;
 }
@@ -169,7 +169,7 @@ RunQuestion UiRoutes::run_question(const UiOptions& options, const std::string& 
                 fail(ErrorKind::input, "files: {}",
                      must_be(name, fmt::format("one of at most {} names of up to {} characters, without '/', '\\' and "
                                                "':', that begin with no '.' or '-'",
-                                               most_files, longest_name)));
+                                               most_files, longest_file_name)));
             question.files.emplace_back(name, text.text());
         }
     return question;

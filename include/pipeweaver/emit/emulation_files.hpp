@@ -37,4 +37,7 @@ struct RankKernels {
 [[nodiscard]] std::string kernel_trace(const emulator::ReplicaEmulation& replica,
                                        const std::vector<RankKernels>& ranks);
 
+/// Chrome trace of the passes of all ranks of a replica, as plans have it. Pre: the schedule completes.
+[[nodiscard]] std::string pass_trace(const planner::EmulatedStep& step, const emulator::ReplicaEmulation& replica);
+
 }  // namespace pipeweaver::emit
