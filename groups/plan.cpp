@@ -191,6 +191,7 @@ private:
     std::vector<std::int64_t> replicas_of(std::size_t group, const Pace& pace) const {
         if (group == main_) return {pace.replicas};
         auto all = divisors(pace.replicas, pace.replicas);
+        if (!request_.parts_items) return all;
         const auto takes_items = [&](std::size_t m) {
             return setup_.model.modules[m].unit == workloads::PassUnit::items;
         };

@@ -6,6 +6,7 @@
 #include "pipeweaver/emulator/setup.hpp"
 #include "pipeweaver/groups/plan.hpp"
 #include "pipeweaver/planner/groups_words.hpp"
+#include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/planner/workload_options.hpp"
 #include "pipeweaver/workloads/batch.hpp"
 
@@ -13,6 +14,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,7 +27,8 @@ namespace {
 // The job's options as `groups` takes them, without the split. None: it has not all of them.
 std::optional<OptionValues> words_of_groups(const Request& request, int zero) {
     const Job& job = request.job;
-    if (!job.words || job.equal_microbatches || job.defer || job.setup->recipe.anchored) return std::nullopt;
+    if (!job.words || job.defer || job.setup->recipe.anchored) return std::nullopt;
+    if (job.equal_microbatches && !target(job.target).launches_grids) return std::nullopt;
     auto [words, not_there] = groups_words(*job.words);
     if (!not_there.empty()) return std::nullopt;
     if (job.packing != workloads::Packing::given) words.set("packing", std::string(name_of(job.packing)));
@@ -37,10 +40,32 @@ std::optional<OptionValues> words_of_groups(const Request& request, int zero) {
     return words;
 }
 
-// As that command packs them.
+// As that command packs them, which knows no replicas that have equally many.
 std::vector<workloads::Microbatch> packed_alone(const Request& request) {
-    if (request.batch.drawn) return request.batch.microbatches;
-    return workloads::pack(request.batch.samples, request.job.setup->model, request.job.packing);
+    const Batch& batch = request.batch;
+    if (batch.drawn && !request.job.equal_microbatches) return batch.microbatches;
+    return workloads::pack(batch.samples, request.job.setup->model, request.job.packing, {}, batch.drawn_into);
+}
+
+bool reads_images(const workloads::Module& module) {
+    const auto& all = module.modalities;
+    return std::find(all.begin(), all.end(), workloads::Modality::image) != all.end();
+}
+
+// Asks for what grids say; false: they are not of these groups.
+bool ask_for_grids(groups::Request& asked) {
+    const workloads::Model& model = asked.setup->model;
+    if (asked.groups.size() != 2) return false;
+    asked.parts_items = false;
+    for (groups::Asked& group : asked.groups) {
+        const std::size_t first = group.modules.front();
+        if (group.modules.size() > 1 || first > model.backbone()) return false;
+        group.zero = 1;
+        if (first == model.backbone()) continue;
+        if (!reads_images(model.modules[first])) return false;
+        group.pp = 1;
+    }
+    return true;
 }
 
 std::string words_of_group(const groups::Placed& placed) {
@@ -79,10 +104,17 @@ std::optional<Rung> rung_on_groups(const Request& request) {
     asked.setup = &setup;
     asked.microbatches = packed_alone(request);
     asked.groups = groups::groups_with_work(setup.model, asked.microbatches);
+    const Target& runs = target(request.job.target);
     if (asked.groups.size() < 2 || groups::why_not(asked)) return std::nullopt;
-    const auto found = groups::on_own_gpus_soon(asked);
+    if (runs.launches_grids && !ask_for_grids(asked)) return std::nullopt;
+    auto found = groups::on_own_gpus_soon(asked);
     if (!found) return std::nullopt;
-    return rung_of_groups(*found, asked, std::move(*words));
+    Rung rung = rung_of_groups(*found, asked, std::move(*words));
+    if (!runs.launches_grids) return rung;
+    rung.target = runs.option;
+    rung.needs = "launch MegatronMIMO's grids (Megatron-Bridge 067f987d, of August 2026)";
+    rung.placing = std::make_shared<const groups::Placing>(std::move(*found));
+    return rung;
 }
 
 }  // namespace pipeweaver::planner

@@ -11,10 +11,10 @@ namespace pipeweaver::planner {
 
 namespace {
 
-constexpr std::array<std::string_view, 19> without_effect_on_groups{
-    "layout",       "tp",          "pp",         "dp",     "cp",      "ep",         "context",
-    "microbatches", "tokens",      "price",      "zero",   "also",    "assignment", "loader",
-    "headroom",     "deal-images", "max-rounds", "target", "replicas"};
+constexpr std::array<std::string_view, 20> without_effect_on_groups{
+    "equal-microbatches", "layout",     "tp",     "pp",      "dp",   "cp",         "ep",     "context",
+    "microbatches",       "tokens",     "price",  "zero",    "also", "assignment", "loader", "headroom",
+    "deal-images",        "max-rounds", "target", "replicas"};
 
 }  // namespace
 

@@ -136,6 +136,20 @@ TEST_CASE("no split that is asked for is faster than the best, which is found ag
     CHECK(again->step == best->step);
 }
 
+TEST_CASE("an encoder that is not dealt parts of microbatches has no more replicas than the language model") {
+    Asking asking("dip-vlm-s", "h100-sxm:16");
+    Request request = asking.draw("vlm-mix", 48, "vit=8:tp1:pp1:dp8,llm=8:tp8:pp1");
+    const auto dealt = on_own_gpus(request);
+    REQUIRE(dealt);
+    CHECK(dealt->groups[1].dp == 1);
+    request.parts_items = false;
+    CHECK(!on_own_gpus(request));
+    request.groups = asked_groups("auto", request.setup->model);
+    const auto whole = on_own_gpus(request);
+    REQUIRE(whole);
+    CHECK(whole->groups[1].dp % whole->groups[0].dp == 0);
+}
+
 TEST_CASE("all modules in one group are cut into stages as on shared GPUs") {
     Asking asking("dip-vlm-s", "h100-sxm:16");
     const Request request = asking.draw("vlm-mix", 64, "vit+llm");

@@ -66,6 +66,8 @@ struct Request {
     std::optional<std::int64_t> tp{}, pp{};  ///< of the layout with all modules on the same GPUs; none: to be chosen
     /// There the backbone's layers are cut evenly, whatever lies beside them; else by time.
     bool even = false;
+    /// A group may have more replicas than the backbone's, each with some items of a microbatch.
+    bool parts_items = true;
     std::size_t priced = most_priced;  ///< microbatches, at least 2: few are quick, and coarse
 };
 

@@ -100,6 +100,36 @@ def test_a_plans_rung_is_what_its_command_prints(pipeweaver, tmp_path, options):
     assert own["step_ns"] <= 1.05 * asked(pipeweaver, *others)["own"]["step_ns"]
 
 
+@pytest.mark.parametrize("batch", ["--dataset vlm-mix --global-batch 64", "--dataset vlm-mix --global-batch 32mb",
+                                   f"--batch {ROOT}/examples/batch.jsonl"])
+def test_megatron_mimo_launches_a_split_that_its_grids_say(pipeweaver, tmp_path, batch):
+    """Its other rungs are Megatron's."""
+    plans = [asked(pipeweaver, "plan", "--model", "dip-vlm-s", "--cluster", "h100-sxm:16", "--tp", "4", "--pp", "2",
+                   *batch.split(), "--packing", "balanced", "--target", target, "--out", tmp_path / target)
+             for target in ("megatron", "megatron-mimo")]
+    steps = [[(rung["rung"], rung["step_ns"]) for rung in plan["ladder"]] for plan in plans]
+    assert steps[0] == steps[1] and not any(rung["rung"] == "groups" for rung in plans[0]["beyond"])
+    rung = plans[1]["beyond"][-1]
+    assert (rung["rung"], rung["target"]) == ("groups", "megatron-mimo")
+    own = asked(pipeweaver, *shlex.split(rung["command"])[1:])["own"]
+    assert own["step_ns"] == rung["step_ns"]
+    vit, llm = own["groups"]
+    assert vit["pp"] == vit["zero"] == llm["zero"] == 1 and llm["dp"] % vit["dp"] == 0
+    script = tmp_path / "megatron-mimo/megatron-mimo/mimo.sh"
+    if "why_nothing" in rung:  # shared GPUs are faster
+        assert rung["files"] == [] and not script.exists()
+        return
+    assert rung["files"] == ["megatron-mimo/mimo.sh"]
+    pipeweaver(*shlex.split(rung["command"])[1:], "--out", tmp_path / "mimo.sh")
+    assert script.read_text() == (tmp_path / "mimo.sh").read_text()
+
+
+def test_megatron_mimo_has_no_grids_for_a_generator(pipeweaver, tmp_path):
+    plan = asked(pipeweaver, "plan", "--model", "dip-t2v-s", "--cluster", "h100-sxm:16", "--tp", "4", "--pp", "2",
+                 "--dataset", "t2v-mix", "--microbatches", "4", "--target", "megatron-mimo", "--out", tmp_path / "plan")
+    assert all(rung["rung"] != "groups" for rung in plan["beyond"])
+
+
 @pytest.mark.parametrize("model, target", [("llama3-8b", "any"), ("dip-vlm-s", "torch-actions")])
 def test_other_plans_have_no_such_rung(pipeweaver, tmp_path, model, target):
     plan = asked(pipeweaver, "plan", "--model", model, "--cluster", "h100-sxm:16", "--tp", "4", "--pp", "4",
