@@ -11,6 +11,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <optional>
 #include <utility>
 
 namespace pipeweaver::capacity {
@@ -23,7 +25,8 @@ constexpr int most_zero_of_groups = 1;
 std::string not_of_groups(const Cell& cell) {
     const planner::WorkloadOptions& workload = cell.job->plan.workload;
     const planner::Target& runs = planner::target(workload.target);
-    if (!runs.searches && !runs.groups) return fmt::format("{} launches no groups of GPUs", runs.option);
+    if (!runs.groups && runs.name != planner::targets().front().name)
+        return fmt::format("{} launches no groups of GPUs", runs.option);
     if (workload.anchor_read) return "groups of GPUs: an anchor is of shared GPUs";
     const auto made = planner::groups_words(cell.asked);
     return made.not_there.empty() ? std::string() : fmt::format("groups of GPUs have no --{}", made.not_there);
@@ -71,6 +74,8 @@ Point point_on_own_gpus(const Cell& cell, emulator::Setup setup,
     request.groups = groups::groups_with_work(setup.model, microbatches);
     if (request.groups.size() < 2) return refused_groups("groups of GPUs: one module alone has work");
     if (auto why = groups::why_not(request)) return refused_groups(std::move(*why));
+    if (!planner::ask_for_launched(planner::target(cell.job->plan.workload.target), request))
+        return refused_groups("groups of GPUs: MegatronMIMO's grids are for a language model and an encoder of images");
     const auto found = groups::on_own_gpus_soon(request);
     if (!found) return refused_groups("groups of GPUs: no split fits");
     Point point{.as = {{}, setup.recipe.zero}, .status = PointStatus::judged, .split = groups::text_of(*found)};

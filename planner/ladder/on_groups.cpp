@@ -13,7 +13,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -45,27 +44,6 @@ std::vector<workloads::Microbatch> packed_alone(const Request& request) {
     const Batch& batch = request.batch;
     if (batch.drawn && !request.job.equal_microbatches) return batch.microbatches;
     return workloads::pack(batch.samples, request.job.setup->model, request.job.packing, {}, batch.drawn_into);
-}
-
-bool reads_images(const workloads::Module& module) {
-    const auto& all = module.modalities;
-    return std::find(all.begin(), all.end(), workloads::Modality::image) != all.end();
-}
-
-// Asks for what grids say; false: they are not of these groups.
-bool ask_for_grids(groups::Request& asked) {
-    const workloads::Model& model = asked.setup->model;
-    if (asked.groups.size() != 2) return false;
-    asked.parts_items = false;
-    for (groups::Asked& group : asked.groups) {
-        const std::size_t first = group.modules.front();
-        if (group.modules.size() > 1 || first > model.backbone()) return false;
-        group.zero = 1;
-        if (first == model.backbone()) continue;
-        if (!reads_images(model.modules[first])) return false;
-        group.pp = 1;
-    }
-    return true;
 }
 
 std::string words_of_group(const groups::Placed& placed) {
@@ -106,7 +84,7 @@ std::optional<Rung> rung_on_groups(const Request& request) {
     asked.groups = groups::groups_with_work(setup.model, asked.microbatches);
     const Target& runs = target(request.job.target);
     if (asked.groups.size() < 2 || groups::why_not(asked)) return std::nullopt;
-    if (runs.launches_grids && !ask_for_grids(asked)) return std::nullopt;
+    if (!ask_for_launched(runs, asked)) return std::nullopt;
     auto found = groups::on_own_gpus_soon(asked);
     if (!found) return std::nullopt;
     Rung rung = rung_of_groups(*found, asked, std::move(*words));

@@ -1,10 +1,14 @@
 #include "pipeweaver/planner/groups_words.hpp"
 
 #include "pipeweaver/base/options.hpp"
+#include "pipeweaver/groups/plan.hpp"
+#include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/planner/workload_options.hpp"
+#include "pipeweaver/workloads/model.hpp"
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <string_view>
 
 namespace pipeweaver::planner {
@@ -16,7 +20,28 @@ constexpr std::array<std::string_view, 20> without_effect_on_groups{
     "microbatches",       "tokens",     "price",  "zero",    "also", "assignment", "loader", "headroom",
     "deal-images",        "max-rounds", "target", "replicas"};
 
+bool reads_images(const workloads::Module& module) {
+    const auto& all = module.modalities;
+    return std::find(all.begin(), all.end(), workloads::Modality::image) != all.end();
+}
+
 }  // namespace
+
+bool ask_for_launched(const Target& runs, groups::Request& asked) {
+    if (!runs.launches_grids) return true;
+    const workloads::Model& model = asked.setup->model;
+    if (asked.groups.size() != 2) return false;
+    asked.parts_items = false;
+    for (groups::Asked& group : asked.groups) {
+        const std::size_t first = group.modules.front();
+        if (group.modules.size() > 1 || first > model.backbone()) return false;
+        group.zero = 1;
+        if (first == model.backbone()) continue;
+        if (!reads_images(model.modules[first])) return false;
+        group.pp = 1;
+    }
+    return true;
+}
 
 GroupsWords groups_words(const OptionValues& of_plan) {
     OptionTable table;

@@ -164,6 +164,24 @@ TEST_CASE("a cell may have its modules on GPUs of their own, shared ones, or whi
     CHECK(step_of[2] == std::min(step_of[0], step_of[1]));
 }
 
+TEST_CASE("for a target with grids the split is one that they say") {
+    auto json = document();
+    json["axes"]["cluster"] = "h100-sxm";
+    json["axes"]["gpus"] = 16;
+    json["axes"]["groups"] = "own";
+    json["prices"].erase("h200-sxm");
+    json["plan"]["target"] = "megatron-mimo";
+    const auto points = judged(study_of(json))[0].points;
+    REQUIRE(points.size() == 1);
+    CHECK(points[0].status == PointStatus::judged);
+    const std::string& split = points[0].split.value();
+    const std::string encoder = split.substr(0, split.find(','));
+    CHECK(encoder.starts_with("vit="));
+    CHECK(encoder.find(":pp1:") != std::string::npos);
+    CHECK(encoder.ends_with(":zero1"));
+    CHECK(split.ends_with(":zero1"));
+}
+
 TEST_CASE("what groups have not is a refused point that says why") {
     auto json = document();
     json["axes"]["cluster"] = "h100-sxm";
@@ -173,6 +191,8 @@ TEST_CASE("what groups have not is a refused point that says why") {
     const auto why = [&] { return judged(study_of(json))[0].points.at(0).why; };
     json["plan"]["target"] = "torchtitan";
     CHECK(why() == "torchtitan launches no groups of GPUs");
+    json["plan"] = {{"dataset", "vlm-mix"}, {"target", "torch-csv"}};
+    CHECK(why() == "torch-csv launches no groups of GPUs");
     json["plan"] = {{"dataset", "vlm-mix"}, {"policy", "1f1b"}};
     CHECK(why() == "groups of GPUs have no --policy");
     json["plan"] = {{"dataset", "constant-4096"}};
