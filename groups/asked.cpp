@@ -132,6 +132,12 @@ std::string text_of(const Placed& placed) {
                        placed.dp, placed.zero);
 }
 
+std::string text_of(const Placing& placing) {
+    std::string text;
+    for (const Placed& one : placing.groups) text += (text.empty() ? "" : ",") + text_of(one);
+    return text;
+}
+
 void take_layout(const Placed& placed, Asked& asked) {
     asked.gpus = placed.gpus();
     asked.tp = placed.tp;

@@ -61,6 +61,9 @@ struct Recommend {
                      "what a core-hour of --loader costs, how many cores come with a GPU (default 0), and of how many "
                      "cores nodes are that are bought beside these (default 1)");
         options.text("cp", asked.cp, "N,...", "context parallel degrees to try, like 1 or 1,2,4 (default: all)");
+        options.choice("groups", asked.groups, {"shared", "own", "auto"},
+                       "whose GPUs: of all modules together (shared, the default), each module's own, as `pipeweaver "
+                       "groups` splits them (own), or whichever takes the shorter step (auto)");
         options.text("faulty", asked.faulty, "PERCENT",
                      "of nodes that are down, like 2%: GPUs that are left for tensor parallel groups, and spares");
         options.group("The answer");
