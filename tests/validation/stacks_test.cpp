@@ -278,11 +278,25 @@ TEST_CASE("a stack's rows are answered in kinds that the default is not asked fo
     const auto none = predicted(row);
     row.recompute = "";
     const auto unsaid = predicted(row);
-    CHECK(unsaid.reason.find("selective recomputation, its stack's default") != std::string::npos);
+    CHECK(unsaid.reason.find("second-products recomputation, its stack's default") != std::string::npos);
     CHECK(*unsaid.memory_gib < *none.memory_gib);
     row.source = "mine";
     row.recompute = "full";
     CHECK(predicted(row).reason == "recompute 'full': no run of h100_sxm that recomputes was fitted");
+}
+
+TEST_CASE("a note says that checkpointing is by operators, and that weights stay gathered") {
+    auto row = of("pytorch/torchtitan branches", "torch.compile");
+    row.recompute = "selective";
+    const auto selective = predicted(row);
+    row.note = "torch.compile, per-op SAC";
+    const auto by_operators = predicted(row);
+    CHECK(*by_operators.memory_gib < *selective.memory_gib);
+    CHECK(*by_operators.step_time_s > *selective.step_time_s);
+    CHECK(recipe_on_h100(row).recipe.zero == 3);
+    row.note = "no reshard, torch.compile, per-op SAC";
+    CHECK(recipe_on_h100(row).recipe.zero == 2);
+    CHECK(*predicted(row).memory_gib > *by_operators.memory_gib);
 }
 
 TEST_CASE("activations that are moved to the host are a recomputation of their own") {
