@@ -237,6 +237,11 @@ TEST_CASE("a note's experts and latent attention are what no column holds") {
     CHECK_FALSE(attention.q_lora_rank);
     CHECK((attention.kv_lora_rank == 512 && attention.qk_rope_head_dim == 64 && attention.v_head_dim == 128));
 
+    // A name that says the size, too: its attention is no column.
+    row.model = "deepseek-v3-671b";
+    CHECK(network_of(row).network->attention.q_lora_rank == 1536);
+    row.model = "sunlight-16b-a3b";
+
     row.note = "MoE on every second layer: 128 experts top-1 (8192) + shared 8192";
     const auto second = network_of(row).network->moe;
     CHECK((second->every == 2 && second->expert_ffn == 8192 && second->shared_ffn == 8192));
