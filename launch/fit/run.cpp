@@ -381,13 +381,13 @@ Recompute recompute_of(const MegatronLaunch& l, Run& run) {
     return selective_of(l, run);
 }
 
-// Selective checkpointing keeps what products, attention and collectives give.
+// Selective checkpointing by operators keeps what attention, collectives and every second product give.
 Recompute titan_recompute_of(const TitanLaunch& l, Run& run) {
     if (l.checkpoint == name_of(Recompute::full)) return Recompute::full;
     if (l.checkpoint == name_of(Recompute::selective)) {
-        assume(run, {Effect::either, "selective checkpointing of norms and activation functions"},
-               "selective activation checkpointing is counted as of norms and activation functions");
-        return Recompute::selective;
+        assume(run, {Effect::either, "selective checkpointing by operators"},
+               "selective activation checkpointing is counted as by operators: every second product runs again");
+        return Recompute::second_products;
     }
     if (l.checkpoint != name_of(Recompute::none))
         assume(run, {Effect::less, "checkpointing takes nothing off", "activation-checkpoint:" + l.checkpoint, true},
