@@ -16,6 +16,7 @@ void add_fuse(CLI::App& program);
 void add_groups(CLI::App& program);
 void add_mix(CLI::App& program);
 void add_replay(CLI::App& program);
+void add_explain(CLI::App& program);
 void add_emit(CLI::App& program);
 void add_emulate(CLI::App& program);
 void add_completion(CLI::App& program);
