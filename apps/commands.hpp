@@ -27,6 +27,7 @@ void add_capacity(CLI::App& program);
 void add_faults(CLI::App& program);
 void add_layers(CLI::App& program);
 void add_list(CLI::App& program);
+void add_mcp(CLI::App& program);
 void add_partition(CLI::App& program);
 void add_serve(CLI::App& program);
 void add_share(CLI::App& program);
