@@ -110,6 +110,13 @@ bool names_word(std::string_view line, std::string_view word) {
     return false;
 }
 
+// "--model", "PLAN:" of an operand, "unknown model 'x'".
+bool names_argument(std::string_view line, const OptionShape& option, const std::string& name) {
+    if (!option.operand.empty()) return names_word(line, in_capitals(name) + ":");
+    const std::string_view noun = name == "dataset" ? "data set" : std::string_view(name);
+    return names_word(line, "--" + name) || contains(line, fmt::format("unknown {} '", noun));
+}
+
 std::string text_of_value(const std::string& name, const ToolJson& value) {
     if (value.is_number()) return value.dump();
     if (!value.is_string())
@@ -205,7 +212,7 @@ ToolJson asked_next(const Tool& tool, const CommandShape& command, std::string_v
     for (const std::string& name : tool.arguments) {
         const OptionShape* option = option_called(command, name);
         if (option == nullptr) continue;
-        if (!names_word(line, option->operand.empty() ? "--" + name : in_capitals(name) + ":")) continue;
+        if (!names_argument(line, *option, name)) continue;
         ToolJson one{{"argument", name}, {"about", option->about}, {"kind", option->kind}};
         if (const Words words = words_of(option->kind); !words.empty()) one["allowed"] = words;
         asked.push_back(std::move(one));

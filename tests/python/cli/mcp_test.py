@@ -2,6 +2,7 @@
 
 import json
 import random
+import signal
 import subprocess
 import time
 
@@ -105,7 +106,9 @@ def test_a_launch_that_does_not_fit_is_an_answer(agent):
 @pytest.mark.parametrize(("tool", "arguments", "line", "asked"), [
     ("plan", {}, "missing --model MODEL", {"model", "cluster", "batch", "dataset"}),
     ("plan", {**SMALL, "tp": "many"}, "--tp: ", {"tp"}),
-    ("emulate", {**SMALL, "partition": "--out=x"}, "'--out=x'", set()),
+    ("emulate", {**SMALL, "partition": "--out=x"}, "--partition: is '--out=x'", {"partition"}),
+    ("emulate", {**SMALL, "model": "dip-vlm-n"}, "unknown model 'dip-vlm-n'", {"model"}),
+    ("plan", {**SMALL, "dataset": "vlm-mx"}, "unknown data set 'vlm-mx'", {"dataset"}),
     ("check", {"cluster": "h100-sxm:64"}, "missing FILE", {"file", "megatron-args", "bridge-overrides",
                                                           "torchtitan-args"}),
     ("check", {"cluster": "h100-sxm:64", "file": "absent.sh"}, "absent.sh", set()),
@@ -159,6 +162,14 @@ def test_a_call_that_is_cancelled_ends_and_is_not_answered(agent):
     assert agent.receive()["id"] == next_one and time.monotonic() - begun < 30
     emulated = agent.call("emulate", **SMALL)  # nothing is left of it
     assert emulated["isError"] is False
+
+
+def test_a_signal_ends_the_search_and_the_server(pipeweaver, folder):
+    agent = Agent(pipeweaver.path, folder)
+    agent.request("tools/call", name="plan", arguments={**SMALL, "microbatches": 16, "budget": "100s"})
+    time.sleep(1)
+    agent.process.send_signal(signal.SIGTERM)
+    assert agent.process.wait(timeout=60) == -signal.SIGTERM
 
 
 def drawn(draw, depth=0):
