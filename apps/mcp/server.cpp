@@ -47,7 +47,7 @@ enum class RpcError {
 };
 
 Message error_message(const Message& id, RpcError code, const std::string& text) {
-    return {{"jsonrpc", "2.0"}, {"id", id}, {"error", {{"code", static_cast<int>(code)}, {"message", text}}}};
+    return {{"jsonrpc", "2.0"}, {"id", id}, {"error", {{"code", static_cast<int>(code)}, {"message", as_line(text)}}}};
 }
 
 Message result_message(const Message& id, Message result) {
@@ -278,7 +278,7 @@ private:
         try {
             return result_message(id, call_tool(tool, command_of(tool), arguments, has_structure()));
         } catch (const std::exception& error) {
-            return error_message(id, RpcError::internal, as_line(error.what()));
+            return error_message(id, RpcError::internal, error.what());
         }
     }
 

@@ -51,7 +51,7 @@ def test_a_task_is_named_by_label_or_number_and_files_stand_for_a_folder(pipewea
 def test_the_text_says_what_the_rank_waits_for(pipeweaver, three):
     text = pipeweaver("explain", three, "--at", "0:20us")
 
-    assert "rank 0 at 20 us: waits 38 us (10 us to 48 us) before C" in text
+    assert "rank 0 at 20.00 us: waits 38.00 us (10.00 us to 48.00 us) before C" in text
     assert "others are not searched" in text and "no transfer to B from rank 0" in text
     assert max(map(len, pipeweaver("explain", MEASURED).splitlines())) <= 100
 
