@@ -18,7 +18,6 @@ namespace {
 using ToolJson = nlohmann::ordered_json;
 
 constexpr std::string_view further = "arguments";
-constexpr std::string_view is_required = "(required)";
 
 // Table: the tools.
 std::vector<Tool> all_tools() {
@@ -166,7 +165,7 @@ ToolJson tool_json(const Tool& tool, const CommandShape& command) {
         if (option == nullptr) continue;
         properties[name] = property_of(*option);
         // Without a folder of its own a plan goes into one that is removed again.
-        if (contains(option->about, is_required) && name != "out") required.push_back(name);
+        if (is_required(*option) && name != "out") required.push_back(name);
     }
     properties[std::string(further)] = {
         {"type", "array"},
