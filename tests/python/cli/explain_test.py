@@ -67,6 +67,15 @@ def test_without_a_question_the_waits_of_all_ranks_are_listed(pipeweaver):
     assert lasts + lags + found["tail_ns"] == found["makespan_ns"]
 
 
+def test_a_plan_from_stage_times_is_explained(pipeweaver, tmp_path):
+    pipeweaver("solve", "--stages", ROOT / "examples/stages.csv", "--microbatches", 6, "--max-rounds", 1, "--quiet",
+               "--out", tmp_path / "plan")
+    found = asked(pipeweaver, tmp_path / "plan", "--at", "0:1h")
+
+    assert found["at"]["doing"] == "is done" and found["about"] is None
+    assert found["at"]["to_ns"] == found["makespan_ns"] and found["chain"][-1]["behind"] is None
+
+
 @pytest.mark.parametrize(("options", "line"), [
     ([], "missing PLAN"),
     ([MEASURED, "--at", "7:1ms"], "--at: is '7:1ms', must be RANK:TIME like 0:1.2ms, with a rank from 0 to 1"),
