@@ -21,7 +21,7 @@ SECONDS = {
     "megatron_schedule_torch_test.py": 60, "data_plan_torch_test.py": 70, "data_plan_pages_torch_test.py": 12,
     "executor_torch_test.py": 35, "executor_layouts_torch_test.py": 40,
     "executor_inner_torch_test.py": 20, "cp_sat_test.py": 33, "data_plan_test.py": 10, "manual_test.py": 25,
-    "emulate_test.py": 24,
+    "emulate_test.py": 24, "mcp_test.py": 15,
     "replicas_test.py": 20, "package_test.py": 20, "executor_faults_torch_test.py": 17, "getting_started_test.py": 15,
     "getting_started_torch_test.py": 15, "plan_test.py": 12, "service_openapi_test.py": 12, "torch_csv_test.py": 11,
     "titan_torch_test.py": 30, "selfcheck_torch_test.py": 40,

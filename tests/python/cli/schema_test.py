@@ -123,6 +123,8 @@ EXAMPLES = ROOT / "examples"
     ("explanation", "costdb explain --device h100_sxm --model llama3-8b --tp 4 --m 4096"),
     ("own-run", "validate --measured 9.1s --memory 60GiB --model dip-vlm-s --cluster h100-sxm:16 " + LAUNCH),
     ("validation", f"validate {EXAMPLES}/runs.csv"),
+    ("schedule-explanation", f"explain {EXAMPLES}/measured"),
+    ("schedule-explanation", f"explain {EXAMPLES}/measured --at 1:1us"),
     ("trace-replay", f"replay --trace {EXAMPLES}/traces/rank-0.json {EXAMPLES}/traces/rank-1.json --what-if nccl=0.5"),
     ("groups", "groups --model dip-vlm-s --cluster h100-sxm:16 --dataset vlm-mix"),
     ("shares", f"share {EXAMPLES}/three-trainings.yaml"),
