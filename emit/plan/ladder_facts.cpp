@@ -250,12 +250,21 @@ std::string launch_step(const Rung& rung, const SortedFiles& files, bool is_data
     return is_data ? source : fmt::format("{}: {}", source, rung.needs);
 }
 
-// The fastest rung of the same runtime that gains something without another checkpoint; null: there is none.
+// Whether a rung is worth its change over an easier one: as drawn, else by its gain alone.
+bool is_worth(const Rung& rung, const Rung& easier) {
+    if (rung.worth && rung.worth->over == easier.name) return rung.worth->is_enough;
+    return ratio(easier.step, rung.step) >= margins.worth;
+}
+
+// The last rung of the same runtime that is worth its change and needs no other checkpoint; null: there is none.
 const Rung* in_own_layout(const Ladder& ladder, const Rung& rung) {
-    const Rung* last = nullptr;
-    for (const Rung& one : ladder.rungs)
-        if (!ladder.is_now(one) && one.target == rung.target && one.why_nothing.empty() && !one.reshards) last = &one;
-    return last;
+    const Rung* now = ladder.has_now() ? &ladder.now() : nullptr;
+    const Rung* last = now;
+    for (const Rung& one : ladder.rungs) {
+        if (&one == now || one.target != rung.target || !one.why_nothing.empty() || one.reshards) continue;
+        if (!last || is_worth(one, *last)) last = &one;
+    }
+    return last == now ? nullptr : last;
 }
 
 void add_checkpoint(std::vector<std::string>& steps, const Rung& rung, const emulator::Layout& layout) {

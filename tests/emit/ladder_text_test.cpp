@@ -99,6 +99,33 @@ TEST_CASE("what the next rungs would bring and are not worth is said, of no othe
                                    "wrong costs alone, and a change is worth 190 of them"});
 }
 
+TEST_CASE("who stays in the own layout is told the last rung there that is worth its change") {
+    const Job job = testing::small_request().job;
+    Ladder ladder;
+    ladder.rungs = {rung("now", std::chrono::milliseconds(2000)), rung("data", std::chrono::milliseconds(1800)),
+                    rung("flags", std::chrono::milliseconds(1780)), rung("layout", std::chrono::milliseconds(1000)),
+                    rung("schedule", std::chrono::milliseconds(990))};
+    Rung &data = ladder.rungs[1], &layout = ladder.rungs[3], &schedule = ladder.rungs[4];
+    layout.reshards = schedule.reshards = true;
+    ladder.headline = 3;
+    const auto hints = [&] { return emit::rung_hints(job, ladder, layout); };
+    const auto take = [](const char* name) { return std::vector{std::string("to stay in your layout take ") + name}; };
+    CHECK(hints() == take("data"));  // flags are 1.011x of it, and a change is worth 1.02x
+    ladder.rungs[2].step = std::chrono::milliseconds(1700);
+    ladder.rungs[2].worth = Worth{.over = "data", .gain = 1800.0 / 1700, .wins = 188, .draws = 200};
+    CHECK(hints() == take("data"));
+    ladder.rungs[2].worth->is_enough = true;
+    CHECK(hints() == take("flags"));
+    ladder.rungs[2].worth->is_enough = false;
+    data.worth = Worth{.over = "now", .gain = 2000.0 / 1800, .wins = 189, .draws = 200};
+    CHECK(hints() == take("flags"));  // 1.18x of what runs now, against which it was not drawn
+    ladder.rungs[2].why_nothing = "no other cut";
+    CHECK(hints().empty());
+    ladder.why_none = "nothing fits";
+    ladder.rungs.erase(ladder.rungs.begin(), ladder.rungs.begin() + 3);
+    CHECK(emit::rung_hints(job, ladder, ladder.rungs[0]).empty());
+}
+
 TEST_CASE("no factor stands between a padded rung and one that is not, and a padded one says so") {
     Ladder ladder;
     ladder.rungs = {rung("now", std::chrono::milliseconds(2000)), rung("data", std::chrono::milliseconds(1600)),
