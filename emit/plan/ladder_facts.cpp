@@ -190,7 +190,8 @@ std::optional<Room> room_of(const Job& job, const Batch& batch, const Rung& rung
     const emulator::Setup& setup = setup_of(job, rung);
     const planner::Target& runs = planner::target(job.target);
     if (rung.padding || (runs.fixed_shapes && setup.layout.pp > 1)) return std::nullopt;
-    Room room{.shapes = shapes_of(setup.model, batch.microbatches)};
+    const bool is_packed_apart = rung.launched && rung.launched->batch;
+    Room room{.shapes = shapes_of(setup.model, (is_packed_apart ? *rung.launched->batch : batch).microbatches)};
     if (room.shapes < 2) return std::nullopt;
     room.memory = workloads::device(setup.cluster.device).memory;
     room.left = room.memory - rung.peak;

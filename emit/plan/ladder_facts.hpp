@@ -63,7 +63,8 @@ struct Room {
 /// What the rung is launched in, else the plan's own.
 [[nodiscard]] const emulator::Setup& setup_of(const planner::Job& job, const planner::Rung& rung);
 
-/// Of a rung whose microbatches have several shapes; none: they have one, or are padded to one.
+/// Of a rung whose microbatches have several shapes; none: they have one, or are padded to one. `batch`: of a rung that
+/// is launched with no batch of its own.
 [[nodiscard]] std::optional<Room> room_of(const planner::Job& job, const planner::Batch& batch,
                                           const planner::Rung& rung);
 

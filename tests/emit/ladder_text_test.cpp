@@ -177,6 +177,12 @@ TEST_CASE("where shapes vary the room on the fullest GPU is said, at risk below 
     CHECK(emit::room_text(emit::room_of(request.job, request.batch, known))
               .ends_with("is set, which PyTorch's own schedules (torch.distributed.pipelining) leave to you; "
                          "--headroom 20% keeps room for it"));
+    // A launch that packs for itself: its own microbatches have 5, 0 and 2 images.
+    Batch own = request.batch;
+    own.microbatches.resize(3);
+    way->batch = std::make_shared<const Batch>(std::move(own));
+    CHECK(emit::room_text(emit::room_of(request.job, request.batch, known)).find("microbatches have 3 shapes, ") !=
+          std::string::npos);
     // A rung without a pipeline does not pad; for the plan's layout, which does, auto keeps no more.
     auto flat = std::make_shared<LaunchedWay>();
     flat->setup = std::make_shared<const emulator::Setup>(with_layout(*request.job.setup, {.tp = 2, .pp = 1, .dp = 4}));
