@@ -145,6 +145,17 @@ std::string trust_text(const Job& job, const Plan& plan) {
                               worth->wins, worth->draws, worth->over, alike ? "" : ", of which one is padded");
 }
 
+namespace {
+
+// Where the advised rung is the faster one only as long as no GPU waits for its host.
+std::string turned_by_host(const Ladder& ladder) {
+    const auto& far = ladder.best().host;
+    const bool turns = ladder.has_now() && far && ladder.now().host && far->most() > ladder.now().host->most();
+    return turns ? fmt::format("; kernel by kernel {} is the faster", ladder.now().name) : "";
+}
+
+}  // namespace
+
 std::string host_text(const Ladder& ladder) {
     std::string text;
     for (const Rung& rung : ladder.rungs)
@@ -153,7 +164,9 @@ std::string host_text(const Ladder& ladder) {
                                 seconds(rung.host->most()));
     if (text.empty()) return text;
     return text +
-           ", from layers in CUDA graphs or few kernels, as steps above are, to kernel by kernel; --launched takes one";
+           ", from layers in CUDA graphs or few kernels, as steps above are, to kernel by kernel; --launched takes "
+           "one" +
+           turned_by_host(ladder);
 }
 
 std::vector<std::string> not_worth_lines(const Ladder& ladder) {

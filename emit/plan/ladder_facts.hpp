@@ -40,8 +40,8 @@ namespace pipeweaver::emit {
 /// if they are wrong: a phrase. Pre: the plan has a ladder.
 [[nodiscard]] std::string trust_text(const planner::Job& job, const planner::Plan& plan);
 
-/// Both ends of the steps of what runs now and of the advised rung, by how layers are launched: a phrase; nothing where
-/// no rung has two.
+/// Both ends of the steps of what runs now and of the advised rung, by how layers are launched, and whether they end in
+/// another order: a phrase; nothing where no rung has two.
 [[nodiscard]] std::string host_text(const planner::Ladder& ladder);
 
 /// What rungs would bring that come after the advised one and are not worth their change: a phrase each.

@@ -67,6 +67,21 @@ TEST_CASE("where nothing runs now there is no factor over it, and no rung is wha
     CHECK(lines[0].find(" tokens, layout: ") != std::string::npos);
 }
 
+TEST_CASE("where the advised rung is the slower one once the host is waited for that is said") {
+    Ladder ladder;
+    ladder.rungs = {rung("now", std::chrono::milliseconds(2000)), rung("layout", std::chrono::milliseconds(1500))};
+    ladder.headline = 1;
+    CHECK(emit::host_text(ladder).empty());
+    ladder.rungs[1].host = HostBound{.as = "eager", .step = std::chrono::milliseconds(3000)};
+    CHECK(emit::host_text(ladder).ends_with("; --launched takes one"));
+    ladder.rungs[0].host = HostBound{.as = "eager", .step = std::chrono::milliseconds(3100)};
+    CHECK(emit::host_text(ladder).ends_with("; --launched takes one"));
+    ladder.rungs[0].host->step = std::chrono::milliseconds(2900);
+    CHECK(emit::host_text(ladder).ends_with("; --launched takes one; kernel by kernel now is the faster"));
+    ladder.headline = 0;
+    CHECK(emit::host_text(ladder).ends_with("; --launched takes one"));
+}
+
 TEST_CASE("a model's first line has the parameters of each module") {
     workloads::Model model = testing::small_request().job.setup->model;
     const auto text = workloads::parameters_by_module(model);
