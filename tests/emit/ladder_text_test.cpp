@@ -87,6 +87,11 @@ TEST_CASE("a model's first line has the parameters of each module") {
     const auto text = workloads::parameters_by_module(model);
     for (const workloads::Module& module : model.modules) CHECK(text.find(module.name + " ") != std::string::npos);
     CHECK(text.ends_with(" B parameters"));
+    CHECK(text.find("frozen") == std::string::npos);
+    model.modules.front().trainable = false;
+    const auto partly = workloads::parameters_by_module(model);
+    CHECK(partly.starts_with(text.substr(0, text.find(", ")) + " frozen, "));
+    CHECK(partly.ends_with(text.substr(text.find(", "))));
     workloads::Architecture& first = model.modules.front().architecture;
     first.layers = 1'000'000;
     CHECK(workloads::parameters_by_module(model) != text);
