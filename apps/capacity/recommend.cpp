@@ -184,7 +184,7 @@ void add_recommend(CLI::App& program) {
              "Tries every layout of a model on clusters of several sizes and says which is the smallest, the cheapest "
              "and the fastest that trains so many tokens in so many days, or for so many USD: with the layout, the "
              "step under the best launch flags and as it is planned with a search, days, GPU-hours, USD, memory left "
-             "and how far the costs may be off. Each row is a command of `pipeweaver plan` that prints it again.",
+             "and how far the costs may be off. Each row is a command of `pipeweaver plan` that plans it again.",
          .examples = {{"300 B tokens in 30 days",
                        "pipeweaver recommend --model dip-vlm-s --dataset vlm-mix --global-batch 512 --tokens 300B "
                        "--days 30 --gpus 32-128 --prices h100-sxm=2.5,h200-sxm=3.2,b200-sxm=5"},

@@ -90,7 +90,8 @@ std::vector<std::string> refused_of_rung(const Job& job, const Ladder& ladder, c
     const launch::Launch launch = launch::launch_of(rung);
     for_rows(job.target, [&](const emit::Target& row) {
         if (const auto why = row.check_launch(launch))
-            refused.push_back(fmt::format("no files in {}/: {}: {}", row.folder, row.name, *why));
+            refused.push_back(fmt::format("no files in {}/: {}{}", row.folder,
+                                          row.name == row.folder ? "" : fmt::format("{}: ", row.name), *why));
     });
     return refused;
 }
