@@ -248,6 +248,21 @@ std::string name_of(const Placement& placement) {
     return text;
 }
 
+std::vector<std::int64_t> numbers_by_place(const Layout& placed) {
+    const Block degrees = degrees_of(placed);
+    Block weight{1, 1, 1, 1};  // of a dimension's next digit
+    for (std::size_t d = 1; d < dimensions; ++d) weight[d] = weight[d - 1] * degrees[d - 1];
+    std::vector<std::int64_t> numbers{0};
+    for (const Digit& digit : placed.placement.digits) {
+        std::int64_t& step = weight[static_cast<std::size_t>(digit.of)];
+        const std::size_t inner = numbers.size();
+        for (std::int64_t value = 1; value < digit.size; ++value)
+            for (std::size_t i = 0; i < inner; ++i) numbers.push_back(numbers[i] + value * step);
+        step *= digit.size;
+    }
+    return numbers;
+}
+
 double traffic_between(const Layout& placed, std::span<const Group> groups) {
     PIPEWEAVER_ASSERT(placed.placement.places(placed));
     double sum = 0;

@@ -170,6 +170,7 @@ TEST_CASE("traffic by digits is the traffic counted member by member") {
             CAPTURE(name_of(one));
             const double traffic = traffic_between(placed, groups);
             CHECK(traffic == doctest::Approx(counted(groups, places_of(placed), fabric)));
+            CHECK(numbers_by_place(placed) == places_of(placed));
             least = least ? std::min(*least, traffic) : traffic;
         }
         Layout best = layout;

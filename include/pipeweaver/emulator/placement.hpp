@@ -72,6 +72,10 @@ struct Placement {
 /// "tp 8 | dp 4 | pp 2 . dp 2": domain, rack, the rest; "-" for a part without digits.
 [[nodiscard]] std::string name_of(const Placement& placement);
 
+/// Of each place, domain by domain and rack by rack, the layout's number of the GPU that lies there. Pre: the layout's
+/// placement is made.
+[[nodiscard]] std::vector<std::int64_t> numbers_by_place(const Layout& placed);
+
 /// How members of a group send.
 enum class Pattern : std::uint8_t {
     ring,       ///< each to the next: gathers, scatters, reductions
