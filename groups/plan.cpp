@@ -3,6 +3,7 @@
 #include "groups/choices.hpp"
 #include "groups/work.hpp"
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/emulator/placement.hpp"
 
 #include <fmt/format.h>
 
@@ -323,6 +324,8 @@ std::optional<std::string> why_not(const Request& request) {
     if (recipe.zero > 1)
         return fmt::format("--recipe, --zero: {} shares out states by ZeRO {}, must be 0 or 1 with groups of GPUs",
                            recipe.name, recipe.zero);
+    if (emulator::fabric_of(request.setup->cluster).has_shape())
+        return "--cluster: has racks, a ring or cubes, on which groups of GPUs have no places; must have none";
     std::int64_t gpus = 0;
     for (const Asked& asked : request.groups) gpus += asked.gpus.value_or(gpus_said(asked).value_or(1));
     if (gpus > request.setup->cluster.gpus)

@@ -39,6 +39,8 @@ struct Recommend {
         add_packing();
         add_of_plan("headroom", "auto|PERCENT",
                     "of a GPU's usable memory that is kept free, as `plan` has it (default: auto)");
+        add_of_plan("network", "NETWORK", "how high bandwidth joins the GPUs, as `plan --network` has it");
+        add_of_plan("rack", "GPUS[:OVERSUBSCRIPTION]", "of all clusters, as `plan --rack` has it (default: no racks)");
         add_of_plan("target", "NAME", "what runs the job, as `plan --target` has it");
         add_of_plan("encoders", "HOW", "how encoders lie, as `plan --encoders` has it (default: as-built)");
         add_trained();

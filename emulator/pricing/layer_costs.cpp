@@ -139,7 +139,7 @@ PricedOperators LayerCosts::priced_layer(std::int64_t layer, const PassShape& sh
     for (const OwnParameters& own : {layer_weights(module.architecture, layer, layout),
                                      layer_experts(module.architecture, layer, layout, recipe_.execution.experts)}) {
         add_accumulation(operators, own.parameters, place.pass, module.trainable, recipe_);
-        add_data_traffic(operators, own, place.pass, module.trainable, recipe_, cluster_);
+        add_data_traffic(operators, own, place.pass, module.trainable, recipe_, layout);
     }
     if (module.adapters) {
         const auto parts = adapter_parameters(module.architecture, layer, *module.adapters);
@@ -147,7 +147,7 @@ PricedOperators LayerCosts::priced_layer(std::int64_t layer, const PassShape& sh
              {OwnParameters{parts.common(layout.tp), layout.weight_copies(), layout.stride()},
               adapters_of_experts(module.architecture, layer, *module.adapters, layout, recipe_.execution.experts)}) {
             add_accumulation(operators, thin.parameters, place.pass, true, recipe_);
-            add_data_traffic(operators, thin, place.pass, true, recipe_, cluster_);
+            add_data_traffic(operators, thin, place.pass, true, recipe_, layout);
         }
     }
     // A layer of one part launches half as much.
@@ -252,7 +252,7 @@ PricedOperators LayerCosts::priced_around(const AroundBlocks& around, std::vecto
     const Layout& layout = layout_of(around.module);
     const OwnParameters own{around.parameters, layout.weight_copies(), layout.tp};
     add_accumulation(operators, around.parameters, around.pass, around.trained, recipe_);
-    add_data_traffic(operators, own, around.pass, around.trained, recipe_, cluster_);
+    add_data_traffic(operators, own, around.pass, around.trained, recipe_, layout);
     const Place place{around.module, rank, around.pass, beside_data};
     auto list = priced(std::move(operators), place);
     // As many kernels as two layers.

@@ -64,6 +64,8 @@ struct WorkloadOptions {
     static constexpr std::string_view split = "split";     ///< encoders that lie as the language model does
 
     std::string model, cluster, batch, dataset, costs, context, recipe, packing;
+    std::string network{};                        ///< of workloads::networks(), or a file; empty: as the cluster says
+    std::string rack{};                           ///< "64:4": GPUs of a rack, and its oversubscription; empty: so, too
     std::string anchor;                           ///< a file of read_anchor()
     std::shared_ptr<const Anchor> anchor_read{};  ///< what it says; null: nothing corrects the recipe
     RecipeOverrides overrides;
@@ -174,6 +176,7 @@ private:
     void add_layout(OptionTable& options);
     void add_global_batch(OptionTable& options);
     void add_machine(OptionTable& options);
+    void add_network(OptionTable& options);
     void add_samples(OptionTable& options);
     void add_headroom(OptionTable& options);
     void add_recipe(OptionTable& options);
@@ -185,6 +188,7 @@ private:
     void settle_adapters(workloads::Model& of) const;
     bool has_lora_apart() const;
     void require_dealt(const workloads::Model& of) const;
+    workloads::Cluster found_cluster() const;
     emulator::Layout layout(const emulator::Setup& setup) const;
     std::optional<LayoutAndZero> own(const emulator::Setup& setup) const;
     std::optional<GlobalBatch> global(const emulator::Setup& setup) const;
