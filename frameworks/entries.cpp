@@ -178,6 +178,22 @@ Entry factory_on_core() {
     return entry;
 }
 
+// run_train.py with --use_mca, in LLaMA-Factory's words: adapters are trained where it is not told otherwise, and of
+// towers those of Qwen2-VL alone are frozen.
+Entry mcore_adapter_example() {
+    Entry entry = factory_on_core();
+    entry.name = example_of_mcore_adapter;
+    entry.programs = {"run_train.py by --use_mca"};  // no command: a flag makes it
+    entry.defaults.push_back({"tuner-type", "lora", "finetuning-type"});
+    std::erase_if(entry.implied, [](const Implied& one) { return one.then.starts_with("freeze-"); });
+    for (Meaning& one : entry.meanings) {
+        if (one.setting == "finetuning-type") one.as = "tuner-type";
+        if (one.setting.starts_with("freeze-")) one.as = one.setting;
+    }
+    entry.source = "alibaba/ROLL 8eb27cc mcore_adapter/examples/train/run_train.py";
+    return entry;
+}
+
 // Its models have dropout off and sizes of their own; samples of sft are cut to the length and padded to the longest.
 Entry loongforge() {
     Entry entry;
@@ -258,6 +274,7 @@ std::vector<Entry> all_entries() {
         multimodal(),
         loongforge(),
         factory_on_core(),
+        mcore_adapter_example(),
         titan(),
         bridge_runner(),
         refused("Megatron-LM's T5, RETRO or vision trainer",

@@ -186,6 +186,26 @@ TEST_CASE("USE_MCA=1 makes a trainer of Megatron Core of it, by names of both") 
     CHECK(entry_of("USE_MCA=0 " + factory) == "LLaMA-Factory");
 }
 
+// alibaba/ROLL 8eb27cc mcore_adapter/examples/train/run_sft_train.sh has these names.
+TEST_CASE("a flag makes mcore_adapter's example a trainer of Megatron Core") {
+    const std::string words =
+        "torchrun --nproc_per_node=8 train/run_train.py --do_train --stage=sft --cutoff_len=8192 --template=qwen3 "
+        "--model_name_or_path=Qwen/Qwen3-8B --output_dir=./tmp/ --per_device_train_batch_size=1 "
+        "--gradient_accumulation_steps=4 --learning_rate=2e-5 --logging_steps=1 --save_steps=50 --bf16 "
+        "--tensor_model_parallel_size 2 --sequence_parallel --use_distributed_optimizer ";
+    const auto said = launch::read_script(words + "--finetuning_type=full --use_mca", "launch.sh");
+    REQUIRE(said.entry != nullptr);
+    CHECK(said.entry->name == "mcore_adapter's examples");
+    CHECK(said.named_model == "Qwen/Qwen3-8B");
+    const launch::MegatronLaunch l = launch::read_megatron(said);
+    CHECK(l.tp == 2);
+    CHECK(l.seq_length == 8192);
+    CHECK(l.tuner == "full");
+    CHECK(launch::read_megatron(launch::read_script(words + "--use_mca=True", "launch.sh")).tuner == "lora");
+    CHECK(entry_of(words + "--use_mca=False") == "Hugging Face's Trainer");
+    CHECK(entry_of(words) == "Hugging Face's Trainer");
+}
+
 TEST_CASE("fewer pixels are fewer tokens of a longest side, and none fewer of images that are filled up again") {
     auto model = workloads::model("qwen2.5-vl-7b");
     const auto image_of = [&](workloads::ImageRule rule) {

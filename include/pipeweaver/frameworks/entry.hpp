@@ -74,6 +74,7 @@ struct Entry {
     std::vector<VariableSetting> by_variables{};
     std::vector<std::string_view> refused_by{};  ///< variables that make another trainer of it, which is not read
     std::vector<std::pair<std::string_view, std::string_view>> turned_by{};  ///< and those with the name of its entry
+    std::vector<std::pair<std::string_view, std::string_view>> turned_by_settings{};  ///< the same of flags
     std::vector<Implied> implied{};
     /// How the name of a recipe is made of flags and, in capital letters, variables: "{model}_{mode}_config". A flag
     /// may have other spellings and a value where none is said: "{compute_dtype|-c=bf16}".
