@@ -100,7 +100,7 @@ Entry swift() {
                          {"attention-backend", "flash"},
                          {"hidden-dropout", "0"},
                          {"cross-entropy-loss-fusion", "true"},
-                         {"cross-entropy-fusion-impl", "te"}},  // as its examples' memory was compared
+                         {"cross-entropy-fusion-impl", "native"}},
             .meanings = {{"packing-length", "max-length"}, {"train-type", "tuner-type"}},
             .named = {},
             .named_by_variables = {},
@@ -120,7 +120,8 @@ Entry swift() {
             .unbounds_unless = {{"rlhf-type", "grpo", "truncation-strategy"}},
             .data = {"dataset", "cached-dataset"},
             .remakes = {"external-plugins", "custom-register-path", "custom-dataset-info", "columns"},
-            .takes_file = true};  // swift/cli/main.py prepare_config_args
+            .by_version = {{"cross-entropy-fusion-impl", "te"}},  // 4.0.2 to 4.3 with Transformer Engine 2.8
+            .takes_file = true};                                  // swift/cli/main.py prepare_config_args
 }
 
 // Its --seq-length counts the positions of images; the language model's is --decoder-seq-length.

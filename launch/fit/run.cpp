@@ -259,18 +259,31 @@ void put_states(const MegatronLaunch& l, Recipe& recipe) {
 // rlhf_trainers/gkd_loss.py jsd_loss), autograd holds until the last chunk of positions: the model's in 16 bits, and in
 // 32 as they are, with labels, over the temperature, exponentials, both logarithms that are mixed, their mixture,
 // probabilities and differences; the teacher's three times in 16; and its backward two gradients in 32.
-std::int64_t kept_of_logit(const MegatronLaunch& l) {
+std::int64_t kept_of_logit(const MegatronLaunch& l, const std::string& fused_by) {
     constexpr std::int64_t by_engine = 2, own = 6, own_fused = 11, eager = 16, compared = 2 + 9 * 4 + 3 * 2 + 2 * 4;
     const auto* const stage = frameworks::training_stage(l.learns);
     if (stage != nullptr && stage->distils && !l.teacher_logits) return compared;
     if (stage != nullptr && stage->generates) return eager;
     if (!l.fused_loss) return own;
-    if (l.fused_loss_by == "linear") return 0;
-    return l.fused_loss_by == "te" ? by_engine : own_fused;
+    if (fused_by == "linear") return 0;
+    return fused_by == "te" ? by_engine : own_fused;
+}
+
+// On the last rank, whose loss runs backward before its next microbatch.
+void doubt_loss(const MegatronLaunch& l, const workloads::Model& model, Run& run) {
+    if (l.fused_loss_elsewhere.empty()) return;
+    const std::int64_t less = kept_of_logit(l, l.fused_loss_by) - kept_of_logit(l, l.fused_loss_elsewhere);
+    if (less <= 0) return;
+    const std::int64_t logits =
+        model.microbatch_tokens / (l.tp * l.cp) * model.modules[model.backbone()].architecture.vocab;
+    run.doubts.push_back({Effect::less,
+                          fmt::format("a loss that other versions compute by '{}'", l.fused_loss_elsewhere),
+                          written(l.dialect, "cross-entropy-fusion-impl"), true,
+                          l.vpp ? std::nullopt : std::optional(Bytes{2 * less * logits})});
 }
 
 void put_kept(const MegatronLaunch& l, Recipe& recipe) {
-    recipe.kept.logit = kept_of_logit(l);
+    recipe.kept.logit = kept_of_logit(l, l.fused_loss_by);
     if (parse_number("hidden-dropout", l.hidden_dropout, 0, 1) > 0) recipe.kept.masks = 1;
 }
 
@@ -519,6 +532,7 @@ Run run_without_batch(const MegatronLaunch& l, const FitAsked& asked) {
     if (l.cp > 1 && (l.cp_comm.empty() || l.cp_comm.front() != "a2a")) options.workload.context = "ring";
     say_encoders(l, model, run);
     options.workload.recipe = emulator::to_json(recipe_of(l, asked.recipe, run));
+    if (asked.recipe.empty()) doubt_loss(l, model, run);
     const bool says_ranks =
         l.recompute == "full" && l.recompute_method == "block" && !l.custom_recompute_layers.empty();
     options.recompute = says_ranks ? recompute_of_ranks_in(l) : StepRecompute{.everywhere = recompute_of(l, run)};

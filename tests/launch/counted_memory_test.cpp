@@ -331,3 +331,39 @@ TEST_CASE("attention that keeps its scores is advised to be fused, where that ma
         return one.say == "--attention-backend flash" && one.fit.fits();
     }));
 }
+
+TEST_CASE("what Megatron-SWIFT takes is that of its last version, and what others take may turn the verdict") {
+    const auto check = [](const std::string& flags) {
+        launch::CheckAsked asked;
+        asked.said = launch::read_script(
+            "NPROC_PER_NODE=8 megatron sft --model Qwen/Qwen3-8B --max_length 4096 "
+            "--global_batch_size 16 --tensor_model_parallel_size 2 " +
+                flags + "\n",
+            "a.sh");
+        asked.cluster = "h100-sxm:8";
+        asked.model = "qwen3-8b";
+        return launch::check(asked, in_order);
+    };
+    const auto peak = [](const launch::Checked& checked) { return checked.fit->ranks.front().peak; };
+    const auto unsaid = check(""), engines = check("--cross_entropy_fusion_impl te");
+    REQUIRE(unsaid.fit);
+    REQUIRE(engines.fit);
+    CHECK(peak(unsaid) == peak(check("--cross_entropy_fusion_impl native")));
+    CHECK(peak(unsaid) > peak(engines));
+    const auto loss = [](const launch::Checked& checked) {
+        std::int64_t most = 0;
+        for (const auto& one : checked.fit->doubts)
+            if (one.setting == "--cross-entropy-fusion-impl") most = one.most.value_or(Bytes{}).count;
+        return most;
+    };
+    // Twice the 9 bytes of 4096 positions and 151,936 entries, of which each GPU has a half.
+    CHECK(loss(unsaid) == std::int64_t{2} * 9 * 2048 * 151'936);
+    CHECK(loss(engines) == 0);
+    // It has no train_type since 4.1, and passes over it where it is told to.
+    CHECK(check("--train_type lora").verdict == launch::Verdict::fits);
+    CHECK(check("--tuner_type lora --ignore_args_error true").verdict == launch::Verdict::fits);
+    const auto passes = check("--train_type lora --ignore_args_error true");
+    CHECK(passes.verdict == launch::Verdict::undecided);
+    CHECK(passes.open.at(0).setting == "--ignore-args-error");
+    CHECK(check("--train_type lora --ignore_args_error false").verdict == launch::Verdict::fits);
+}

@@ -98,6 +98,7 @@ struct Entry {
     std::vector<std::string_view> remakes{};    ///< settings with which samples are made in another way than its own
     std::vector<std::string_view> lengthens{};  ///< settings whose text, or file of text, is put into samples
     bool attention_by_variables = false;        ///< NVTE_*_ATTN choose the backend, where no other than auto is said
+    std::vector<Default> by_version{};          ///< other values that some versions have where nobody says the setting
     bool takes_file = false;  ///< of flags, a YAML file among the words has some in front of the others
 };
 

@@ -99,7 +99,7 @@ def test_a_part_of_the_optimizer_on_the_host_leaves_the_rest(pipeweaver, tmp_pat
 
 @pytest.mark.parametrize("flag, verdict", [
     ("--rlhf_type ppo", "undecided"),          # other models beside it
-    ("--rlhf_type dpo", "fits"),               # a reference model is counted
+    ("--rlhf_type dpo", "close"),              # a reference model is counted
     ("--offload_model true", "fits"),          # takes off alone: what fits does so with it
     ("--vision_model_type internvit", "undecided"),  # the model that is named has no encoder
     ("--freeze_parameters_ratio 0", "fits"),
