@@ -592,3 +592,27 @@ TEST_CASE("ms-swift's names until 2.6 say what they said then, with the defaults
     CHECK(said.length == 4096);
     CHECK_FALSE(read(swift + "--tuner_type full").length.has_value());
 }
+
+TEST_CASE("of Qwen2-VL's and Qwen2.5-VL's encoders transformers held scores, unless attention is flash") {
+    const auto most = [](const std::string& text, const char* name, const char* samples) {
+        const auto model = workloads::model(name);
+        const auto made = launch::run_of(launch::with_model(read(text), model),
+                                         {.cluster = "a100-sxm:8", .gpus = 8, .model = model, .dataset = samples});
+        std::int64_t bytes = 0;
+        for (const auto& one : made.doubts)
+            if (one.most) bytes = one.most->count;
+        return bytes;
+    };
+    const std::string sft = swift + "--max_length 2048 ";
+    const char* const image = "constant-100+1x448px";
+    // 32 x 32 patches, 16 heads, 13 bytes of a score.
+    constexpr std::int64_t held = std::int64_t{16} * 1024 * 1024 * 13;
+    for (const char* implementation : {"", "--attn_impl sdpa"})
+        CHECK(most(sft + implementation, "qwen2.5-vl-7b", image) == held);
+    CHECK(most(sft + "--per_device_train_batch_size 2", "qwen2.5-vl-7b", image) == 4 * held);
+    CHECK(most(factory, "qwen2.5-vl-7b", image) == held);
+    for (const char* implementation : {"flash_attn", "eager"})
+        CHECK(most(sft + "--attn_impl " + implementation, "qwen2.5-vl-7b", image) == 0);
+    CHECK(most(sft, "qwen2.5-vl-7b", "constant-100") == 0);
+    CHECK(most(sft, "qwen3-vl-8b", image) == 0);
+}
