@@ -1,6 +1,10 @@
 // What a launch says beside its layers, in the memory that is told for it.
 #include "pipeweaver/base/parallel.hpp"
 #include "pipeweaver/launch/check.hpp"
+#include "pipeweaver/launch/fit.hpp"
+#include "pipeweaver/launch/megatron.hpp"
+#include "pipeweaver/launch/model.hpp"
+#include "pipeweaver/launch/rules.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
 #include "pipeweaver/workloads/cluster.hpp"
 #include "pipeweaver/workloads/counts.hpp"
@@ -366,4 +370,31 @@ TEST_CASE("what Megatron-SWIFT takes is that of its last version, and what other
     CHECK(passes.verdict == launch::Verdict::undecided);
     CHECK(passes.open.at(0).setting == "--ignore-args-error");
     CHECK(check("--train_type lora --ignore_args_error false").verdict == launch::Verdict::fits);
+}
+
+TEST_CASE("adapters of Megatron-Bridge lie beside layers of encoders that have the names of its own") {
+    const auto has_in_front = [](const std::string& model, const std::string& targets) {
+        launch::CheckAsked asked;
+        asked.said = launch::read_words(launch::Dialect::bridge_overrides,
+                                        "model.seq_length=4096 train.micro_batch_size=1 train.global_batch_size=64 "
+                                        "model.bf16=true peft.dim=8 " +
+                                            targets,
+                                        "--args");
+        const auto named = launch::named_model(model, asked.said);
+        const auto l = launch::settled(launch::with_model(launch::read_megatron(asked.said), named));
+        const launch::FitAsked of{.cluster = "h100-sxm:8", .gpus = 8, .model = named, .dataset = "vlm-mix"};
+        const auto made = workloads::find_model(launch::run_of(l, of).options.workload.model);
+        CHECK(made.modules.back().adapters);
+        return made.modules.front().adapters.has_value();
+    };
+    // Its own encoders, of Megatron Core's layers.
+    CHECK(has_in_front("qwen3-vl-8b", ""));
+    CHECK(has_in_front("qwen3-vl-8b", "peft.target_modules=[linear_qkv]"));
+    CHECK(has_in_front("qwen3-vl-8b", "peft.target_modules=['*.layers.*.linear_qkv']"));
+    CHECK(has_in_front("qwen3-vl-8b", "peft.target_modules=['*vision_model*.linear_proj','*language*.linear_qkv']"));
+    CHECK_FALSE(has_in_front("qwen3-vl-8b", "peft.target_modules=['*language_model.*.linear_qkv']"));
+    // Those of transformers, whose layers are called otherwise.
+    CHECK_FALSE(has_in_front("qwen2.5-vl-7b", ""));
+    CHECK_FALSE(has_in_front("qwen2.5-vl-7b", "peft.target_modules=[linear_qkv,linear_fc1]"));
+    CHECK_FALSE(has_in_front("qwen2.5-vl-7b", "peft.target_modules=['*.layers.*.linear_qkv']"));
 }
