@@ -2,7 +2,9 @@
 #include "pipeweaver/frameworks/recipe.hpp"
 
 #include "launch/rules/layout_text.hpp"
+#include "pipeweaver/base/parallel.hpp"
 #include "pipeweaver/frameworks/memory_setting.hpp"
+#include "pipeweaver/launch/check.hpp"
 #include "pipeweaver/launch/megatron.hpp"
 #include "pipeweaver/launch/model.hpp"
 #include "pipeweaver/launch/said.hpp"
@@ -224,4 +226,22 @@ TEST_CASE("all that recipes set is read, or is known to change memory") {
                 CHECK_NOTHROW(static_cast<void>(launch::read_megatron(said)));
         }
     }
+}
+
+TEST_CASE("a recipe whose model is not known breaks rules that ask for none of its sizes") {
+    const auto checked = [](const std::string& words, const std::string& cluster) {
+        launch::CheckAsked asked;
+        asked.said = launch::read_script("python scripts/training/run_recipe.py " + words + "\n", "a.sh");
+        asked.cluster = cluster;
+        return launch::check(asked, in_order);
+    };
+    // 192 samples on 128 replicas of two GPUs each, in Megatron-Bridge 0.6.0.
+    const auto odd = checked("--recipe nemotronh_56b_pretrain_256gpu_b200_bf16_config", "b200-sxm:256");
+    CHECK(odd.verdict == launch::Verdict::does_not_construct);
+    CHECK(odd.broken.at(0).id == "global-batch");
+    CHECK(odd.open.empty());
+    const auto groups = checked("--recipe olmoe_7b_sft_config -tp 3", "h100-sxm:8");
+    CHECK(groups.broken.at(0).id == "groups-world");
+    CHECK(checked("--recipe olmoe_7b_sft_config", "h100-sxm:8").verdict == launch::Verdict::undecided);
+    CHECK(checked("--recipe mine -tp 3", "h100-sxm:8").verdict == launch::Verdict::undecided);
 }
