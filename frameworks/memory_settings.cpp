@@ -40,6 +40,11 @@ MemorySetting classes(MemorySetting row) {
     return row;
 }
 
+MemorySetting of_logits(MemorySetting row) {
+    row.of_loss = true;
+    return row;
+}
+
 MemorySetting beside(MemorySetting row, std::string_view setting, std::string_view is) {
     row.beside = setting;
     row.beside_is = is;
@@ -169,7 +174,7 @@ Rows titan_rows() {
         {titan_settings, "quantize.*", either, states},
         of_step({titan_settings, "model.converters", either, network}, "Float8*|MXFP8*|NVFP4*"),
         of_step({titan_settings, "loss.*", either, loss}),
-        of_step({titan_settings, "loss", less, "a loss in chunks holds a part of the logits"}),
+        of_logits(of_step({titan_settings, "loss", less, "a loss in chunks holds a part of the logits"})),
         {titan_settings, "lora.*", less, adapters},
         {titan_settings, "model_override.*", either, network},
     };

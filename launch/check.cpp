@@ -259,6 +259,8 @@ std::vector<Open> shorter_samples(const CheckAsked& asked, const workloads::Mode
 OpenOf open_beside_samples(const CheckAsked& asked, const workloads::Model& model) {
     return [&asked, &model](const Fit& fit) {
         std::vector<Open> open = not_modelled(asked.said, {!asked.model.empty(), model.backbone() > 0});
+        for (Open& one : open)
+            if (one.of_loss) one.most = fit.logits;
         append(open_of(fit.doubts), open);
         if (sets_others(asked.said)) append(memory_set_elsewhere(asked.said), open);
         return open;

@@ -599,7 +599,12 @@ Run run_of(const TitanLaunch& l, const FitAsked& asked) {
         product_of("training.seq_len", samples,
                    l.pp > 1 ? "parallelism.pipeline_parallel_microbatch_size" : "training.local_batch_size");
     put_samples(asked, l.seq_len, l.pp > 1 ? l.local_batch / l.microbatch : 1, run);
-    options.workload.recipe = emulator::to_json(recipe_of(l, asked, asked.is_named));
+    const Recipe recipe = recipe_of(l, asked, asked.is_named);
+    options.workload.recipe = emulator::to_json(recipe);
+    constexpr std::int64_t at_work = 8;  // a copy in 32 bits, and its gradient
+    if (l.pp == 1)
+        run.logits = Bytes{(recipe.kept.logit + at_work) * (model.microbatch_tokens / (l.tp * l.cp)) *
+                           model.modules[model.backbone()].architecture.vocab};
     // Beside whole 32-bit weights the 16-bit ones that were gathered; of shards, copies in every group.
     run.besides.refers = replicates(l, asked.gpus) && keeps_gathered(l);
     if (!replicates(l, asked.gpus)) run.besides.copies = l.replicate;
@@ -629,6 +634,7 @@ Fit fit_from(const Run& run, const planner::EmulationRequest& request, const pla
         fit.microbatches = std::max(fit.microbatches, static_cast<std::int64_t>(mine.size()));
     fit.assumed = run.assumed;
     fit.doubts = run.doubts;
+    fit.logits = run.logits;
     fit.recipe = request.job.setup->recipe.name;
     if (std::string packing = packing_of(run, request); !packing.empty()) fit.assumed.push_back(std::move(packing));
     if (const std::string anchored = emulator::anchored_text(setup); !anchored.empty())

@@ -96,7 +96,9 @@ std::vector<Open> not_modelled(Dialect dialect, const std::vector<Setting>& sett
                             {},
                             row->effect,
                             false,
-                            frameworks::is_of_step(*row, one.values)});
+                            frameworks::is_of_step(*row, one.values),
+                            {},
+                            row->of_loss});
     }
     return open;
 }

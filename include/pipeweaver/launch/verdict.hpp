@@ -38,6 +38,7 @@ struct Open {
     bool is_taken = false;        ///< what is read is taken, of a branch or of a version, and no default
     bool of_step = false;         ///< weights, gradients and optimizer states do not rest on it
     std::optional<Bytes> most{};  ///< by which it moves a rank; none: it is not known
+    bool of_loss = false;         ///< by what the loss holds of logits at most
 };
 
 /// By how much of what we say the memory of a rank was off in recorded runs, docs/accuracy.md.
