@@ -100,7 +100,7 @@ Entry swift() {
                          {"attention-backend", "flash"},
                          {"hidden-dropout", "0"},
                          {"cross-entropy-loss-fusion", "true"},
-                         {"cross-entropy-fusion-impl", "te"}},  // as its examples' memory was compared
+                         {"cross-entropy-fusion-impl", "native"}},
             .meanings = {{"packing-length", "max-length"}, {"train-type", "tuner-type"}},
             .named = {},
             .named_by_variables = {},
@@ -120,7 +120,8 @@ Entry swift() {
             .unbounds_unless = {{"rlhf-type", "grpo", "truncation-strategy"}},
             .data = {"dataset", "cached-dataset"},
             .remakes = {"external-plugins", "custom-register-path", "custom-dataset-info", "columns"},
-            .takes_file = true};  // swift/cli/main.py prepare_config_args
+            .by_version = {{"cross-entropy-fusion-impl", "te"}},  // 4.0.2 to 4.3 with Transformer Engine 2.8
+            .takes_file = true};                                  // swift/cli/main.py prepare_config_args
 }
 
 // Its --seq-length counts the positions of images; the language model's is --decoder-seq-length.
@@ -175,6 +176,22 @@ Entry factory_on_core() {
     entry.source =
         "alibaba/ROLL 8eb27cc mcore_adapter/src/mcore_adapter/training_args.py, models/model_config.py; "
         "hiyouga/LLaMA-Factory ff6d4d12 src/llamafactory/train/mca/workflow.py, hparams/";
+    return entry;
+}
+
+// run_train.py with --use_mca, in LLaMA-Factory's words: adapters are trained where it is not told otherwise, and of
+// towers those of Qwen2-VL alone are frozen.
+Entry mcore_adapter_example() {
+    Entry entry = factory_on_core();
+    entry.name = example_of_mcore_adapter;
+    entry.programs = {"run_train.py by --use_mca"};  // no command: a flag makes it
+    entry.defaults.push_back({"tuner-type", "lora", "finetuning-type"});
+    std::erase_if(entry.implied, [](const Implied& one) { return one.then.starts_with("freeze-"); });
+    for (Meaning& one : entry.meanings) {
+        if (one.setting == "finetuning-type") one.as = "tuner-type";
+        if (one.setting.starts_with("freeze-")) one.as = one.setting;
+    }
+    entry.source = "alibaba/ROLL 8eb27cc mcore_adapter/examples/train/run_train.py";
     return entry;
 }
 
@@ -258,6 +275,7 @@ std::vector<Entry> all_entries() {
         multimodal(),
         loongforge(),
         factory_on_core(),
+        mcore_adapter_example(),
         titan(),
         bridge_runner(),
         refused("Megatron-LM's T5, RETRO or vision trainer",

@@ -259,18 +259,31 @@ void put_states(const MegatronLaunch& l, Recipe& recipe) {
 // rlhf_trainers/gkd_loss.py jsd_loss), autograd holds until the last chunk of positions: the model's in 16 bits, and in
 // 32 as they are, with labels, over the temperature, exponentials, both logarithms that are mixed, their mixture,
 // probabilities and differences; the teacher's three times in 16; and its backward two gradients in 32.
-std::int64_t kept_of_logit(const MegatronLaunch& l) {
+std::int64_t kept_of_logit(const MegatronLaunch& l, const std::string& fused_by) {
     constexpr std::int64_t by_engine = 2, own = 6, own_fused = 11, eager = 16, compared = 2 + 9 * 4 + 3 * 2 + 2 * 4;
     const auto* const stage = frameworks::training_stage(l.learns);
     if (stage != nullptr && stage->distils && !l.teacher_logits) return compared;
     if (stage != nullptr && stage->generates) return eager;
     if (!l.fused_loss) return own;
-    if (l.fused_loss_by == "linear") return 0;
-    return l.fused_loss_by == "te" ? by_engine : own_fused;
+    if (fused_by == "linear") return 0;
+    return fused_by == "te" ? by_engine : own_fused;
+}
+
+// On the last rank, whose loss runs backward before its next microbatch.
+void doubt_loss(const MegatronLaunch& l, const workloads::Model& model, Run& run) {
+    if (l.fused_loss_elsewhere.empty()) return;
+    const std::int64_t less = kept_of_logit(l, l.fused_loss_by) - kept_of_logit(l, l.fused_loss_elsewhere);
+    if (less <= 0) return;
+    const std::int64_t logits =
+        model.microbatch_tokens / (l.tp * l.cp) * model.modules[model.backbone()].architecture.vocab;
+    run.doubts.push_back({Effect::less,
+                          fmt::format("a loss that other versions compute by '{}'", l.fused_loss_elsewhere),
+                          written(l.dialect, "cross-entropy-fusion-impl"), true,
+                          l.vpp ? std::nullopt : std::optional(Bytes{2 * less * logits})});
 }
 
 void put_kept(const MegatronLaunch& l, Recipe& recipe) {
-    recipe.kept.logit = kept_of_logit(l);
+    recipe.kept.logit = kept_of_logit(l, l.fused_loss_by);
     if (parse_number("hidden-dropout", l.hidden_dropout, 0, 1) > 0) recipe.kept.masks = 1;
 }
 
@@ -519,6 +532,7 @@ Run run_without_batch(const MegatronLaunch& l, const FitAsked& asked) {
     if (l.cp > 1 && (l.cp_comm.empty() || l.cp_comm.front() != "a2a")) options.workload.context = "ring";
     say_encoders(l, model, run);
     options.workload.recipe = emulator::to_json(recipe_of(l, asked.recipe, run));
+    if (asked.recipe.empty()) doubt_loss(l, model, run);
     const bool says_ranks =
         l.recompute == "full" && l.recompute_method == "block" && !l.custom_recompute_layers.empty();
     options.recompute = says_ranks ? recompute_of_ranks_in(l) : StepRecompute{.everywhere = recompute_of(l, run)};
@@ -585,7 +599,12 @@ Run run_of(const TitanLaunch& l, const FitAsked& asked) {
         product_of("training.seq_len", samples,
                    l.pp > 1 ? "parallelism.pipeline_parallel_microbatch_size" : "training.local_batch_size");
     put_samples(asked, l.seq_len, l.pp > 1 ? l.local_batch / l.microbatch : 1, run);
-    options.workload.recipe = emulator::to_json(recipe_of(l, asked, asked.is_named));
+    const Recipe recipe = recipe_of(l, asked, asked.is_named);
+    options.workload.recipe = emulator::to_json(recipe);
+    constexpr std::int64_t at_work = 8;  // a copy in 32 bits, and its gradient
+    if (l.pp == 1)
+        run.logits = Bytes{(recipe.kept.logit + at_work) * (model.microbatch_tokens / (l.tp * l.cp)) *
+                           model.modules[model.backbone()].architecture.vocab};
     // Beside whole 32-bit weights the 16-bit ones that were gathered; of shards, copies in every group.
     run.besides.refers = replicates(l, asked.gpus) && keeps_gathered(l);
     if (!replicates(l, asked.gpus)) run.besides.copies = l.replicate;
@@ -615,6 +634,7 @@ Fit fit_from(const Run& run, const planner::EmulationRequest& request, const pla
         fit.microbatches = std::max(fit.microbatches, static_cast<std::int64_t>(mine.size()));
     fit.assumed = run.assumed;
     fit.doubts = run.doubts;
+    fit.logits = run.logits;
     fit.recipe = request.job.setup->recipe.name;
     if (std::string packing = packing_of(run, request); !packing.empty()) fit.assumed.push_back(std::move(packing));
     if (const std::string anchored = emulator::anchored_text(setup); !anchored.empty())

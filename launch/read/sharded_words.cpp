@@ -144,15 +144,26 @@ void refuse_by_variables(const Entry& entry, const SaidLaunch& said) {
                  said.variables.at(std::string(name)), entry.name);
 }
 
-// Of a trainer that a variable makes another: the settings in the words of that one's dialect, with '-' in names.
-void turn_by_variables(SaidLaunch& said) {
-    for (const auto& [variable, name] : said.entry->turned_by) {
-        if (!is_enabled(variable, said)) continue;
-        said.entry = frameworks::entry_named(name);
-        said.dialect = said.entry->dialect;
-        for (Setting& one : said.settings) std::replace(one.name.begin(), one.name.end(), '_', '-');
-        return;
-    }
+bool is_turned_on(std::string_view setting, const SaidLaunch& said) {
+    const auto found = std::find_if(said.settings.rbegin(), said.settings.rend(),
+                                    [&](const Setting& one) { return one.name == setting; });
+    if (found == said.settings.rend()) return false;
+    return found->values.empty() || (found->values.front() != "false" && found->values.front() != "False");
+}
+
+// The settings in the words of that trainer's dialect, with '-' in names.
+void turn_to(std::string_view name, SaidLaunch& said) {
+    said.entry = frameworks::entry_named(name);
+    said.dialect = said.entry->dialect;
+    for (Setting& one : said.settings) std::replace(one.name.begin(), one.name.end(), '_', '-');
+}
+
+// Of a trainer that a variable, or a flag, makes another.
+void turn(SaidLaunch& said) {
+    for (const auto& [variable, name] : said.entry->turned_by)
+        if (is_enabled(variable, said)) return turn_to(name, said);
+    for (const auto& [setting, name] : said.entry->turned_by_settings)
+        if (is_turned_on(setting, said)) return turn_to(name, said);
 }
 
 void put_named_model(SaidLaunch& said) {
@@ -196,7 +207,7 @@ void put_sharded_words(const std::vector<Word>& all, SaidLaunch& said) {
     put_program_defaults(words, said);
     put_gpus(words, said);
     put_named_model(said);
-    turn_by_variables(said);
+    turn(said);
     if (!said.entry->named_by_program || begin == 0) return;
     said.named = fmt::format("the {} {}", said.entry->names, texts[begin - 1]);
 }

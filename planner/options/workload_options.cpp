@@ -330,6 +330,7 @@ void WorkloadOptions::add_headroom(OptionTable& options) {
         "unless the target's launches have the allocator's segments expand, else 3% (default: of plans auto, of what "
         "is emulated 3%)",
         [this](const std::string& text) {
+            says_headroom = true;
             automatic_headroom = text == automatic;
             headroom = automatic_headroom ? emulator::usual_headroom : headroom_of(text);
         },

@@ -186,6 +186,26 @@ TEST_CASE("USE_MCA=1 makes a trainer of Megatron Core of it, by names of both") 
     CHECK(entry_of("USE_MCA=0 " + factory) == "LLaMA-Factory");
 }
 
+// alibaba/ROLL 8eb27cc mcore_adapter/examples/train/run_sft_train.sh has these names.
+TEST_CASE("a flag makes mcore_adapter's example a trainer of Megatron Core") {
+    const std::string words =
+        "torchrun --nproc_per_node=8 train/run_train.py --do_train --stage=sft --cutoff_len=8192 --template=qwen3 "
+        "--model_name_or_path=Qwen/Qwen3-8B --output_dir=./tmp/ --per_device_train_batch_size=1 "
+        "--gradient_accumulation_steps=4 --learning_rate=2e-5 --logging_steps=1 --save_steps=50 --bf16 "
+        "--tensor_model_parallel_size 2 --sequence_parallel --use_distributed_optimizer ";
+    const auto said = launch::read_script(words + "--finetuning_type=full --use_mca", "launch.sh");
+    REQUIRE(said.entry != nullptr);
+    CHECK(said.entry->name == "mcore_adapter's examples");
+    CHECK(said.named_model == "Qwen/Qwen3-8B");
+    const launch::MegatronLaunch l = launch::read_megatron(said);
+    CHECK(l.tp == 2);
+    CHECK(l.seq_length == 8192);
+    CHECK(l.tuner == "full");
+    CHECK(launch::read_megatron(launch::read_script(words + "--use_mca=True", "launch.sh")).tuner == "lora");
+    CHECK(entry_of(words + "--use_mca=False") == "Hugging Face's Trainer");
+    CHECK(entry_of(words) == "Hugging Face's Trainer");
+}
+
 TEST_CASE("fewer pixels are fewer tokens of a longest side, and none fewer of images that are filled up again") {
     auto model = workloads::model("qwen2.5-vl-7b");
     const auto image_of = [&](workloads::ImageRule rule) {
@@ -571,4 +591,28 @@ TEST_CASE("ms-swift's names until 2.6 say what they said then, with the defaults
     CHECK(said.freeze_tower);
     CHECK(said.length == 4096);
     CHECK_FALSE(read(swift + "--tuner_type full").length.has_value());
+}
+
+TEST_CASE("of Qwen2-VL's and Qwen2.5-VL's encoders transformers held scores, unless attention is flash") {
+    const auto most = [](const std::string& text, const char* name, const char* samples) {
+        const auto model = workloads::model(name);
+        const auto made = launch::run_of(launch::with_model(read(text), model),
+                                         {.cluster = "a100-sxm:8", .gpus = 8, .model = model, .dataset = samples});
+        std::int64_t bytes = 0;
+        for (const auto& one : made.doubts)
+            if (one.most) bytes = one.most->count;
+        return bytes;
+    };
+    const std::string sft = swift + "--max_length 2048 ";
+    const char* const image = "constant-100+1x448px";
+    // 32 x 32 patches, 16 heads, 13 bytes of a score.
+    constexpr std::int64_t held = std::int64_t{16} * 1024 * 1024 * 13;
+    for (const char* implementation : {"", "--attn_impl sdpa"})
+        CHECK(most(sft + implementation, "qwen2.5-vl-7b", image) == held);
+    CHECK(most(sft + "--per_device_train_batch_size 2", "qwen2.5-vl-7b", image) == 4 * held);
+    CHECK(most(factory, "qwen2.5-vl-7b", image) == held);
+    for (const char* implementation : {"flash_attn", "eager"})
+        CHECK(most(sft + "--attn_impl " + implementation, "qwen2.5-vl-7b", image) == 0);
+    CHECK(most(sft, "qwen2.5-vl-7b", "constant-100") == 0);
+    CHECK(most(sft, "qwen3-vl-8b", image) == 0);
 }

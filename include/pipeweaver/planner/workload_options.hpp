@@ -97,6 +97,7 @@ struct WorkloadOptions {
     emulator::Headroom headroom = emulator::usual_headroom;
     bool automatic_headroom = false;                                ///< in its place headroom_for(), of the batch
     bool usual_headroom_is_auto = false;                            ///< it is so where nothing is said
+    bool says_headroom = false;                                     ///< something is
     std::int64_t training_tokens = 0;                               ///< Job::training_tokens
     std::optional<double> price_per_gpu_hour;                       ///< USD, in place of the cluster's
     std::size_t store_bytes = emulator::LayerStore::default_bytes;  ///< for costs of layers that were priced before
