@@ -12,7 +12,7 @@ from served import free_port
 
 
 def work(rank, ranks, port, folder, script, arguments, log):
-    """A rank's process: the script as `python script arguments...` in the folder, what it says in `log`."""
+    """A rank's process: `python script arguments...` in the folder, what it says in the file `log`."""
     said = os.open(log, os.O_WRONLY | os.O_CREAT, 0o600)
     os.dup2(said, 1)
     os.dup2(said, 2)
@@ -29,16 +29,19 @@ def printed_by(ranks, folder, script, arguments, logs, seconds=120):
     """What all processes printed, one after the other, each of which has ended well; `logs` is a folder for it."""
     port = free_port()
     files = [logs / f"rank-{rank}.txt" for rank in range(ranks)]
-    processes = [CONTEXT.Process(target=work, args=(rank, ranks, port, str(folder), str(script), arguments, str(file)),
-                                 daemon=True) for rank, file in enumerate(files)]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join(seconds)
-    ended = [process.exitcode for process in processes]
-    for process in processes:
-        process.kill()
-        process.join()
+    # No daemons: these may not have loaders' workers.
+    processes = [CONTEXT.Process(target=work, args=(rank, ranks, port, str(folder), str(script), arguments, str(file)))
+                 for rank, file in enumerate(files)]
+    try:
+        for process in processes:
+            process.start()
+        for process in processes:
+            process.join(seconds)
+        ended = [process.exitcode for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+            process.join()
     said = "".join(file.read_text() for file in files if file.exists())
     assert ended == [0] * ranks, f"{ended}\n{said[-3000:]}"
     return said
