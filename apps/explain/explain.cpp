@@ -6,9 +6,11 @@
 #include "apps/console.hpp"
 #include "apps/explain/schedule_files.hpp"
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/options.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/explanation.hpp"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
@@ -111,7 +113,7 @@ void add_explain(CLI::App& program) {
              "The order of the tasks and what is recomputed stay as they are; `pipeweaver plan` searches others.",
          .examples = {{"What decides how long a step takes, and where ranks wait",
                        "pipeweaver explain examples/measured"},
-                      {"Why a rank is idle then", "pipeweaver explain examples/measured --at 0:5ms"},
+                      {"Why a rank is idle then", "pipeweaver explain examples/measured --at 0:8ms"},
                       {"What a task waits for, for a program",
                        "pipeweaver explain examples/measured --task m0.vit0.s1.F --json"}},
          .files = {{"PLAN", "a folder that plan or solve --stages wrote, or one of its folders with a schedule"},

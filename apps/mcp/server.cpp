@@ -62,6 +62,8 @@ Message value_at(const Message& object, std::string_view key) {
 
 bool is_text(const Message& object, std::string_view key) { return value_at(object, key).is_string(); }
 
+bool is_id(const Message& id) { return id.is_string() || id.is_number_integer(); }
+
 // Whether arrays and objects lie in each other deeper than any message's, strings left out.
 bool is_too_deep(std::string_view line) {
     std::size_t depth = 0;
@@ -179,8 +181,11 @@ private:
         if (const auto answer = answer_to(message)) streams_.write(*answer);
     }
 
+    // What else names this method is answered at once: the error needs no worker, and its id is not kept.
     static bool is_call(const Message& message) {
-        return message.is_object() && value_at(message, "method") == "tools/call" && message.contains("id");
+        return message.is_object() && value_at(message, "jsonrpc") == "2.0" &&
+               value_at(message, "method") == "tools/call" && is_id(value_at(message, "id")) &&
+               (!message.contains("params") || message["params"].is_object());
     }
 
     // For the worker.
@@ -221,15 +226,14 @@ private:
     std::optional<Message> answer_to(const Message& message) {
         if (!message.is_object()) return error_message({}, RpcError::request, "a message is a JSON object");
         const Message id = value_at(message, "id");
-        const bool is_id = id.is_string() || id.is_number_integer();
-        if (message.contains("id") && !is_id)
+        if (message.contains("id") && !is_id(id))
             return error_message({}, RpcError::request, "id: must be a text or a whole number");
         if (!message.contains("method") && (message.contains("result") || message.contains("error"))) return {};
         if (value_at(message, "jsonrpc") != "2.0" || !is_text(message, "method"))
             return error_message(id, RpcError::request, R"(a request has "jsonrpc": "2.0" and a method)");
         const auto method = message["method"].get<std::string>();
         const Message params = message.contains("params") ? message["params"] : Message::object();
-        if (!is_id) {
+        if (!is_id(id)) {
             if (method == "notifications/cancelled" && params.is_object()) cancel(value_at(params, "requestId"));
             return {};
         }

@@ -2,6 +2,7 @@
 
 #include "apps/commands.hpp"
 #include "apps/completion/scripts.hpp"
+#include "pipeweaver/base/assert.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
 
@@ -58,10 +59,12 @@ bool is_called(const OptionShape& option, std::string_view name) {
     return option.operand == name || std::find(option.names.begin(), option.names.end(), name) != option.names.end();
 }
 
-const OptionShape* option_called(const CommandShape& command, std::string_view name) {
+// Pre: the command has it, as all that a tool names.
+const OptionShape& option_called(const CommandShape& command, std::string_view name) {
     const auto found = std::find_if(command.options.begin(), command.options.end(),
                                     [&](const OptionShape& one) { return is_called(one, name); });
-    return found == command.options.end() ? nullptr : &*found;
+    PIPEWEAVER_ASSERT(found != command.options.end());
+    return *found;
 }
 
 bool has_part(const std::string& kind, std::string_view part) {
@@ -161,11 +164,10 @@ const Tool* tool_called(std::string_view name) {
 ToolJson tool_json(const Tool& tool, const CommandShape& command) {
     ToolJson properties = ToolJson::object(), required = tool.needed;
     for (const std::string& name : tool.arguments) {
-        const OptionShape* option = option_called(command, name);
-        if (option == nullptr) continue;
-        properties[name] = property_of(*option);
+        const OptionShape& option = option_called(command, name);
+        properties[name] = property_of(option);
         // Without a folder of its own a plan goes into one that is removed again.
-        if (is_required(*option) && name != "out") required.push_back(name);
+        if (is_required(option) && name != "out") required.push_back(name);
     }
     properties[std::string(further)] = {
         {"type", "array"},
@@ -190,16 +192,16 @@ std::vector<std::string> words_of_call(const Tool& tool, const CommandShape& com
         if (value.is_null()) continue;
         if (is_further)
             add_further(value, words);
-        else if (const OptionShape* option = option_called(command, name); !option->operand.empty())
+        else if (const OptionShape& option = option_called(command, name); !option.operand.empty())
             continue;  // they have an order
         else
-            add_words(*option, name, value, words);
+            add_words(option, name, value, words);
     }
     for (const std::string& name : tool.arguments) {
-        const OptionShape* option = option_called(command, name);
+        const OptionShape& option = option_called(command, name);
         const auto found = arguments.find(name);
-        if (found != arguments.end() && !found->is_null() && !option->operand.empty())
-            add_words(*option, name, *found, operands);
+        if (found != arguments.end() && !found->is_null() && !option.operand.empty())
+            add_words(option, name, *found, operands);
     }
     if (!operands.empty()) words.emplace_back("--");
     words.insert(words.end(), std::make_move_iterator(operands.begin()), std::make_move_iterator(operands.end()));
@@ -209,11 +211,10 @@ std::vector<std::string> words_of_call(const Tool& tool, const CommandShape& com
 ToolJson asked_next(const Tool& tool, const CommandShape& command, std::string_view line) {
     ToolJson asked = ToolJson::array();
     for (const std::string& name : tool.arguments) {
-        const OptionShape* option = option_called(command, name);
-        if (option == nullptr) continue;
-        if (!names_argument(line, *option, name)) continue;
-        ToolJson one{{"argument", name}, {"about", option->about}, {"kind", option->kind}};
-        if (const Words words = words_of(option->kind); !words.empty()) one["allowed"] = words;
+        const OptionShape& option = option_called(command, name);
+        if (!names_argument(line, option, name)) continue;
+        ToolJson one{{"argument", name}, {"about", option.about}, {"kind", option.kind}};
+        if (const Words words = words_of(option.kind); !words.empty()) one["allowed"] = words;
         asked.push_back(std::move(one));
     }
     return asked;

@@ -35,7 +35,10 @@ std::string_view pass_word(schedule::TaskKind kind) {
 
 std::string shortened_name(std::string name) {
     name = printable(name);
-    return name.size() > longest_name ? name.substr(0, longest_name - 3) + "..." : name;
+    if (name.size() <= longest_name) return name;
+    std::size_t kept = longest_name - 3;
+    while (kept > 0 && (static_cast<unsigned char>(name[kept]) & 0xc0) == 0x80) --kept;  // no character is cut
+    return name.substr(0, kept) + "...";
 }
 
 // Of all tasks like this one: "llm forward".
@@ -103,8 +106,8 @@ private:
             case Activity::ends:
                 return at + fmt::format("does what follows its last task, {}\n", span);
             default:
-                return at + (state.to > state.from ? fmt::format("is done; others take {} more\n", span)
-                                                   : std::string("is done, and so are all others\n"));
+                return at + (asked_.at->time < state.to ? fmt::format("is done; others take {} more\n", span)
+                                                        : std::string("is done, and so are all others\n"));
         }
     }
 
@@ -153,9 +156,9 @@ private:
         const std::int64_t share = 100 / schedule::shortened_by;
         switch (one.changed) {
             case Changed::task:
-                return fmt::format("{} {} % faster", name(one.task), share);
+                return fmt::format("{} {} % shorter", name(one.task), share);
             case Changed::pass:
-                return fmt::format("every {} {} % faster", pass_name(task(one.task)), share);
+                return fmt::format("every {} {} % shorter", pass_name(task(one.task)), share);
             default:
                 return fmt::format("no transfer to {} from rank {}", name(one.task), index(task(*one.from).rank));
         }

@@ -8,11 +8,11 @@ from checkout import ROOT
 MEASURED = ROOT / "examples/measured"
 # Rank 0 runs A (10 us), waits, runs C (20 us) and has a tail of 4 us; rank 1 runs B (30 us) in between. A's result
 # travels 5 us, B's 3 us: A 0-10, B 15-45, C 48-68, makespan 72.
-PROBLEM = {"format": "pipeweaver-problem/1", "name": "three", "ranks": [
-    {"base_bytes": 0, "tail_ns": 4000}, {"base_bytes": 0}], "tasks": [
-    {"id": 0, "rank": 0, "kind": "F", "duration_ns": 10000, "label": "A", "module": "m"},
-    {"id": 1, "rank": 1, "kind": "F", "duration_ns": 30000, "label": "B", "module": "m"},
-    {"id": 2, "rank": 0, "kind": "B", "duration_ns": 20000, "label": "C", "module": "m"}],
+RANK, TASK = {"capacity_bytes": None, "base_bytes": 0}, {"acquire_bytes": 0, "release_bytes": 0, "module": "m"}
+PROBLEM = {"format": "pipeweaver-problem/1", "name": "three", "ranks": [{**RANK, "tail_ns": 4000}, RANK], "tasks": [
+    {"id": 0, "rank": 0, "kind": "F", "duration_ns": 10000, "label": "A", **TASK},
+    {"id": 1, "rank": 1, "kind": "F", "duration_ns": 30000, "label": "B", **TASK},
+    {"id": 2, "rank": 0, "kind": "B", "duration_ns": 20000, "label": "C", **TASK}],
     "edges": [[0, 1, 5000], [1, 2, 3000]]}
 SOLUTION = {"format": "pipeweaver-solution/1", "problem": "three", "order": [[0, 2], [1]]}
 
@@ -54,6 +54,17 @@ def test_the_text_says_what_the_rank_waits_for(pipeweaver, three):
     assert "rank 0 at 20.00 us: waits 38.00 us (10.00 us to 48.00 us) before C" in text
     assert "others are not searched" in text and "no transfer to B from rank 0" in text
     assert max(map(len, pipeweaver("explain", MEASURED).splitlines())) <= 100
+
+
+def test_a_rank_that_is_done_waits_for_others_until_all_are(pipeweaver, three):
+    assert "is done; others take 27.00 us (45.00 us to 72.00 us) more" in pipeweaver("explain", three, "--at", "1:50us")
+    assert "is done, and so are all others" in pipeweaver("explain", three, "--at", "1:72us")
+
+
+def test_a_long_name_is_cut_between_characters(pipeweaver, three):
+    text = json.dumps(PROBLEM).replace('"label": "B"', f'"label": {json.dumps("é" * 16)}')
+    (three / "problem.json").write_text(text)
+    assert "é" * 10 + "... 10 % shorter" in [one["text"] for one in asked(pipeweaver, three)["shorter"]]
 
 
 def test_without_a_question_the_waits_of_all_ranks_are_listed(pipeweaver):
