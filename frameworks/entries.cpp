@@ -18,19 +18,13 @@ Entry bridge() {
     return {
         .name = "Megatron-Bridge",
         .dialect = bridge_overrides,
-        .programs = {},
         .defaults = {{"model.bf16", "true", "model.fp16"},
                      {"ddp.use_distributed_optimizer", "true"},
                      {"model.cross_entropy_loss_fusion", "true"},
                      {"model.hidden_dropout", "0"}},
-        .meanings = {},
         .named = {"recipe", "recipe-name", "recipe_name", "config-file", "config_file"},
-        .named_by_variables = {},
         .names = "recipe",
         .say = "as an override, or check the run_config.yaml that the recipe writes",
-        .model = {},
-        .packs = {},
-        .refused = {},
         .source = "NVIDIA-NeMo/Megatron-Bridge 067f987d: training/mixed_precision.py, recipes/, models/gpt_provider.py",
         .recipes = {"{recipe}", "{recipe-name}", "{recipe_name}"},
         .recipe_framework = "megatron-bridge:0.6.0",
@@ -102,14 +96,9 @@ Entry swift() {
                          {"cross-entropy-loss-fusion", "true"},
                          {"cross-entropy-fusion-impl", "te"}},  // as its examples' memory was compared
             .meanings = {{"packing-length", "max-length"}, {"train-type", "tuner-type"}},
-            .named = {},
-            .named_by_variables = {},
-            .names = {},
-            .say = {},
             .model = "model",
             .checkpoints = {"mcore_model", "mcore-model", "load"},
             .packs = "packing",
-            .refused = {},
             .sets = {{"CUDA_DEVICE_MAX_CONNECTIONS", "1"}},  // swift/cli/_megatron/sft.py
             .source = "modelscope/ms-swift 3602360: swift/megatron/arguments/megatron_args.py",
             .builds = "ms-swift",
@@ -128,17 +117,9 @@ Entry multimodal() {
     return {.name = "Megatron-LM examples/multimodal",
             .dialect = megatron_arguments,
             .programs = {"examples/multimodal/train.py", "multimodal/train.py"},
-            .defaults = {},
             .meanings = {{"decoder-seq-length", "seq-length"},
                          {"seq-length", "", "decoder-seq-length"},
                          {"encoder-seq-length", "", "decoder-seq-length"}},
-            .named = {},
-            .named_by_variables = {},
-            .names = {},
-            .say = {},
-            .model = {},
-            .packs = {},
-            .refused = {},
             .source = "NVIDIA/Megatron-LM core_v0.16.1: examples/multimodal/model.py",
             .builds = "megatron-lm"};
 }
@@ -198,15 +179,11 @@ Entry titan() {
     return {.name = "torchtitan",
             .dialect = titan_settings,
             .programs = {"torchtitan.train", "torchtitan/train.py", "run_train.sh"},
-            .defaults = {},
-            .meanings = {},
             .named = {"config", "job.config_file"},
             .named_by_variables = {"CONFIG", "CONFIG_FILE"},
             .names = "configuration",
             .say = "as a setting of the launch",
             .model = "config",
-            .packs = {},
-            .refused = {},
             .source = "torchtitan 0.3.0: torchtitan/config, torchtitan/models/*/config_registry.py",
             .recipes = {"{module}/{config}", "{MODULE}/{CONFIG}", "{job.config_file}", "{CONFIG_FILE}"},
             .builds = "torchtitan",
@@ -214,19 +191,7 @@ Entry titan() {
 }
 
 Entry refused(std::string_view name, std::vector<std::string_view> programs, std::string_view why) {
-    return {.name = name,
-            .dialect = megatron_arguments,
-            .programs = std::move(programs),
-            .defaults = {},
-            .meanings = {},
-            .named = {},
-            .named_by_variables = {},
-            .names = {},
-            .say = {},
-            .model = {},
-            .packs = {},
-            .refused = why,
-            .source = {}};
+    return {.name = name, .dialect = megatron_arguments, .programs = std::move(programs), .refused = why};
 }
 
 // Trainers of others that people launch, by their programs and by keys of their files.

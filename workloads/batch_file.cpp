@@ -6,7 +6,6 @@
 #include "workloads/fields.hpp"
 #include "workloads/items.hpp"
 #include "workloads/other_forms.hpp"
-#include "workloads/sample_work.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -123,9 +123,7 @@ Recipe sharded_recipe(const ShardedLaunch& l, const FitAsked& asked, Run& run) {
     Recipe recipe = emulator::find_recipe(asked.recipe.empty() ? "torch-fsdp2-eager" : asked.recipe);
     if (asked.recipe.empty() && !l.is_fsdp()) recipe.name = l.is_deepspeed() ? "deepspeed" : "torch-replicas";
     recipe.zero = l.leaves_alone && asked.gpus == 1 ? 0 : l.zero_stage();
-    const auto narrow = recipe.state.narrow;
-    recipe.state = l.is_deepspeed() ? deepspeed_states(l, run) : torch_states(l, run);
-    recipe.state.narrow = narrow;
+    emulator::put_states(recipe, l.is_deepspeed() ? deepspeed_states(l, run) : torch_states(l, run));
     recipe.state.whole = whole_gradients(l, asked.gpus, recipe.state);
     recipe.state.apart = l.is_fsdp() ? recipe.state.weight : 0;
     recipe.state.bare = l.leaves_alone && l.is_fsdp();
