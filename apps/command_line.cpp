@@ -327,10 +327,6 @@ void parse_and_run(const Program& program, int argc, char** argv) {
     }
 }
 
-}  // namespace
-
-namespace {
-
 // Files that are opened later must not take the places of standard streams that are closed: what is read from them or
 // written to them fails.
 void hold_standard_streams() {

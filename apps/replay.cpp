@@ -3,7 +3,6 @@
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
 #include "apps/explain/schedule_files.hpp"
-#include "apps/traces/replay_traces.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/emulation_files.hpp"
@@ -13,6 +12,8 @@
 #include "pipeweaver/planner/jitter_options.hpp"
 #include "pipeweaver/schedule/gap.hpp"
 #include "pipeweaver/search/bounds.hpp"
+#include "pipeweaver/traces/graph.hpp"
+#include "pipeweaver/traces/report.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -22,6 +23,30 @@
 namespace pipeweaver::apps {
 
 namespace {
+
+// What of a recorded step is asked.
+struct TraceQuestion {
+    std::vector<std::string> files;
+    std::string factors;   // "gemm=0.8,nccl=0.5"; empty: none
+    std::string emulated;  // the trace of an emulated step; empty: none
+};
+
+void replay_traces(const TraceQuestion& question, bool as_json) {
+    std::optional<traces::Graph> emulated;
+    if (!question.emulated.empty()) {
+        const std::vector<std::string> file{question.emulated};
+        emulated = traces::read_graph(file);
+        if (!emulated->is_emulated)
+            fail(ErrorKind::input, "{}: is no trace of an emulated step (trace.json.gz of emulate --out)",
+                 question.emulated);
+    }
+    const auto found =
+        traces::findings_of(traces::read_graph(question.files), question.factors, emulated ? &*emulated : nullptr);
+    if (as_json)
+        print_json(traces::findings_json(found));
+    else
+        print_text("{}", traces::findings_text(found));
+}
 
 struct ReplaySchedule {
     explicit ReplaySchedule(CLI::App& app) : options(app) {

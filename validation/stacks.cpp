@@ -329,11 +329,7 @@ RunRecipe recipe_of(const PublishedRun& row, std::string_view device, std::span<
     run.partition = stack.partition;
     const auto note = in_lower_case(row.note);
     if (stack.zero) recipe.zero = *stack.zero;
-    if (stack.state) {
-        const auto narrow = recipe.state.narrow;  // a recipe's own word, of which sources say nothing
-        recipe.state = *stack.state;
-        recipe.state.narrow = narrow;
-    }
+    if (stack.state) emulator::put_states(recipe, *stack.state);
     if (stack.update) recipe.update = *stack.update;
     take_zero(note, run);
     for (auto said = sayings.begin(); said != sayings.end(); ++said) {

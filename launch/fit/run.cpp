@@ -19,6 +19,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <memory>
 #include <numeric>
 #include <utility>
 
@@ -40,8 +41,29 @@ void leave_reference_to(std::string_view stage, workloads::Model& model, Run& ru
         fmt::format("'{}' says whether a copy lies beside the model: that of the model's file is not counted", stage));
 }
 
-void put_degrees(planner::WorkloadOptions& workload, const FitAsked& asked, const workloads::Model& model) {
-    workload.model = workloads::to_json(model);
+void put_model(planner::WorkloadOptions& workload, const workloads::Model& model) {
+    workload.model = model.name;
+    workload.model_read = std::make_shared<const workloads::Model>(workloads::as_read(model, "--model"));
+}
+
+void put_degrees(planner::WorkloadOptions& workload, const emulator::Layout& layout) {
+    workload.tp.number = layout.tp;
+    workload.pp.number = layout.pp;
+    workload.cp.number = layout.cp;
+    workload.dp.number = layout.dp;
+    workload.ep.number = layout.ep;
+    if (layout.cp > 1 && layout.context == emulator::ContextParallel::ring) workload.context = "ring";
+}
+
+void put_run_recipe(planner::WorkloadOptions& workload, emulator::Recipe recipe) {
+    if (recipe.zero >= 2 && recipe.bucket > Bytes{})
+        fail(ErrorKind::input, "--recipe: {} reduces gradients in buckets, which goes with zero 0 and 1, not {}",
+             recipe.name, recipe.zero);
+    workload.recipe_read = std::make_shared<const emulator::Recipe>(std::move(recipe));
+}
+
+void put_asked(planner::WorkloadOptions& workload, const FitAsked& asked, const workloads::Model& model) {
+    put_model(workload, model);
     workload.cluster = asked.cluster;
     workload.anchor_read = asked.anchor;
     if (!model.built || model.built->source.empty()) return;
@@ -89,6 +111,7 @@ std::string product_of(const std::string& sequence, std::int64_t samples, std::s
 
 namespace {
 
+using emulator::ContextParallel;
 using emulator::Recipe;
 using emulator::Recompute;
 using frameworks::Effect;
@@ -523,15 +546,16 @@ Run run_without_batch(const MegatronLaunch& l, const FitAsked& asked) {
     // As Megatron-LM and LoongForge do.
     for (std::string& padded : workloads::pad_heads(model, workloads::internvit_6b_heads, l.tp))
         run.assumed.push_back(std::move(padded));
-    put_degrees(options.workload, asked, model);
-    options.workload.tp = degree(l.tp);
-    options.workload.pp = degree(l.pp);
-    options.workload.cp = degree(l.cp);
-    options.workload.dp = degree(l.dp(asked.gpus));
-    options.workload.ep = degree(l.ep);
-    if (l.cp > 1 && (l.cp_comm.empty() || l.cp_comm.front() != "a2a")) options.workload.context = "ring";
+    put_asked(options.workload, asked, model);
+    const bool exchanges = !l.cp_comm.empty() && l.cp_comm.front() == "a2a";
+    put_degrees(options.workload, {.tp = l.tp,
+                                   .pp = l.pp,
+                                   .dp = l.dp(asked.gpus),
+                                   .cp = l.cp,
+                                   .ep = l.ep,
+                                   .context = exchanges ? ContextParallel::all_to_all : ContextParallel::ring});
     say_encoders(l, model, run);
-    options.workload.recipe = emulator::to_json(recipe_of(l, asked.recipe, run));
+    put_run_recipe(options.workload, recipe_of(l, asked.recipe, run));
     if (asked.recipe.empty()) doubt_loss(l, model, run);
     const bool says_ranks =
         l.recompute == "full" && l.recompute_method == "block" && !l.custom_recompute_layers.empty();
@@ -588,19 +612,16 @@ Run run_of(const TitanLaunch& l, const FitAsked& asked) {
     const std::int64_t samples = l.pp > 1 ? l.microbatch : l.local_batch;
     model.microbatch_tokens = l.seq_len * samples;
     options.layers = layers_text(built_of(l, model), {}, model, run);
-    put_degrees(options.workload, asked, model);
-    options.workload.tp = degree(l.tp);
-    options.workload.pp = degree(l.pp);
-    options.workload.cp = degree(l.cp);
-    options.workload.dp = degree(l.dp(asked.gpus));
-    options.workload.ep = degree(l.ep);
-    if (l.cp > 1) options.workload.context = "ring";
+    put_asked(options.workload, asked, model);
+    put_degrees(
+        options.workload,
+        {.tp = l.tp, .pp = l.pp, .dp = l.dp(asked.gpus), .cp = l.cp, .ep = l.ep, .context = ContextParallel::ring});
     run.says_tokens =
         product_of("training.seq_len", samples,
                    l.pp > 1 ? "parallelism.pipeline_parallel_microbatch_size" : "training.local_batch_size");
     put_samples(asked, l.seq_len, l.pp > 1 ? l.local_batch / l.microbatch : 1, run);
     const Recipe recipe = recipe_of(l, asked, asked.is_named);
-    options.workload.recipe = emulator::to_json(recipe);
+    put_run_recipe(options.workload, recipe);
     constexpr std::int64_t at_work = 8;  // a copy in 32 bits, and its gradient
     if (l.pp == 1)
         run.logits = Bytes{(recipe.kept.logit + at_work) * (model.microbatch_tokens / (l.tp * l.cp)) *

@@ -25,6 +25,7 @@ namespace in_sharded_runs {
 
 namespace {
 
+using emulator::ContextParallel;
 using emulator::Recipe;
 using emulator::Recompute;
 using emulator::StateBytes;
@@ -124,9 +125,7 @@ Recipe sharded_recipe(const ShardedLaunch& l, const FitAsked& asked, Run& run) {
     Recipe recipe = emulator::find_recipe(asked.recipe.empty() ? "torch-fsdp2-eager" : asked.recipe);
     if (asked.recipe.empty() && !l.is_fsdp()) recipe.name = l.is_deepspeed() ? "deepspeed" : "torch-replicas";
     recipe.zero = l.leaves_alone && asked.gpus == 1 ? 0 : l.zero_stage();
-    const auto narrow = recipe.state.narrow;
-    recipe.state = l.is_deepspeed() ? deepspeed_states(l, run) : torch_states(l, run);
-    recipe.state.narrow = narrow;
+    emulator::put_states(recipe, l.is_deepspeed() ? deepspeed_states(l, run) : torch_states(l, run));
     recipe.state.whole = whole_gradients(l, asked.gpus, recipe.state);
     recipe.state.apart = l.is_fsdp() ? recipe.state.weight : 0;
     recipe.state.bare = l.leaves_alone && l.is_fsdp();
@@ -262,7 +261,6 @@ void put_pixels(const ShardedLaunch& l, workloads::Model& model) {
 // The stages that the trainer makes of the layers, in its order.
 void put_pipeline(const ShardedLaunch& l, planner::EmulateOptions& options) {
     options.layers = partition::text_of({{"", built_layers(l).layers}});
-    options.workload.pp = degree(l.pp);
     const auto schedule = l.pp == 1 ? std::nullopt : titan_schedule(l.schedule);
     options.policy = !schedule || schedule->policy.empty() ? "1f1b" : std::string(schedule->policy);
     if (l.pp > 1) options.target = "torch-csv";
@@ -313,7 +311,7 @@ std::int64_t hold_samples(const ShardedLaunch& l, const FitAsked& asked, workloa
     }
     if (l.padded_length) longest = *l.padded_length;
     model.microbatch_tokens = std::min(longest, *l.length) * l.sequences();
-    run.options.workload.model = workloads::to_json(model);
+    put_model(run.options.workload, model);
     return of_items * l.sequences();
 }
 
@@ -335,19 +333,20 @@ Run run_of(const ShardedLaunch& l, const FitAsked& asked) {
     put_tuning(tuning_of(l), model, run.doubts);
     put_other_doubts(l, run);
     leave_reference_to(l.stage, model, run);
-    put_degrees(options.workload, asked, model);
+    put_asked(options.workload, asked, model);
+    put_degrees(options.workload, {.tp = l.tp,
+                                   .pp = l.pp,
+                                   .dp = l.dp(asked.gpus),
+                                   .cp = l.sequence * l.ring,
+                                   .ep = l.ep,
+                                   .context = l.ring > 1 ? ContextParallel::ring : ContextParallel::all_to_all});
     put_pipeline(l, options);
-    options.workload.tp = degree(l.tp);
-    options.workload.cp = degree(l.sequence * l.ring);
-    options.workload.dp = degree(l.dp(asked.gpus));
-    options.workload.ep = degree(l.ep);
-    if (l.ring > 1) options.workload.context = "ring";
     const Recipe recipe = sharded_recipe(l, asked, run);
     run.besides = besides_of(l, asked, recipe.state);
     run.besides.reference = reference_of(l, model, asked.gpus);
     say_copies(l.ep, run);
     put_engine(l, asked, run);
-    options.workload.recipe = emulator::to_json(recipe);
+    put_run_recipe(options.workload, recipe);
     options.recompute = {.everywhere = sharded_recompute(l, run)};
     options.any_memory = true;
     put_samples(asked, *l.length, l.parts(), run);

@@ -2,6 +2,7 @@
 #include "launch/fit/tuning.hpp"
 
 #include "launch/read/shell/patterns.hpp"
+#include "pipeweaver/workloads/module_roles.hpp"
 
 #include <algorithm>
 #include <array>
@@ -134,13 +135,6 @@ void put_adapters(const Tuning& tuning, Model& model, std::vector<Doubt>& doubts
     }
 }
 
-bool trains(const Model& model) {
-    const auto& edges = model.edges;
-    return std::any_of(model.modules.begin(), model.modules.end(), [](const auto& one) { return one.trains(); }) ||
-           std::any_of(edges.begin(), edges.end(),
-                       [](const auto& one) { return one.projector_trainable.value_or(false); });
-}
-
 }  // namespace
 
 Tuning tuning_of(const MegatronLaunch& l) {
@@ -197,7 +191,7 @@ void put_tuning(const Tuning& tuning, Model& model, std::vector<Doubt>& doubts) 
     freeze_towers(tuning, model);
     if (tuning.freeze_language) model.modules[model.backbone()].trainable = false;
     if (tuning.tuner == "lora") put_adapters(tuning, model, doubts);
-    if (trains(model)) return;
+    if (trains_any(model)) return;
     model.modules[model.backbone()].trainable = true;  // what is trained is not known to us
     doubts.push_back({Effect::less, "a frozen language model is counted as trained", tuning.says_frozen});
 }

@@ -16,13 +16,6 @@ namespace {
 
 using frameworks::Entry;
 
-std::vector<std::string> texts_of_words(const std::vector<Word>& words) {
-    std::vector<std::string> texts;
-    texts.reserve(words.size());
-    for (const Word& word : words) texts.push_back(word.text);
-    return texts;
-}
-
 // "deepspeed=ds_z3.json" is a setting.
 bool names_configuration(const std::string& text) {
     if (text.find('=') != std::string::npos) return false;
@@ -118,7 +111,7 @@ std::size_t known_flags(const Entry& entry, const std::vector<Word>& words, std:
 
 // The trainer that the words start; null: none.
 const Entry* sharded_entry_of(const std::vector<Word>& words) {
-    const auto texts = texts_of_words(words);
+    const auto texts = texts_of(words);
     const Entry* const named = frameworks::entry_of(texts);
     if (named != nullptr) return named->dialect == Dialect::sharded_settings ? named : nullptr;
     const Entry* const any = frameworks::entry_of(Dialect::sharded_settings);
@@ -181,7 +174,7 @@ void put_named_model(SaidLaunch& said) {
 std::size_t sharded_settings_among(const std::vector<Word>& words) {
     const Entry* const entry = sharded_entry_of(words);
     if (entry == nullptr) return 0;
-    const std::size_t begin = frameworks::words_before(*entry, texts_of_words(words));
+    const std::size_t begin = frameworks::words_before(*entry, texts_of(words));
     const bool has_file = std::any_of(words.begin() + static_cast<std::ptrdiff_t>(begin), words.end(),
                                       [](const Word& word) { return names_configuration(word.text); });
     const std::size_t known = known_flags(*entry, words, begin) + (has_file ? enough_flags : 0);
@@ -192,7 +185,7 @@ void put_sharded_words(const std::vector<Word>& all, SaidLaunch& said) {
     const std::vector<Word> words = without_redirections(all);
     said.entry = sharded_entry_of(words);
     refuse_by_variables(*said.entry, said);
-    const auto texts = texts_of_words(words);
+    const auto texts = texts_of(words);
     const std::size_t begin = frameworks::words_before(*said.entry, texts);
     for (const auto& [variable, setting] : said.entry->by_variables)
         if (const auto found = said.variables.find(std::string(variable)); found != said.variables.end())

@@ -136,12 +136,9 @@ void take_assignment(const std::filesystem::path& file, const Job& job, Batch& b
 }
 
 bool takes_items_of(const workloads::Module& module, const Batch& batch) {
-    if (module.unit != workloads::PassUnit::items) return false;
     return std::any_of(batch.samples.begin(), batch.samples.end(), [&](const workloads::Sample& sample) {
-        return std::any_of(sample.items.begin(), sample.items.end(), [&](const workloads::Item& item) {
-            return std::find(module.modalities.begin(), module.modalities.end(), item.modality) !=
-                   module.modalities.end();
-        });
+        return std::any_of(sample.items.begin(), sample.items.end(),
+                           [&](const workloads::Item& item) { return takes(module, item); });
     });
 }
 

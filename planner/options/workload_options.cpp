@@ -416,7 +416,7 @@ void WorkloadOptions::check() const {
 }
 
 workloads::Model WorkloadOptions::found_model() const {
-    workloads::Model found = workloads::find_model(model);
+    workloads::Model found = model_read ? *model_read : workloads::find_model(model);
     const bool is_said = found.microbatch_tokens_of_file != 0;
     const bool has_samples = !batch.empty() || (global_batch && !global_batch->of_microbatches);
     if (microbatch_tokens) {
@@ -459,7 +459,10 @@ emulator::Setup WorkloadOptions::setup(const std::optional<CostFile>& file) cons
     emulator::Setup setup{found_model(), found_cluster(), {}, nullptr};
     if (price_per_gpu_hour) setup.cluster.price_per_gpu_hour = *price_per_gpu_hour;
     setup.store = std::make_shared<emulator::LayerStore>(store_bytes);
-    if (!recipe.empty()) setup.recipe = emulator::find_recipe(recipe);
+    if (recipe_read)
+        setup.recipe = *recipe_read;
+    else if (!recipe.empty())
+        setup.recipe = emulator::find_recipe(recipe);
     setup.recipe = overrides.over(std::move(setup.recipe));
     if (!anchor.empty() && !anchor_read) fail(ErrorKind::input, "--anchor: is for emulate, plan, check and recommend");
     if (anchor_read) setup.recipe = anchored(std::move(setup.recipe), *anchor_read, setup.cluster.device);
@@ -503,8 +506,8 @@ Job WorkloadOptions::job(std::uint64_t seed, const Executor& execute, Batch* giv
         require_one_step(*given, setup.layout.dp);
     }
     job.setup = std::make_shared<const emulator::Setup>(std::move(setup));
-    // Options alone ask for the same where the batch is a file's or drawn, and costs are read.
-    if (!batch_text && !known_costs) {
+    // Options alone ask for the same where the batch is a file's or drawn, and model, recipe and costs are read.
+    if (!batch_text && !known_costs && !model_read && !recipe_read) {
         job.words = values_of(with_chosen(job));
         // What of a global batch a command draws does not follow from its replicas.
         if (global(*job.setup)) job.words->set("seed", std::to_string(seed));

@@ -40,7 +40,7 @@ launch::Run run(const std::string& text) {
     return launch::run_of(launch::with_model(read(text), model), {.cluster = "a100-sxm:8", .gpus = 8, .model = model});
 }
 
-emulator::Recipe recipe(const std::string& text) { return emulator::find_recipe(run(text).options.workload.recipe); }
+emulator::Recipe recipe(const std::string& text) { return *run(text).options.workload.recipe_read; }
 
 std::vector<std::string> broken(const std::string& text, const char* framework, std::int64_t gpus = 8) {
     std::vector<std::string> ids;
@@ -215,7 +215,7 @@ TEST_CASE("fewer pixels are fewer tokens of a longest side, and none fewer of im
         const auto run =
             launch::run_of(launch::with_model(read("MAX_PIXELS=501760 " + swift + "--max_length 2048"), model),
                            {.cluster = "a100-sxm:8", .gpus = 8, .model = model, .dataset = "vlm-mix"});
-        return workloads::find_model(run.options.workload.model).image;
+        return run.options.workload.model_read->image;
     };
     using workloads::ImageResize;
     const auto side = image_of({.max_tokens = 55 * 55, .resize = ImageResize::side, .longest_side = 1540});
@@ -274,9 +274,7 @@ TEST_CASE("a copy that the launch and the model's file both say is counted once"
         return launch::run_of(launch::with_model(read(text), model),
                               {.cluster = "a100-sxm:8", .gpus = 8, .model = model});
     };
-    const auto is_in_model = [](const launch::Run& one) {
-        return workloads::parse_model(JsonDocument("model", one.options.workload.model)).reference;
-    };
+    const auto is_in_model = [](const launch::Run& one) { return one.options.workload.model_read->reference; };
     const auto dpo = of("swift rlhf --rlhf_type dpo --model M --max_length 1024 --train_type full");
     CHECK(dpo.besides.reference > Bytes{});
     CHECK_FALSE(is_in_model(dpo));
@@ -309,7 +307,7 @@ TEST_CASE("plans for DeepSpeed hold what a launch of Hugging Face's trainers doe
     for (const int zero : {1, 2, 3}) {
         CAPTURE(zero);
         const auto launched = run(full + file(zero));
-        auto of = emulator::find_recipe(launched.options.workload.recipe);
+        auto of = *launched.options.workload.recipe_read;
         CHECK(launched.besides.buckets == planned.beside);
         CHECK(launched.besides.gathered == (zero == 3 ? planned.gathered : Bytes{}));
         CHECK(launched.besides.update == planned.state.update);
@@ -338,9 +336,9 @@ TEST_CASE("adapters and frozen parts are each trainer's") {
         const auto made =
             launch::run_of(launch::with_model(read(text), vision),
                            {.cluster = "a100-sxm:8", .gpus = 8, .model = vision, .dataset = "constant-100+1x336px"});
-        const auto model = workloads::parse_model(JsonDocument("model", made.options.workload.model));
         std::string all;
-        for (const auto& module : model.modules) all += module.adapters ? 'a' : module.trainable ? 't' : 'f';
+        for (const auto& module : made.options.workload.model_read->modules)
+            all += module.adapters ? 'a' : module.trainable ? 't' : 'f';
         return all;
     };
     CHECK(trained(factory) == "fa");

@@ -51,7 +51,8 @@ struct VariableSetting {
 struct Entry {
     std::string_view name;  ///< "ms-swift"
     Dialect dialect = Dialect::megatron_arguments;
-    std::vector<std::string_view> programs;  ///< ends of words in a row: "megatron sft", "examples/multimodal/train.py"
+    std::vector<std::string_view>
+        programs{};  ///< ends of words in a row: "megatron sft", "examples/multimodal/train.py"
     std::vector<Default> defaults{};
     std::vector<Meaning> meanings{};
     /// Settings whose value names what sets others: a recipe, a configuration of a registry, a model.

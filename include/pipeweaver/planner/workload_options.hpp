@@ -68,6 +68,9 @@ struct WorkloadOptions {
     std::string rack{};                           ///< "64:4": GPUs of a rack, and its oversubscription; empty: so, too
     std::string anchor;                           ///< a file of read_anchor()
     std::shared_ptr<const Anchor> anchor_read{};  ///< what it says; null: nothing corrects the recipe
+    /// In place of the one that `model` names, as_read(); null: that one. Likewise of `recipe`.
+    std::shared_ptr<const workloads::Model> model_read{};
+    std::shared_ptr<const emulator::Recipe> recipe_read{};
     RecipeOverrides overrides;
     Degree tp, pp, dp, cp, ep;
     std::string layout_as;                     ///< "auto": all degrees are tried, and those given are the user's own
