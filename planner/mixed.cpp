@@ -33,7 +33,7 @@ std::int64_t trained_parameters(const workloads::Module& module) {
 Bandwidth all_nodes(const workloads::Cluster& cluster) {
     const std::int64_t nodes = (cluster.gpus + cluster.gpus_per_node - 1) / cluster.gpus_per_node;
     const std::int64_t speed = nodes * cluster.network.bytes_per_second;
-    if (cluster.gpus_per_rack == 0 || cluster.oversubscription == 1) return {speed};
+    if (cluster.oversubscription == 1 || speed == 0) return {speed};
     return {std::max<std::int64_t>(1, std::llround(static_cast<double>(speed) / cluster.oversubscription))};
 }
 
