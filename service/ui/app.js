@@ -105,6 +105,7 @@ function control(tab, field) {
   const wrong = make('div', {id: `${id}-wrong`, className: 'wrong', role: 'alert'});
   const about = make('div', {id: `${id}-about`, className: 'about', textContent: field.about});
   const label = make('label', {htmlFor: id, textContent: field.name.replaceAll('-', ' ')});
+  input.addEventListener('focus', () => about.classList.add('whole'));  // and stays so: nothing moves under the hand
   const line = make('div', {className: 'line'}, input);
   if (field.takes_files && field.takes_value) line.append(dropButton(input));
   const host = make('div', {className: field.takes_value ? 'field' : 'field flag'}, label, line, list, about, wrong);
@@ -186,6 +187,7 @@ function buildForm(tab) {
   for (const [name, value] of Object.entries(about.first)) form.elements[name].value = value;
   form.addEventListener('submit', event => { event.preventDefault(); start(tab); });
   form.addEventListener('input', changed);
+  form.addEventListener('change', changed);
 }
 
 function pasteField() {
@@ -346,7 +348,9 @@ async function start(tab) {
 
 const seconds = ns => Chart.shown(ns / 1e9, 's');
 const gib = bytes => `${(bytes / 2 ** 30).toFixed(1)} GiB`;
+const steps = ns => `${(ns / 1e9).toFixed(3)} s`;  // as the ladder of the command line
 const times = ratio => `${ratio.toFixed(3)}x`;
+const finer = bytes => `${(bytes / 2 ** 30).toFixed(2)} GiB`;
 const percent = share => `${(100 * share).toFixed(1)} %`;
 function table(heads, rows) {
   return make('div', {className: 'wide', tabIndex: 0, role: 'region', ariaLabel: 'table'}, make('table', {},
@@ -396,15 +400,20 @@ function planCards(question, result) {
   const big = make('div', {className: 'card'}, make('h3', {textContent: 'Do'}));
   if (head) {
     const rung = plan.ladder.find(one => one.rung === head.rung) || {};
-    big.append(make('p', {className: 'big', textContent: `${head.rung}: ${seconds(head.step_ns)}`}),
-               make('p', {textContent: [head.compared && `${times(head.compared.over)} over ${head.compared.rung} (${seconds(head.compared.step_ns)})`, head.over_now && `${times(head.over_now)} over now`].filter(Boolean).join(', ')}),
+    big.append(make('p', {className: 'big', textContent: `${head.rung}: ${steps(head.step_ns)}`}),
+               make('p', {textContent: [head.compared && `${times(head.compared.over)} over ${head.compared.rung} (${steps(head.compared.step_ns)})`, head.over_now && `${times(head.over_now)} over now`].filter(Boolean).join(', ')}),
                make('ol', {}, ...(rung.steps || []).map(one => make('li', {textContent: one}))));
   }
   if (plan.headline?.room?.is_at_risk) big.append(make('p', {className: 'bad', textContent: `memory at risk: ${gib(plan.headline.room.left_bytes)} of ${gib(plan.headline.room.memory_bytes)} are left where shapes vary`}));
   if (plan.left_out?.length) big.append(make('p', {className: 'bad', textContent: `left out: ${plan.left_out.map(one => one.what || one).join('; ')}`}));
-  const rows = plan.ladder.map(one => Object.assign(
-    [one.rung, one.way ? one.way : one.needs || '', one.step_ns ? seconds(one.step_ns) : '', one.over_now ? times(one.over_now) : '',
-     one.tokens_per_second_per_gpu ? one.tokens_per_second_per_gpu.toFixed(0) : '', one.peak_bytes ? gib(one.peak_bytes) : ''], {mark: one.rung === head?.rung}));
+  const rows = plan.ladder.map(one => {
+    const isNothing = Boolean(one.why_nothing), said = isNothing ? `nothing: ${one.why_nothing}` : one.way || '';
+    const needs = !isNothing && one.needs ? make('div', {className: 'soft', textContent: one.needs}) : null;
+    const numbers = isNothing || !one.step_ns ? ['', '', '', '']
+      : [steps(one.step_ns), one.over_now ? times(one.over_now) : '', one.tokens_per_second_per_gpu ? one.tokens_per_second_per_gpu.toFixed(0) : '',
+         one.peak_bytes ? `${(one.peak_bytes / 2 ** 30).toFixed(1)} of ${gib(one.usable_bytes)}` : ''];
+    return Object.assign([one.rung, make('div', {}, said, needs), ...numbers], {mark: one.rung === head?.rung});
+  });
   const ladder = make('div', {className: 'card'}, make('h3', {textContent: 'The ladder'}), table(['rung', 'way', 'step', 'over now', 'tok/s/GPU', 'fullest rank'], rows),
                       make('p', {className: 'soft', textContent: [typeof plan.gap === 'number' && `gap to the bound ${percent(plan.gap)}`, typeof plan.mfu === 'number' && `MFU ${percent(plan.mfu)}`].filter(Boolean).join(', ')}));
   const cards = [big, ladder, besideCard(question, result)];
@@ -430,7 +439,7 @@ const wordsOf = text => [...text.matchAll(/'((?:[^']|'\\'')*)'|(\S+)/g)].map(one
 
 // Two rungs' schedules, each as its emulate command gives it; the searched one as the plan wrote it.
 function besideCard(question, result) {
-  const rungs = result.answer.ladder.filter(one => one.step_ns && (one.command || one.rung === 'schedule'));
+  const rungs = result.answer.ladder.filter(one => one.step_ns && !one.why_nothing && (one.command || one.rung === 'schedule'));
   const card = make('div', {className: 'card'}, make('h3', {textContent: 'Two rungs side by side'}),
                     make('p', {className: 'soft', textContent: 'Drag to move; + and -, or the wheel on a chosen picture, to zoom; 0 for all; point at a pass for what it waits for.'}));
   const pictures = [];
@@ -453,7 +462,7 @@ function besideCard(question, result) {
   }
   rungs.slice(0, 2).forEach((_, place) => {
     const begins = place === 0 ? 0 : rungs.length - 1;
-    const choice = make('select', {id: `rung-${place}`}, ...rungs.map((one, i) => make('option', {value: i, textContent: `${one.rung}: ${seconds(one.step_ns)}`, selected: i === begins})));
+    const choice = make('select', {id: `rung-${place}`}, ...rungs.map((one, i) => make('option', {value: i, textContent: `${one.rung}: ${steps(one.step_ns)}`, selected: i === begins})));
     const host = make('div', {className: 'chart'}), said = make('p', {className: 'soft', role: 'status'});
     card.append(make('div', {className: 'line'}, make('label', {htmlFor: choice.id, textContent: place === 0 ? 'above' : 'below'}), choice), host, said);
     const chart = Chart.make(host, {unit: 's', label: 'schedule of a rung'});
@@ -480,7 +489,7 @@ function besideCard(question, result) {
 function checkCards(question, result) {
   const check = result.answer, good = check.verdict === 'fits' || check.verdict === 'close';
   const card = make('div', {className: 'card'}, make('h3', {textContent: 'Verdict'}), make('p', {className: `big ${good ? 'good' : check.verdict === 'undecided' ? '' : 'bad'}`, textContent: check.verdict.replaceAll('-', ' ')}));
-  if (check.memory) card.append(make('p', {textContent: `${gib(check.memory.peak_bytes)} of ${gib(check.memory.usable_bytes)} on the fullest rank (${check.memory.fullest_rank})`}));
+  if (check.memory) card.append(make('p', {textContent: `rank ${check.memory.fullest_rank} is the fullest: ${finer(check.memory.peak_bytes)} of ${finer(check.memory.usable_bytes)} usable`}));
   const texts = one => (typeof one === 'string' ? one : one.text || one.message || one.what || one.why || JSON.stringify(one));
   for (const [title, all] of [['rests on', check.open], ['broken rules', check.broken], ['would make it fit', check.changes], ['hazards', check.hazards], ['assumed', check.assumed], ['not read', check.not_read]])
     if (all?.length) card.append(make('h4', {textContent: title}), make('ul', {}, ...all.map(one => make('li', {textContent: texts(one)}))));
@@ -490,13 +499,15 @@ function checkCards(question, result) {
 function rentCards(question, result) {
   const found = result.answer;
   if (!found.rows.length) return [make('div', {className: 'card'}, make('p', {className: 'big', textContent: 'nothing meets it'}), make('p', {textContent: found.none_meets || ''}))];
-  const names = row => Object.entries(found.answers).filter(([, one]) => one === row.row).map(([name]) => name).join(', ');
+  const said = {fewest: 'fewest GPUs', cheapest: found.rows.some(one => one.usd !== null) ? 'cheapest' : 'fewest GPU-hours', fastest: 'fastest'};
+  const names = row => Object.entries(found.answers).filter(([, one]) => one === row.row).map(([name]) => said[name] || name).join(', ');
+  const warnings = row => [row.tied && 'tied', row.at_risk && 'at risk', row.little_room && 'little room'].filter(Boolean).join(', ');
   const rows = found.rows.map(row => Object.assign(
     [names(row), row.cluster, String(row.gpus), `tp ${row.layout.tp} cp ${row.layout.cp} pp ${row.layout.pp} dp ${row.layout.dp} zero ${row.layout.zero}`, seconds(row.step_ns),
-     row.days.toFixed(1), Math.round(row.gpu_hours).toLocaleString('en'), row.usd === null ? '' : Math.round(row.usd).toLocaleString('en'), percent(row.mfu), gib(row.memory_left_bytes),
+     row.days.toFixed(1), Math.round(row.gpu_hours).toLocaleString('en'), row.usd === null ? '' : Math.round(row.usd).toLocaleString('en'), percent(row.mfu), gib(row.memory_left_bytes), warnings(row),
      row.command ? copyButton(() => row.command, 'copy plan command') : ''], {mark: names(row) !== ''}));
   return [make('div', {className: 'card'}, make('h3', {textContent: 'What meets it'}),
-               table(['', 'cluster', 'GPUs', 'layout', 'step', 'days', 'GPU-hours', 'USD', 'MFU', 'left', ''], rows))];
+               table(['which is', 'cluster', 'GPUs', 'layout', 'step', 'days', 'GPU-hours', 'USD', 'MFU', 'left', 'beware', 'how'], rows))];
 }
 
 // ---- play

@@ -154,10 +154,7 @@ const Chart = (() => {
     function shift(by) {
       const all = ofChosen(), at = all.indexOf(picked), other = all[at + by];
       if (!onPick || !picked || !other) return;
-      const {pass} = picked;
       onPick(picked, by > 0 ? other.start : other.start - 1e-9);
-      picked = tasks.find(task => task.pass === pass) || null;
-      draw();
     }
     function zoomTo(task) {
       if (!task) return;
@@ -212,7 +209,7 @@ const Chart = (() => {
     return {
       show(next, {keepsZoom = false} = {}) {
         tasks = next.tasks;
-        picked = null;
+        picked = picked && (tasks.find(task => task.rank === picked.rank && task.name === picked.name) || null);
         memory = next.memory || [];
         ranks = next.ranks;
         end = Math.max(span, next.end) || 1;

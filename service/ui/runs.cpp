@@ -49,8 +49,8 @@ std::vector<char*> pointers_to(std::vector<std::string>& words) {
     return pointers;
 }
 
-// How a process begins: where, in a group of its own, so that Ctrl-C at the server's terminal is the server's alone, and
-// with none of the server's sockets, which would outlive it there.
+// How a process begins: where, in a group of its own, so that Ctrl-C at the server's terminal is the server's alone,
+// and with none of the server's sockets, which would outlive it there.
 class Beginning {
 public:
     explicit Beginning(const fs::path& folder)
