@@ -27,7 +27,7 @@ SECONDS = {
     "titan_torch_test.py": 30, "selfcheck_torch_test.py": 40,
     "cli_torch_test.py": 10, "check_commands_test.py": 10, "service_test.py": 10, "hugging_face_test.py": 10,
     "bench_plan_test.py": 9, "bench_service_test.py": 25, "interrupt_test.py": 15,
-    "browser_service_test.py": 40, "browser_capacity_test.py": 40,
+    "browser_service_test.py": 40, "browser_ui_test.py": 60, "browser_play_test.py": 6, "browser_capacity_test.py": 40,
     "executor_example_torch_test.py": 16, "profile_torch_test.py": 8,
     "measured_test.py": 12, "measured_page_torch_test.py": 12, "measured_torch_test.py": 8, "drift_test.py": 8,
     "partition_test.py": 7, "browser_report_test.py": 6, "layout_test.py": 6, "costdb_calibrate_test.py": 5,
