@@ -338,7 +338,7 @@ async function start(tab) {
     } else show(tab, question, result);
   } catch (error) {
     out.replaceChildren();
-    $(`${tab}-wrong`).textContent = error.message;
+    showWrong(tab, error.message);
   } finally {
     button.disabled = false;
   }

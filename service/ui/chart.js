@@ -22,20 +22,24 @@ const Chart = (() => {
     canvas.tabIndex = 0;
     canvas.setAttribute('role', 'img');
     host.replaceChildren(canvas, tip);
-    let tasks = [], memory = [], ranks = 1, end = 1, from = 0, to = 1, grabbed = null, chosen = 0, picked = null, drawnAt = 0;
+    let tasks = [], memory = [], ranks = 1, end = 1, from = 0, to = 1, grabbed = null, chosen = 0, picked = null, drawnAt = 0, wide = 240;
 
-    const width = () => Math.max(240, host.clientWidth);
+    const width = () => wide;
     const x = time => gutter + (time - from) / (to - from) * (width() - gutter - 4);
     const time = at => from + (at - gutter) / (width() - gutter - 4) * (to - from);
 
     function draw() {
       const hasMemory = memory.length > 0, height = ranks * row + axis + (hasMemory ? 76 : 0), scale = devicePixelRatio || 1;
-      canvas.width = width() * scale;
-      canvas.height = height * scale;
-      canvas.style.width = `${width()}px`;
-      canvas.style.height = `${height}px`;
       drawnAt = host.clientWidth;
-      const g = canvas.getContext('2d'), colors = Object.fromEntries(Object.entries(fill).map(([kind, name]) => [kind, css(name)]));
+      wide = Math.max(240, drawnAt);
+      const g = canvas.getContext('2d'), [across, down] = [Math.round(wide * scale), Math.round(height * scale)];
+      if (canvas.width !== across || canvas.height !== down) {
+        [canvas.width, canvas.height] = [across, down];
+        [canvas.style.width, canvas.style.height] = [`${wide}px`, `${height}px`];
+      }
+      g.setTransform(1, 0, 0, 1, 0, 0);
+      g.clearRect(0, 0, across, down);
+      const colors = Object.fromEntries(Object.entries(fill).map(([kind, name]) => [kind, css(name)]));
       g.scale(scale, scale);
       g.font = '11px system-ui, sans-serif';
       g.textBaseline = 'middle';
