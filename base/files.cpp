@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <fstream>
 #include <limits>
 #include <system_error>
@@ -21,7 +22,17 @@ namespace {
 
 constexpr std::size_t block = std::size_t{1} << 18;
 
+bool may_be_read(const fs::path& path) {
+    const char* below = std::getenv("PIPEWEAVER_READS_BELOW");
+    if (below == nullptr || *below == '\0') return true;
+    std::error_code error, folder_error;
+    const fs::path real = fs::weakly_canonical(path, error), folder = fs::canonical(below, folder_error);
+    return !error && !folder_error &&
+           std::mismatch(folder.begin(), folder.end(), real.begin(), real.end()).first == folder.end();
+}
+
 std::string read_plain(const fs::path& path, std::size_t limit) {
+    require_readable(path);
     std::error_code ignored;
     if (fs::is_directory(path, ignored)) fail(ErrorKind::io, "{}: is a folder, a file is needed", path.string());
     errno = 0;
@@ -51,6 +62,16 @@ struct Inflater {
 };
 
 }  // namespace
+
+bool is_readable_file(const fs::path& path) {
+    std::error_code ignored;
+    return may_be_read(path) && fs::is_regular_file(path, ignored);
+}
+
+void require_readable(const fs::path& path) {
+    if (!may_be_read(path))
+        fail(ErrorKind::io, "{}: may not be read here: allowed are files that were given", path.string());
+}
 
 std::string read_file(const fs::path& path, std::size_t limit) {
     std::string content = read_plain(path, limit);

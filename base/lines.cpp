@@ -26,6 +26,7 @@ struct ByteReader::Source {
 };
 
 ByteReader::ByteReader(const fs::path& path) {
+    require_readable(path);
     std::error_code ignored;
     if (fs::is_directory(path, ignored)) fail(ErrorKind::io, "{}: is a folder, a file is needed", path.string());
     errno = 0;

@@ -81,7 +81,8 @@ void add_ui(CLI::App& program) {
              "what to rent, and play with schedules. Each answer is that of the command, which the page shows to be "
              "copied; files that are dropped on the page are all that it reads. Ends at Ctrl-C.\n"
              "Any address but the loopback one needs a token and TLS.",
-         .examples = {{"Open what it prints in a browser", "pipeweaver ui --http 127.0.0.1:0"}},
+         .examples = {{"Open what it prints in a browser", "pipeweaver ui"},
+                      {"At whichever port is free", "pipeweaver ui --http 127.0.0.1:0"}},
          .see_also = {"pipeweaver plan --help", "docs/ui.md"}});
 }
 

@@ -1,5 +1,7 @@
 #include "launch/read/sharded_files.hpp"
 
+#include "pipeweaver/base/files.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -29,23 +31,18 @@ void add_flattened(const Json& value, const std::string& name, const std::string
     all.push_back({name, {fmt::format("[{}]", fmt::join(parts, ", "))}, where});
 }
 
-bool is_file(const std::filesystem::path& path) {
-    std::error_code ignored;
-    return std::filesystem::is_regular_file(path, ignored);
-}
-
 }  // namespace
 
 std::optional<std::filesystem::path> file_named(const std::string& named, const std::string& from) {
     constexpr int most_above = 4;
-    if (is_file(named)) return named;
+    if (is_readable_file(named)) return named;
     if (std::filesystem::path(named).is_absolute()) return std::nullopt;
     std::error_code ignored;
     std::filesystem::path folder = std::filesystem::absolute(from, ignored).parent_path();
     const auto beside = folder / std::filesystem::path(named).filename();
     for (int above = 0; above < most_above; ++above, folder = folder.parent_path())
-        if (is_file(folder / named)) return folder / named;
-    return is_file(beside) ? std::optional(beside) : std::nullopt;
+        if (is_readable_file(folder / named)) return folder / named;
+    return is_readable_file(beside) ? std::optional(beside) : std::nullopt;
 }
 
 std::optional<JsonDocument> document_named(const std::string& named, const SaidLaunch& said) {

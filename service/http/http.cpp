@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <csignal>
 #include <utility>
 
 namespace pipeweaver::service {
@@ -371,6 +372,9 @@ HttpServer::HttpServer(const Listen& listen, Handler handler, std::function<void
     : inner_(std::make_unique<Inner>(listen, std::move(handler))) {
     inner_->signals.add(SIGTERM);
     inner_->signals.add(SIGINT);
+    // The terminal is gone; under nohup it may go.
+    struct sigaction hangup {};
+    if (::sigaction(SIGHUP, nullptr, &hangup) == 0 && hangup.sa_handler != SIG_IGN) inner_->signals.add(SIGHUP);
     inner_->wait_for_signal(std::move(at_signal));
 }
 

@@ -48,7 +48,8 @@ using Handler = std::function<void(Question, Respond)>;
 
 class HttpServer {
 public:
-    /// Listens. From now on SIGTERM and SIGINT do nothing but call `at_signal`, each time, on the thread of run().
+    /// Listens. From now on SIGTERM, SIGINT and, unless it is ignored, SIGHUP do nothing but call `at_signal`, each
+    /// time, on the thread of run().
     /// Throws Error{io} for an address that cannot be had, or a certificate that cannot be read.
     HttpServer(const Listen& listen, Handler handler, std::function<void()> at_signal);
     HttpServer(const HttpServer&) = delete;

@@ -15,16 +15,20 @@ const TABS = {
   rent: {command: 'recommend', title: 'What to rent', go: 'Find', fields: ['model', 'dataset', 'global-batch', 'tokens', 'days', 'budget-usd', 'clusters', 'gpus'],
          first: {model: 'dip-vlm-s', dataset: 'vlm-mix', 'global-batch': '256', tokens: '300B', days: '60', clusters: 'h100-sxm', gpus: '64,128'}},
 };
-const state = {forms: null, token: sessionStorage.getItem('token') || '', tab: 'plan', files: {}};
+const state = {forms: null, token: sessionStorage.getItem('token') || '', tab: 'plan', files: {}, going: new Set()};
+const mostBytes = 15 * 2 ** 20;  // of a question: the server takes 16 MiB
 
 // ---- the server
 
 async function ask(path, {method = 'GET', body} = {}) {
   const headers = state.token ? {Authorization: `Bearer ${state.token}`} : {};
   if (body !== undefined) headers['Content-Type'] = 'application/json';
-  const response = await fetch(path, {method, headers, body: body === undefined ? undefined : JSON.stringify(body)});
+  let response;
+  try {
+    response = await fetch(path, {method, headers, body: body === undefined ? undefined : JSON.stringify(body)});
+  } catch { throw new Error('the server does not answer: has it ended?'); }
   if (response.status === 401) {
-    $('token').showModal();
+    if (!$('token').open) $('token').showModal();
     throw new Error('the server asks for its token');
   }
   if (!response.ok) {
@@ -53,14 +57,20 @@ async function follow(path, told) {
 // A question run to its end: {status, text of stderr, files, answer}.
 async function runs(question, told = () => {}, begun = () => {}) {
   const {run} = await (await ask('/ui/runs', {method: 'POST', body: question})).json();
+  state.going.add(run);
   begun(run);
   const result = {run, status: -1, lines: '', files: [], millis: 0, answer: null};
+  let hasEnded = false;
   await follow(`/ui/runs/${run}/events`, (name, data) => {
     result.millis = data.millis;
     if (name === 'lines') { result.lines += data.text; told(data.text.trim().split('\n').pop(), data.millis); }
     if (name === 'beat') told(null, data.millis);
-    if (name === 'end') Object.assign(result, {status: data.status, files: data.files});
+    if (name !== 'end') return;
+    hasEnded = true;
+    state.going.delete(run);
+    Object.assign(result, {status: data.status, files: data.files});
   });
+  if (!hasEnded) throw new Error('the server told no end of it: has it ended?');
   const text = result.status < 0 ? '' : await (await ask(`/ui/runs/${run}/answer`)).text();
   try { result.answer = JSON.parse(text); } catch { result.answer = null; }
   return result;
@@ -95,6 +105,7 @@ function control(tab, field) {
   const wrong = make('div', {id: `${id}-wrong`, className: 'wrong', role: 'alert'});
   const about = make('div', {id: `${id}-about`, className: 'about', textContent: field.about});
   const label = make('label', {htmlFor: id, textContent: field.name.replaceAll('-', ' ')});
+  input.addEventListener('focus', () => about.classList.add('whole'));  // and stays so: nothing moves under the hand
   const line = make('div', {className: 'line'}, input);
   if (field.takes_files && field.takes_value) line.append(dropButton(input));
   const host = make('div', {className: field.takes_value ? 'field' : 'field flag'}, label, line, list, about, wrong);
@@ -103,26 +114,45 @@ function control(tab, field) {
   return host;
 }
 
+// The text of a file, unzipped.
+async function textOf(file) {
+  const start = new Uint8Array(await file.slice(0, 2).arrayBuffer()), isZip = start[0] === 0x1f && start[1] === 0x8b;
+  const bytes = await new Response(isZip ? file.stream().pipeThrough(new DecompressionStream('gzip')) : file).arrayBuffer();
+  if (bytes.byteLength > mostBytes) throw new Error('is larger than 15 MiB: ask on the command line');
+  try { return new TextDecoder('utf-8', {fatal: true}).decode(bytes); } catch { throw new Error('is no text'); }
+}
+
 async function take(input, file) {
-  const text = await file.text();
-  const name = file.name.replace(/[^\w.-]/g, '_').replace(/^[.-]+/, '') || 'file';
-  state.files[name] = text;
-  let prefix = '';
-  if (input.name === 'model')
-    try {
-      const config = JSON.parse(text);
-      prefix = config.architectures || config.model_type || config._class_name ? 'hf:' : '';
-    } catch { prefix = ''; }
-  input.value = prefix + name;
+  const wrong = $(`${input.id}-wrong`);
+  wrong.textContent = '';
+  try {
+    const text = await textOf(file);
+    if (input.tagName === 'TEXTAREA') input.value = text;
+    else input.value = fileGiven(input.name, file.name, text);
+  } catch (error) { wrong.textContent = `${file.name}: ${error.message}`; }
   changed();
+}
+
+// The value of an option that names this file.
+function fileGiven(option, fileName, text) {
+  const name = fileName.replace(/\.gz$/, '').replace(/[^\w.-]/g, '_').replace(/^[.-]+|^out$/, '').slice(-80) || 'file';
+  state.files[name] = text;
+  if (option !== 'model' && option !== 'teacher') return name;
+  try {
+    const config = JSON.parse(text);
+    return config.architectures || config.model_type || config._class_name ? `hf:${name}` : name;
+  } catch { return name; }
 }
 
 function dropButton(input) {
   const picker = make('input', {type: 'file', hidden: true, tabIndex: -1});
   picker.setAttribute('aria-hidden', 'true');
-  picker.addEventListener('change', () => picker.files[0] && take(input, picker.files[0]));
+  picker.addEventListener('change', () => {
+    if (picker.files[0]) take(input, picker.files[0]);
+    picker.value = '';  // the same one again, after an edit, is a change
+  });
   const button = make('button', {type: 'button', className: 'quiet', textContent: 'file…', title: 'or drop it here'});
-  button.setAttribute('aria-label', `a file for ${input.name}`);
+  button.setAttribute('aria-label', `file for ${input.name || 'the launch'}`);
   button.addEventListener('click', () => picker.click());
   return make('span', {}, picker, button);
 }
@@ -157,20 +187,17 @@ function buildForm(tab) {
   for (const [name, value] of Object.entries(about.first)) form.elements[name].value = value;
   form.addEventListener('submit', event => { event.preventDefault(); start(tab); });
   form.addEventListener('input', changed);
+  form.addEventListener('change', changed);
 }
 
 function pasteField() {
   const area = make('textarea', {id: 'check-script', rows: 9, spellcheck: false,
                                  placeholder: 'a launch script, or a configuration in YAML or JSON; drop the file here'});
   area.setAttribute('aria-describedby', 'check-script-wrong');
-  const host = make('div', {className: 'field'}, make('label', {htmlFor: 'check-script', textContent: 'script or configuration'}), area,
-                    make('div', {id: 'check-script-wrong', className: 'wrong', role: 'alert'}));
-  host.addEventListener('dragover', event => event.preventDefault());
-  host.addEventListener('drop', async event => {
-    event.preventDefault();
-    if (event.dataTransfer.files[0]) area.value = await event.dataTransfer.files[0].text();
-    changed();
-  });
+  const host = make('div', {className: 'field'},
+                    make('div', {className: 'line'}, make('label', {htmlFor: 'check-script', textContent: 'script or configuration'}), dropButton(area)),
+                    area, make('div', {id: 'check-script-wrong', className: 'wrong', role: 'alert'}));
+  dropOn(host, area);
   return host;
 }
 
@@ -190,7 +217,7 @@ function questionOf(tab) {
   }
   for (const value of Object.values(question.options))
     for (const [name, text] of Object.entries(state.files))
-      if (typeof value === 'string' && (value === name || value === 'hf:' + name || value.split(',').includes(name))) question.files[name] = text;
+      if (typeof value === 'string' && value.split(',').some(one => one === name || one === `hf:${name}`)) question.files[name] = text;
   return question;
 }
 
@@ -203,30 +230,41 @@ function commandOf(question) {
   return words.join(' ');
 }
 
-// A link that holds the whole question, while its files are small.
+// A link that holds the whole question, while its files are small: what of the address comes after the '#'.
 function linkOf(tab) {
-  const question = questionOf(tab);
-  const text = JSON.stringify({tab, question});
+  const text = JSON.stringify(tab === 'play' ? {tab, setting: state.play.setting()} : {tab, question: questionOf(tab)});
   return text.length > 60_000 ? null
-    : `${location.origin}/#${btoa(String.fromCharCode(...new TextEncoder().encode(text))).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')}`;
+    : btoa(Array.from(new TextEncoder().encode(text), byte => String.fromCharCode(byte)).join('')).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
 }
 function openLink() {
   if (location.hash.length < 2) return false;
+  let link;
   try {
     const bytes = Uint8Array.from(atob(location.hash.slice(1).replaceAll('-', '+').replaceAll('_', '/')), c => c.charCodeAt(0));
-    const {tab, question} = JSON.parse(new TextDecoder().decode(bytes));
-    if (!(tab in TABS)) return false;
-    const form = $(`${tab}-form`);
-    for (const input of form.elements)
-      if (input.name) input.type === 'checkbox' ? (input.checked = question.options[input.name] === true) : (input.value = question.options[input.name] || '');
-    for (const [name, value] of Object.entries(question.files || {}))
-      if (name === question.operand) $('check-script').value = value; else state.files[name] = value;
-    choose(tab);
-    return true;
+    link = JSON.parse(new TextDecoder().decode(bytes));
   } catch { return false; }
+  if (link?.tab === 'play') state.play.set(link.setting || {});
+  else if (Object.hasOwn(TABS, link?.tab)) fill(link.tab, link.question || {});
+  else return false;
+  choose(link.tab);
+  return true;
 }
+function fill(tab, {options = {}, operand, files = {}}) {
+  for (const input of $(`${tab}-form`).elements) {
+    if (!input.name) continue;
+    if (input.type === 'checkbox') input.checked = options[input.name] === true;
+    else input.value = options[input.name] ?? '';
+    if (input.value || input.checked) input.closest('details')?.setAttribute('open', '');
+  }
+  if (TABS[tab].pastes) $('check-script').value = files[operand] ?? '';
+  for (const [name, value] of Object.entries(files)) if (name !== operand) state.files[name] = String(value);
+}
+
+let writesAddress = 0;
 function changed() {
   for (const tab of Object.keys(TABS)) $(`${tab}-command`).textContent = commandOf(questionOf(tab));
+  clearTimeout(writesAddress);
+  writesAddress = setTimeout(() => history.replaceState(null, '', `${location.pathname}#${linkOf(state.tab) ?? ''}`), 200);
 }
 
 // ---- a run
@@ -236,53 +274,71 @@ function clearWrong(tab) {
   for (const one of $(`${tab}-form`).elements) one.removeAttribute('aria-invalid');
 }
 
+// The field that a line of the command line is about: it names the option, or says the value.
+function fieldOf(tab, text) {
+  if (TABS[tab].pastes && /^launch\.(sh|yaml|json)\b|^missing FILE/.test(text)) return $('check-script');
+  const inputs = [...$(`${tab}-form`).elements].filter(one => one.name);
+  const named = name => inputs.find(one => one.name === name);
+  for (const [, name] of text.matchAll(/--([a-z][a-z0-9-]*)/g)) if (named(name)) return named(name);
+  for (const [, name] of text.matchAll(/(?:^|: )([a-z][a-z0-9-]*)(?=: )/g)) if (named(name)) return named(name);
+  const [, kind, value] = /\b(model|cluster|data set) '([^']*)'/.exec(text) || [];
+  const says = one => one.value.split(',').some(word => word === value || word.startsWith(`${value}:`));
+  const names = kind ? [kind.replace(' ', ''), `${kind}s`, 'teacher'] : [];
+  const ofKind = names.map(named).filter(Boolean);
+  const file = Object.keys(state.files).find(name => text.startsWith(name));
+  return ofKind.find(says) || ofKind[0] || (file && inputs.find(one => one.value.includes(file))) || null;
+}
+
 // The command line's line, beside the field that it names.
 function showWrong(tab, line) {
-  const text = line.replace(/^pipeweaver: /, ''), form = $(`${tab}-form`);
-  const names = [...form.elements].map(one => one.name).filter(Boolean).sort((a, b) => b.length - a.length);
-  const file = Object.keys(state.files).find(name => text.includes(name));
-  const field = names.find(name => new RegExp(`--${name}\\b(?!-)`).test(text)) ||
-    names.find(name => text.startsWith(`${TABS[tab].command}: ${name}`)) ||
-    (file && names.find(name => String(form.elements[name].value).includes(file)));
-  const isPaste = TABS[tab].pastes && /launch\.(sh|yaml|json)|FILE/.test(text);
-  const id = isPaste ? 'check-script' : field ? `${tab}-${field}` : null, input = id && $(id);
+  const text = line.replace(/^pipeweaver: /, ''), input = fieldOf(tab, text);
   if (!input) { $(`${tab}-wrong`).textContent = text; return; }
   input.closest('details')?.setAttribute('open', '');
   input.setAttribute('aria-invalid', 'true');
-  $(`${id}-wrong`).textContent = text;
+  $(`${input.id}-wrong`).textContent = text;
   input.focus();
 }
 
 async function start(tab) {
   const question = questionOf(tab), out = $(`${tab}-out`);
   clearWrong(tab);
-  const line = make('p', {className: 'doing', textContent: 'begins'}), bar = make('progress', {max: 100});
+  const line = make('p', {className: 'doing', role: 'status', textContent: 'begins'}), bar = make('progress', {max: 100});
   bar.setAttribute('aria-label', 'share of the work that is done');
   bar.removeAttribute('value');
-  const best = make('button', {type: 'button', textContent: 'Take the best so far'}), cancel = make('button', {type: 'button', textContent: 'Cancel'});
-  out.replaceChildren(make('div', {className: 'card', role: 'status'}, line, bar, make('div', {className: 'go'}, cancel, best)));
+  const best = tab === 'check' ? null : make('button', {type: 'button', textContent: 'Take the best so far', disabled: true});
+  const cancel = make('button', {type: 'button', className: 'cancel', textContent: 'Cancel', disabled: true});
+  out.replaceChildren(make('div', {className: 'card'}, line, bar, make('div', {className: 'go'}, cancel, best)));
   out.scrollIntoView({block: 'nearest'});
   const button = $(`${tab}-form`).querySelector('.main');
   button.disabled = true;
+  let isCancelled = false;
+  const end = (run, how) => ask(`/ui/runs/${run}${how}`, {method: 'DELETE'}).catch(error => { line.textContent = error.message; });
   try {
+    if (JSON.stringify(question).length > mostBytes) throw new Error('more than 15 MiB of files: ask on the command line');
     const result = await runs(question, (text, millis) => {
-      if (text) line.textContent = text;
+      if (text && !best?.disabled) line.textContent = text;
       const share = text && /([\d.]+) % done/.exec(text);
       if (share) bar.value = +share[1];
       line.title = `${(millis / 1000).toFixed(1)} s`;
     }, run => {
-      cancel.onclick = () => ask(`/ui/runs/${run}`, {method: 'DELETE'});
-      best.onclick = () => { line.textContent = 'finishing with the best so far'; ask(`/ui/runs/${run}?best=1`, {method: 'DELETE'}); };
+      cancel.onclick = () => { isCancelled = true; end(run, ''); };
+      cancel.disabled = false;
+      if (!best) return;
+      best.onclick = () => { line.textContent = 'finishing with the best so far'; best.disabled = true; end(run, '?best=1'); };
+      best.disabled = false;
     });
     const wrong = result.lines.trim().split('\n').filter(one => one.startsWith('pipeweaver: ')).pop();
-    if (result.status === -1) out.replaceChildren(make('p', {className: 'soft', textContent: `cancelled after ${(result.millis / 1000).toFixed(1)} s`}));
-    else if (!result.answer) {
+    if (isCancelled && !result.answer) {
+      out.replaceChildren(make('p', {className: 'soft', role: 'status', textContent: `cancelled after ${(result.millis / 1000).toFixed(1)} s`}));
+      button.disabled = false;
+      button.focus();
+    } else if (!result.answer) {
       out.replaceChildren();
-      showWrong(tab, wrong || result.lines || `ended with status ${result.status}`);
+      showWrong(tab, wrong || (result.status === -1 ? 'was ended by the system, most likely for want of memory' : result.lines || `ended with status ${result.status}`));
     } else show(tab, question, result);
   } catch (error) {
     out.replaceChildren();
-    $(`${tab}-wrong`).textContent = error.message;
+    showWrong(tab, error.message);
   } finally {
     button.disabled = false;
   }
@@ -292,6 +348,9 @@ async function start(tab) {
 
 const seconds = ns => Chart.shown(ns / 1e9, 's');
 const gib = bytes => `${(bytes / 2 ** 30).toFixed(1)} GiB`;
+const steps = ns => `${(ns / 1e9).toFixed(3)} s`;  // as the ladder of the command line
+const times = ratio => `${ratio.toFixed(3)}x`;
+const finer = bytes => `${(bytes / 2 ** 30).toFixed(2)} GiB`;
 const percent = share => `${(100 * share).toFixed(1)} %`;
 function table(heads, rows) {
   return make('div', {className: 'wide', tabIndex: 0, role: 'region', ariaLabel: 'table'}, make('table', {},
@@ -307,8 +366,10 @@ function copyButton(text, name) {
   return button;
 }
 
+const fileOf = (run, name) => ask(`/ui/runs/${run}/files?name=${encodeURIComponent(name)}`);
+
 async function download(run, name) {
-  const blob = await (await ask(`/ui/runs/${run}/files?name=${encodeURIComponent(name)}`)).blob();
+  const blob = await (await fileOf(run, name)).blob();
   const link = make('a', {href: URL.createObjectURL(blob), download: name.split('/').pop().replace(/\.gz$/, '')});
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
@@ -318,8 +379,9 @@ function filesOf(result) {
   if (!result.files.length) return null;
   return make('details', {}, make('summary', {textContent: `Files (${result.files.length})`}), make('ul', {className: 'files'}, ...result.files.map(name => {
     const button = make('button', {type: 'button', className: 'quiet', textContent: name});
-    button.addEventListener('click', () => download(result.run, name));
-    return make('li', {}, button);
+    const said = make('span', {className: 'wrong', role: 'alert'});
+    button.addEventListener('click', () => download(result.run, name).catch(error => { said.textContent = error.message; }));
+    return make('li', {}, button, said);
   })));
 }
 
@@ -327,7 +389,7 @@ function show(tab, question, result) {
   const cards = {plan: planCards, check: checkCards, rent: rentCards}[tab](question, result);
   const tools = make('div', {className: 'go'}, copyButton(() => commandOf(question), 'copy the command'));
   const link = linkOf(tab);
-  if (link) tools.append(copyButton(() => link, 'copy a link to the question'));
+  if (link) tools.append(copyButton(() => `${location.origin}${location.pathname}#${link}`, 'copy a link to the question'));
   const json = make('details', {}, make('summary', {textContent: 'The whole answer (JSON)'}),
                     make('pre', {tabIndex: 0, textContent: JSON.stringify(result.answer, null, 1).slice(0, 200_000)}));
   $(`${tab}-out`).replaceChildren(...cards, make('div', {className: 'card'}, tools, filesOf(result), json));
@@ -338,28 +400,36 @@ function planCards(question, result) {
   const big = make('div', {className: 'card'}, make('h3', {textContent: 'Do'}));
   if (head) {
     const rung = plan.ladder.find(one => one.rung === head.rung) || {};
-    big.append(make('p', {className: 'big', textContent: `${head.rung}: ${seconds(head.step_ns)}`}),
-               make('p', {textContent: head.compared ? `${head.compared.over.toFixed(3)}x over ${head.compared.rung} (${seconds(head.compared.step_ns)}), ${head.over_now.toFixed(3)}x over now` : `${head.over_now.toFixed(3)}x over now`}),
+    big.append(make('p', {className: 'big', textContent: `${head.rung}: ${steps(head.step_ns)}`}),
+               make('p', {textContent: [head.compared && `${times(head.compared.over)} over ${head.compared.rung} (${steps(head.compared.step_ns)})`, head.over_now && `${times(head.over_now)} over now`].filter(Boolean).join(', ')}),
                make('ol', {}, ...(rung.steps || []).map(one => make('li', {textContent: one}))));
   }
   if (plan.headline?.room?.is_at_risk) big.append(make('p', {className: 'bad', textContent: `memory at risk: ${gib(plan.headline.room.left_bytes)} of ${gib(plan.headline.room.memory_bytes)} are left where shapes vary`}));
   if (plan.left_out?.length) big.append(make('p', {className: 'bad', textContent: `left out: ${plan.left_out.map(one => one.what || one).join('; ')}`}));
-  const rows = plan.ladder.map(one => Object.assign(
-    [one.rung, one.way ? one.way : one.needs || '', one.step_ns ? seconds(one.step_ns) : '', one.over_now ? `${one.over_now.toFixed(3)}x` : '',
-     one.tokens_per_second_per_gpu ? one.tokens_per_second_per_gpu.toFixed(0) : '', one.peak_bytes ? gib(one.peak_bytes) : ''], {mark: one.rung === head?.rung}));
+  const rows = plan.ladder.map(one => {
+    const isNothing = Boolean(one.why_nothing), said = isNothing ? `nothing: ${one.why_nothing}` : one.way || '';
+    const needs = !isNothing && one.needs ? make('div', {className: 'soft', textContent: one.needs}) : null;
+    const numbers = isNothing || !one.step_ns ? ['', '', '', '']
+      : [steps(one.step_ns), one.over_now ? times(one.over_now) : '', one.tokens_per_second_per_gpu ? one.tokens_per_second_per_gpu.toFixed(0) : '',
+         one.peak_bytes ? `${(one.peak_bytes / 2 ** 30).toFixed(1)} of ${gib(one.usable_bytes)}` : ''];
+    return Object.assign([one.rung, make('div', {}, said, needs), ...numbers], {mark: one.rung === head?.rung});
+  });
   const ladder = make('div', {className: 'card'}, make('h3', {textContent: 'The ladder'}), table(['rung', 'way', 'step', 'over now', 'tok/s/GPU', 'fullest rank'], rows),
-                      make('p', {className: 'soft', textContent: `gap to the bound ${percent(plan.gap)}, MFU ${percent(plan.mfu)}`}));
+                      make('p', {className: 'soft', textContent: [typeof plan.gap === 'number' && `gap to the bound ${percent(plan.gap)}`, typeof plan.mfu === 'number' && `MFU ${percent(plan.mfu)}`].filter(Boolean).join(', ')}));
   const cards = [big, ladder, besideCard(question, result)];
   if (result.files.includes('report.html')) cards.push(reportCard(result));
   return cards;
 }
 
 function reportCard(result) {
-  const open = make('button', {type: 'button', textContent: 'Show the report'}), card = make('div', {className: 'card'}, make('h3', {textContent: 'Report'}), open);
+  const open = make('button', {type: 'button', textContent: 'Show the report'}), said = make('span', {className: 'wrong', role: 'alert'});
+  const card = make('div', {className: 'card'}, make('h3', {textContent: 'Report'}), open, said);
   open.addEventListener('click', async () => {
-    const text = await (await ask(`/ui/runs/${result.run}/files?name=report.html`)).text();
-    const frame = make('iframe', {title: 'report', src: URL.createObjectURL(new Blob([text], {type: 'text/html'}))});
-    open.replaceWith(frame);
+    try {
+      const text = await (await fileOf(result.run, 'report.html')).text();
+      // Its scripts may draw, and reach nothing of this page.
+      open.replaceWith(make('iframe', {title: 'report', sandbox: 'allow-scripts', src: URL.createObjectURL(new Blob([text], {type: 'text/html'}))}));
+    } catch (error) { said.textContent = error.message; }
   });
   return card;
 }
@@ -369,7 +439,7 @@ const wordsOf = text => [...text.matchAll(/'((?:[^']|'\\'')*)'|(\S+)/g)].map(one
 
 // Two rungs' schedules, each as its emulate command gives it; the searched one as the plan wrote it.
 function besideCard(question, result) {
-  const rungs = result.answer.ladder.filter(one => one.step_ns && (one.command || one.rung === 'schedule'));
+  const rungs = result.answer.ladder.filter(one => one.step_ns && !one.why_nothing && (one.command || one.rung === 'schedule'));
   const card = make('div', {className: 'card'}, make('h3', {textContent: 'Two rungs side by side'}),
                     make('p', {className: 'soft', textContent: 'Drag to move; + and -, or the wheel on a chosen picture, to zoom; 0 for all; point at a pass for what it waits for.'}));
   const pictures = [];
@@ -388,11 +458,11 @@ function besideCard(question, result) {
     }
     const name = files.find(one => /(^|replica-0+\/)trace\.json\.gz$/.test(one));
     if (!name) throw new Error('it wrote no trace');
-    return rung.trace = Chart.ofTrace(await (await ask(`/ui/runs/${run}/files?name=${encodeURIComponent(name)}`)).text());
+    return rung.trace = Chart.ofTrace(await (await fileOf(run, name)).text());
   }
   rungs.slice(0, 2).forEach((_, place) => {
     const begins = place === 0 ? 0 : rungs.length - 1;
-    const choice = make('select', {id: `rung-${place}`}, ...rungs.map((one, i) => make('option', {value: i, textContent: `${one.rung}: ${seconds(one.step_ns)}`, selected: i === begins})));
+    const choice = make('select', {id: `rung-${place}`}, ...rungs.map((one, i) => make('option', {value: i, textContent: `${one.rung}: ${steps(one.step_ns)}`, selected: i === begins})));
     const host = make('div', {className: 'chart'}), said = make('p', {className: 'soft', role: 'status'});
     card.append(make('div', {className: 'line'}, make('label', {htmlFor: choice.id, textContent: place === 0 ? 'above' : 'below'}), choice), host, said);
     const chart = Chart.make(host, {unit: 's', label: 'schedule of a rung'});
@@ -419,7 +489,7 @@ function besideCard(question, result) {
 function checkCards(question, result) {
   const check = result.answer, good = check.verdict === 'fits' || check.verdict === 'close';
   const card = make('div', {className: 'card'}, make('h3', {textContent: 'Verdict'}), make('p', {className: `big ${good ? 'good' : check.verdict === 'undecided' ? '' : 'bad'}`, textContent: check.verdict.replaceAll('-', ' ')}));
-  if (check.memory) card.append(make('p', {textContent: `${gib(check.memory.peak_bytes)} of ${gib(check.memory.usable_bytes)} on the fullest rank (${check.memory.fullest_rank})`}));
+  if (check.memory) card.append(make('p', {textContent: `rank ${check.memory.fullest_rank} is the fullest: ${finer(check.memory.peak_bytes)} of ${finer(check.memory.usable_bytes)} usable`}));
   const texts = one => (typeof one === 'string' ? one : one.text || one.message || one.what || one.why || JSON.stringify(one));
   for (const [title, all] of [['rests on', check.open], ['broken rules', check.broken], ['would make it fit', check.changes], ['hazards', check.hazards], ['assumed', check.assumed], ['not read', check.not_read]])
     if (all?.length) card.append(make('h4', {textContent: title}), make('ul', {}, ...all.map(one => make('li', {textContent: texts(one)}))));
@@ -429,13 +499,15 @@ function checkCards(question, result) {
 function rentCards(question, result) {
   const found = result.answer;
   if (!found.rows.length) return [make('div', {className: 'card'}, make('p', {className: 'big', textContent: 'nothing meets it'}), make('p', {textContent: found.none_meets || ''}))];
-  const names = row => Object.entries(found.answers).filter(([, one]) => one === row.row).map(([name]) => name).join(', ');
+  const said = {fewest: 'fewest GPUs', cheapest: found.rows.some(one => one.usd !== null) ? 'cheapest' : 'fewest GPU-hours', fastest: 'fastest'};
+  const names = row => Object.entries(found.answers).filter(([, one]) => one === row.row).map(([name]) => said[name] || name).join(', ');
+  const warnings = row => [row.tied && 'tied', row.at_risk && 'at risk', row.little_room && 'little room'].filter(Boolean).join(', ');
   const rows = found.rows.map(row => Object.assign(
     [names(row), row.cluster, String(row.gpus), `tp ${row.layout.tp} cp ${row.layout.cp} pp ${row.layout.pp} dp ${row.layout.dp} zero ${row.layout.zero}`, seconds(row.step_ns),
-     row.days.toFixed(1), Math.round(row.gpu_hours).toLocaleString('en'), row.usd === null ? '' : Math.round(row.usd).toLocaleString('en'), percent(row.mfu), gib(row.memory_left_bytes),
+     row.days.toFixed(1), Math.round(row.gpu_hours).toLocaleString('en'), row.usd === null ? '' : Math.round(row.usd).toLocaleString('en'), percent(row.mfu), gib(row.memory_left_bytes), warnings(row),
      row.command ? copyButton(() => row.command, 'copy plan command') : ''], {mark: names(row) !== ''}));
   return [make('div', {className: 'card'}, make('h3', {textContent: 'What meets it'}),
-               table(['', 'cluster', 'GPUs', 'layout', 'step', 'days', 'GPU-hours', 'USD', 'MFU', 'left', ''], rows))];
+               table(['which is', 'cluster', 'GPUs', 'layout', 'step', 'days', 'GPU-hours', 'USD', 'MFU', 'left', 'beware', 'how'], rows))];
 }
 
 // ---- play
@@ -454,11 +526,11 @@ function buildPlay(host) {
   for (const [name, label, low, high, step, value] of PLAY) {
     const input = make('input', {type: 'range', id: `play-${name}`, min: low, max: high, step, value}), says = make('output', {htmlFor: `play-${name}`, textContent: value});
     inputs[name] = input;
-    input.addEventListener('input', () => { says.textContent = input.value; draw(); });
+    input.addEventListener('input', () => { says.textContent = input.value; asked(); });
     form.append(make('div', {className: 'slider'}, make('label', {htmlFor: input.id, textContent: label}), input, says));
   }
   const split = make('input', {type: 'checkbox', id: 'play-split'});
-  split.addEventListener('change', () => draw());
+  split.addEventListener('change', () => asked());
   const again = make('button', {type: 'button', textContent: 'Other sizes'});
   form.append(make('div', {className: 'slider'}, make('label', {htmlFor: 'play-split', textContent: 'split backwards'}), split), make('div', {className: 'go'}, again));
   form.addEventListener('submit', event => event.preventDefault());
@@ -466,10 +538,9 @@ function buildPlay(host) {
   const chapters = make('div', {className: 'card'}, make('h3', {textContent: 'Four chapters'}), make('div', {className: 'go'}, ...CHAPTERS.map(([title, said, setting]) => {
     const button = make('button', {type: 'button', textContent: title});
     button.addEventListener('click', () => {
-      for (const [name, value] of Object.entries(setting)) if (inputs[name]) { inputs[name].value = value; inputs[name].nextElementSibling.textContent = value; }
-      split.checked = setting.split;
+      put(setting);
       text.textContent = said;
-      draw();
+      asked();
     });
     return button;
   })), text);
@@ -484,7 +555,19 @@ function buildPlay(host) {
     out.append(make('div', {className: 'card'}, titles[name], facts[name], place));
     charts[name] = Chart.make(place, {unit: 'ms', label: name, onPick: (task, at) => moved(name, task, at)});
   }
-  again.addEventListener('click', () => { ++seed; draw(); });
+  again.addEventListener('click', () => { ++seed; asked(); });
+  function asked() {
+    draw();
+    if (state.forms) changed();
+  }
+  function put(setting) {
+    for (const [name, input] of Object.entries(inputs)) {
+      if (typeof setting[name] !== 'number') continue;
+      input.value = setting[name];  // which keeps it within its bounds
+      input.nextElementSibling.textContent = input.value;
+    }
+    split.checked = setting.split === true;
+  }
 
   function tell(name, found, bound) {
     shown[name] = found;
@@ -532,9 +615,14 @@ function buildPlay(host) {
     paint();
     note.textContent = `${task.name} moved: the step is ${Math.abs(longer) < 1e-9 ? 'as long as before' : `${Math.abs(longer).toFixed(1)} ms ${longer > 0 ? 'longer' : 'shorter'}`}`;
   }
-  addEventListener('resize', () => { if (!$('panel-play') || !$('panel-play').hidden) paint(); });
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', paint);
-  return {draw, select: () => draw()};
+  return {
+    draw,
+    setting: () => ({...Object.fromEntries(Object.entries(inputs).map(([name, input]) => [name, +input.value])), split: split.checked, seed}),
+    set(setting) {
+      put(setting);
+      seed = Number.isSafeInteger(setting.seed) ? setting.seed : 1;
+    },
+  };
 }
 
 // ---- the whole
@@ -553,13 +641,15 @@ function choose(tab) {
 async function boot() {
   const tabs = [...document.querySelectorAll('[role=tab]')];
   tabs.forEach((one, i) => {
-    one.addEventListener('click', () => choose(one.dataset.tab));
+    one.addEventListener('click', () => { choose(one.dataset.tab); changed(); });
     one.addEventListener('keydown', event => {
-      const by = {ArrowRight: 1, ArrowLeft: -1}[event.key];
-      if (!by) return;
-      const next = tabs[(i + by + tabs.length) % tabs.length];
+      const to = {ArrowRight: i + 1, ArrowLeft: i - 1, Home: 0, End: tabs.length - 1}[event.key];
+      if (to === undefined) return;
+      event.preventDefault();
+      const next = tabs[(to + tabs.length) % tabs.length];
       next.focus();
       choose(next.dataset.tab);
+      changed();
     });
   });
   state.play = buildPlay($('panel-play').firstElementChild);
@@ -582,8 +672,14 @@ async function load() {
   $('gone').hidden = true;
   $('version').textContent = state.forms.version;
   for (const tab of Object.keys(TABS)) buildForm(tab);
-  if (!openLink()) choose(state.tab);
-  changed();
+  if (openLink()) changed();
+  else choose(state.tab);
+  for (const tab of Object.keys(TABS)) $(`${tab}-command`).textContent = commandOf(questionOf(tab));
 }
-addEventListener('hashchange', openLink);
+addEventListener('hashchange', () => { if (state.forms && openLink()) changed(); });
+// What nobody can see the end of any more need not go on.
+addEventListener('pagehide', () => {
+  const headers = state.token ? {Authorization: `Bearer ${state.token}`} : {};
+  for (const run of state.going) fetch(`/ui/runs/${run}`, {method: 'DELETE', headers, keepalive: true}).catch(() => {});
+});
 boot();

@@ -6,6 +6,8 @@ const Chart = (() => {
   const fill = {F: '--forward', B: '--backward', I: '--backward', W: '--weight', R: '--recompute'};
   const row = 22, gutter = 58, axis = 20;
 
+  const most = (all, of, least = 0) => all.reduce((before, one) => Math.max(before, of(one)), least);
+
   function shown(time, unit) {
     if (unit !== 's') return `${+time.toPrecision(4)}${unit ? ' ' + unit : ''}`;
     const [value, name] = time >= 1 ? [time, 's'] : time >= 1e-3 ? [time * 1e3, 'ms'] : [time * 1e6, 'us'];
@@ -16,22 +18,28 @@ const Chart = (() => {
   function make(host, {unit = '', label = 'schedule', span = 0, onPick = null} = {}) {
     const canvas = document.createElement('canvas');
     const tip = Object.assign(document.createElement('div'), {className: 'tip', hidden: true});
+    tip.setAttribute('role', 'status');
     canvas.tabIndex = 0;
     canvas.setAttribute('role', 'img');
     host.replaceChildren(canvas, tip);
-    let tasks = [], memory = [], ranks = 1, end = 1, from = 0, to = 1, grabbed = null, chosen = 0;
+    let tasks = [], memory = [], ranks = 1, end = 1, from = 0, to = 1, grabbed = null, chosen = 0, picked = null, drawnAt = 0, wide = 240;
 
-    const width = () => Math.max(240, host.clientWidth);
+    const width = () => wide;
     const x = time => gutter + (time - from) / (to - from) * (width() - gutter - 4);
     const time = at => from + (at - gutter) / (width() - gutter - 4) * (to - from);
 
     function draw() {
       const hasMemory = memory.length > 0, height = ranks * row + axis + (hasMemory ? 76 : 0), scale = devicePixelRatio || 1;
-      canvas.width = width() * scale;
-      canvas.height = height * scale;
-      canvas.style.width = `${width()}px`;
-      canvas.style.height = `${height}px`;
-      const g = canvas.getContext('2d');
+      drawnAt = host.clientWidth;
+      wide = Math.max(240, drawnAt);
+      const g = canvas.getContext('2d'), [across, down] = [Math.round(wide * scale), Math.round(height * scale)];
+      if (canvas.width !== across || canvas.height !== down) {
+        [canvas.width, canvas.height] = [across, down];
+        [canvas.style.width, canvas.style.height] = [`${wide}px`, `${height}px`];
+      }
+      g.setTransform(1, 0, 0, 1, 0, 0);
+      g.clearRect(0, 0, across, down);
+      const colors = Object.fromEntries(Object.entries(fill).map(([kind, name]) => [kind, css(name)]));
       g.scale(scale, scale);
       g.font = '11px system-ui, sans-serif';
       g.textBaseline = 'middle';
@@ -49,7 +57,7 @@ const Chart = (() => {
       for (const task of tasks) {
         const left = x(task.start), right = x(task.end);
         if (right < gutter || left > width()) continue;
-        g.fillStyle = css(fill[task.kind] || '--forward');
+        g.fillStyle = colors[task.kind] || colors.F;
         g.globalAlpha = task.faint ? 0.55 : 1;
         g.fillRect(left, task.rank * row + 1, Math.max(0.6, right - left - 0.6), row - 3);
         g.globalAlpha = 1;
@@ -57,7 +65,7 @@ const Chart = (() => {
           g.fillStyle = '#fff';
           g.fillText(String(task.micro), left + 3, task.rank * row + row / 2);
         }
-        if (task === grabbed?.task) {
+        if (task === grabbed?.task || task === picked) {
           g.strokeStyle = text;
           g.lineWidth = 2;
           g.strokeRect(left, task.rank * row + 2, right - left, row - 5);
@@ -65,9 +73,10 @@ const Chart = (() => {
       }
       g.restore();
       g.fillStyle = soft;
-      for (let i = 0; i <= 4; ++i) {
-        const at = from + (to - from) * i / 4;
-        g.textAlign = i === 0 ? 'left' : i === 4 ? 'right' : 'center';
+      const marks = width() < 500 ? 2 : 4;
+      for (let i = 0; i <= marks; ++i) {
+        const at = from + (to - from) * i / marks;
+        g.textAlign = i === 0 ? 'left' : i === marks ? 'right' : 'center';
         g.fillText(shown(at, unit), x(at), ranks * row + 9);
       }
       g.textAlign = 'left';
@@ -75,14 +84,14 @@ const Chart = (() => {
     }
 
     function drawMemory(g, top) {
-      const most = Math.max(...memory.map(points => Math.max(...points.map(point => point[1])))) || 1;
+      const all = most(memory, points => most(points, point => point[1])) || 1, accent = css('--accent'), line = css('--line');
       memory.forEach((points, r) => {
-        g.strokeStyle = r === chosen ? css('--accent') : css('--line');
+        g.strokeStyle = r === chosen ? accent : line;
         g.lineWidth = r === chosen ? 1.8 : 1;
         g.beginPath();
         let before = null;
         for (const [at, amount] of points) {
-          const y = top + 66 - 60 * amount / most, left = Math.max(gutter, Math.min(width() - 4, x(at)));
+          const y = top + 66 - 60 * amount / all, left = Math.max(gutter, Math.min(width() - 4, x(at)));
           if (before === null) g.moveTo(left, y);
           else { g.lineTo(left, before); g.lineTo(left, y); }
           before = y;
@@ -90,7 +99,7 @@ const Chart = (() => {
         g.stroke();
       });
       g.fillStyle = css('--soft');
-      const peak = Math.max(...(memory[chosen] || [[0, 0]]).map(point => point[1]));
+      const peak = most(memory[chosen] || [], point => point[1]);
       g.fillText(`memory`, 2, top + 12);
       g.fillText(`rank ${chosen}`, 2, top + 28);
       g.fillText(unit === 's' ? `${(peak / 2 ** 30).toFixed(1)} GiB` : String(+peak.toPrecision(3)), 2, top + 44);
@@ -123,15 +132,50 @@ const Chart = (() => {
     canvas.addEventListener('keydown', event => {
       const act = {'+': () => zoom(0.7), '=': () => zoom(0.7), '-': () => zoom(1.4), ArrowLeft: () => move(-0.2),
                    ArrowRight: () => move(0.2), ArrowUp: () => choose(chosen - 1), ArrowDown: () => choose(chosen + 1),
-                   0: () => zoom(1e9)}[event.key];
+                   0: () => zoom(1e9), '.': () => pick(1), ',': () => pick(-1), Enter: () => zoomTo(picked),
+                   '>': () => shift(1), '<': () => shift(-1)}[event.key];
       if (!act) return;
       event.preventDefault();
       act();
     });
     function choose(rank) {
+      picked = null;
+      tip.hidden = true;
       chosen = Math.max(0, Math.min(ranks - 1, rank));
       draw();
     }
+    const ofChosen = () => tasks.filter(task => task.rank === chosen).sort((a, b) => a.start - b.start);
+    // The next pass of the chosen rank, in view and told.
+    function pick(by) {
+      const all = ofChosen(), at = all.indexOf(picked);
+      picked = all[at < 0 ? Math.max(0, all.findIndex(task => task.end > from)) : Math.max(0, Math.min(all.length - 1, at + by))] || null;
+      if (!picked) return;
+      if (picked.start < from || picked.end > to) move((picked.start - from) / (to - from) - 0.1);
+      tell(picked, Math.min(Math.max(gutter, x(picked.start)), width()), (picked.rank + 1) * row);
+      draw();
+    }
+    // The picked pass, one place earlier or later.
+    function shift(by) {
+      const all = ofChosen(), at = all.indexOf(picked), other = all[at + by];
+      if (!onPick || !picked || !other) return;
+      onPick(picked, by > 0 ? other.start : other.start - 1e-9);
+    }
+    function zoomTo(task) {
+      if (!task) return;
+      const length = Math.min(end, Math.max(end / 5000, 6 * (task.end - task.start)));
+      from = Math.max(0, Math.min(end - length, (task.start + task.end - length) / 2));
+      to = from + length;
+      draw();
+    }
+    function tell(one, left, top) {
+      tip.hidden = false;
+      tip.textContent = `${one.name}: ${shown(one.start, unit)} to ${shown(one.end, unit)}, takes ${shown(one.end - one.start, unit)}${one.why ? '\n' + one.why : ''}`;
+      tip.style.left = `${Math.max(0, Math.min(left + 12, width() - 240))}px`;
+      tip.style.top = `${top + 14}px`;
+    }
+    canvas.addEventListener('dblclick', event => zoomTo(under(event).task));
+    canvas.addEventListener('blur', () => { tip.hidden = true; });
+    canvas.addEventListener('pointercancel', () => { grabbed = null; });
     canvas.addEventListener('pointerdown', event => {
       const found = under(event);
       if (found.rank < ranks) choose(found.rank);
@@ -140,14 +184,9 @@ const Chart = (() => {
     });
     canvas.addEventListener('pointermove', event => {
       const found = under(event);
-      tip.hidden = !found.task || (grabbed && !grabbed.task);
-      if (found.task) {
-        const one = found.task;
-        tip.textContent = `${one.name}: ${shown(one.start, unit)} to ${shown(one.end, unit)}, takes ${shown(one.end - one.start, unit)}${one.why ? '\n' + one.why : ''}`;
-        const box = host.getBoundingClientRect();
-        tip.style.left = `${Math.max(0, Math.min(event.clientX - box.left + 12, box.width - 240))}px`;
-        tip.style.top = `${event.clientY - box.top + 14}px`;
-      }
+      const box = host.getBoundingClientRect();
+      if (found.task && (!grabbed || grabbed.task)) tell(found.task, event.clientX - box.left, event.clientY - box.top);
+      else tip.hidden = true;
       if (grabbed && !(grabbed.task && onPick)) {
         const length = grabbed.to - grabbed.from, by = (event.clientX - grabbed.left) / (width() - gutter) * length;
         from = Math.max(0, Math.min(end - length, grabbed.from - by));
@@ -163,9 +202,18 @@ const Chart = (() => {
     });
     canvas.addEventListener('pointerleave', () => { tip.hidden = true; });
 
+    // Drawn anew where its place or the colours have changed, as long as it is on the page.
+    new ResizeObserver(() => { if (host.clientWidth && host.clientWidth !== drawnAt) draw(); }).observe(host);
+    const scheme = matchMedia('(prefers-color-scheme: dark)');
+    scheme.addEventListener('change', function repaint() {
+      if (host.isConnected) draw();
+      else scheme.removeEventListener('change', repaint);
+    });
+
     return {
       show(next, {keepsZoom = false} = {}) {
         tasks = next.tasks;
+        picked = picked && (tasks.find(task => task.rank === picked.rank && task.name === picked.name) || null);
         memory = next.memory || [];
         ranks = next.ranks;
         end = Math.max(span, next.end) || 1;
@@ -195,8 +243,9 @@ const Chart = (() => {
                             micro: +pass[3], item: +(pass[4] || 0), name: one.args?.task || one.name});
     }
     explain(tasks, 's');
-    return {tasks, memory: memory.map(points => points || []), ranks: Math.max(1, ...ranks.values()) + (ranks.size ? 1 : 0),
-            end: Math.max(0, ...tasks.map(task => task.end))};
+    const count = most([...ranks.values()], rank => rank + 1, 1), hasMemory = memory.length > 0;
+    return {tasks, memory: hasMemory ? Array.from({length: count}, (_, rank) => memory[rank] || []) : [], ranks: count,
+            end: most(tasks, task => task.end)};
   }
 
   // What each pass waited for: the pass that ended last of the one before it on its rank and the one whose result it takes.

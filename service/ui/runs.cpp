@@ -10,6 +10,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <spawn.h>
+#include <string_view>
 #include <sys/wait.h>
 #include <system_error>
 #include <unistd.h>
@@ -22,7 +23,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::size_t most_lines = std::size_t{1} << 20, most_answer = std::size_t{256} << 20;
+constexpr std::size_t most_lines = std::size_t{16} << 20, most_answer = std::size_t{256} << 20;
 
 fs::path new_folder() {
     std::string name = (fs::temp_directory_path() / "pipeweaver-ui-XXXXXX").string();
@@ -30,10 +31,30 @@ fs::path new_folder() {
     return name;
 }
 
-// How a process begins: where, in a group of its own, so that Ctrl-C at the server's terminal is the server's alone.
+// The environment of a command: this process', and that no file is read but those that were given.
+std::vector<std::string> environment_for(const fs::path& files) {
+    constexpr std::string_view below = "PIPEWEAVER_READS_BELOW=";
+    std::vector<std::string> all;
+    for (char** one = environ; *one != nullptr; ++one)
+        if (!std::string_view(*one).starts_with(below)) all.emplace_back(*one);
+    all.push_back(std::string(below) + files.string());
+    return all;
+}
+
+std::vector<char*> pointers_to(std::vector<std::string>& words) {
+    std::vector<char*> pointers;
+    pointers.reserve(words.size() + 1);
+    for (std::string& word : words) pointers.push_back(word.data());
+    pointers.push_back(nullptr);
+    return pointers;
+}
+
+// How a process begins: where, in a group of its own, so that Ctrl-C at the server's terminal is the server's alone,
+// and with none of the server's sockets, which would outlive it there.
 class Beginning {
 public:
-    explicit Beginning(const fs::path& folder) : out_(folder / "stdout"), error_(folder / "stderr") {
+    explicit Beginning(const fs::path& folder)
+        : out_(folder / "stdout"), error_(folder / "stderr"), files_(folder / "files") {
         posix_spawn_file_actions_init(&actions_);
         posix_spawnattr_init(&attributes_);
         posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETPGROUP);
@@ -43,7 +64,8 @@ public:
         posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
         posix_spawn_file_actions_addopen(&actions_, STDOUT_FILENO, out_.c_str(), flags, mode);
         posix_spawn_file_actions_addopen(&actions_, STDERR_FILENO, error_.c_str(), flags, mode);
-        posix_spawn_file_actions_addchdir_np(&actions_, (folder / "files").c_str());
+        posix_spawn_file_actions_addclosefrom_np(&actions_, STDERR_FILENO + 1);
+        posix_spawn_file_actions_addchdir_np(&actions_, files_.c_str());
     }
     Beginning(const Beginning&) = delete;
     Beginning& operator=(const Beginning&) = delete;
@@ -55,18 +77,16 @@ public:
     pid_t begin(const std::string& program, const std::vector<std::string>& arguments) const {
         std::vector<std::string> words{program};
         words.insert(words.end(), arguments.begin(), arguments.end());
-        std::vector<char*> pointers;
-        pointers.reserve(words.size() + 1);
-        for (std::string& word : words) pointers.push_back(word.data());
-        pointers.push_back(nullptr);
+        std::vector<std::string> environment = environment_for(files_);
         pid_t process = 0;
-        const int error = ::posix_spawn(&process, program.c_str(), &actions_, &attributes_, pointers.data(), environ);
+        const int error = ::posix_spawn(&process, program.c_str(), &actions_, &attributes_, pointers_to(words).data(),
+                                        pointers_to(environment).data());
         if (error != 0) fail(ErrorKind::io, "{}: cannot be run: {}", program, std::strerror(error));
         return process;
     }
 
 private:
-    std::string out_, error_;
+    std::string out_, error_, files_;
     posix_spawn_file_actions_t actions_{};
     posix_spawnattr_t attributes_{};
 };
@@ -102,13 +122,19 @@ std::optional<std::uint64_t> Runs::begin(const RunQuestion& question) {
     if (runs_.size() >= most_kept) forget_oldest();
     const std::uint64_t number = ++last_;
     const fs::path place = folder(number);
-    fs::create_directories(place / "files");
-    PendingFiles files;
-    for (const auto& [name, content] : question.files) files.add({place / "files" / name, content});
-    static_cast<void>(files.finish());
     Run run;
     run.begun = std::chrono::steady_clock::now();
-    run.process = Beginning(place).begin(program_, question.words);
+    try {
+        fs::create_directories(place / "files");
+        PendingFiles files;
+        for (const auto& [name, content] : question.files) files.add({place / "files" / name, content});
+        static_cast<void>(files.finish());
+        run.process = Beginning(place).begin(program_, question.words);
+    } catch (...) {
+        std::error_code ignored;
+        fs::remove_all(place, ignored);
+        throw;
+    }
     runs_.emplace(number, run);
     return number;
 }
@@ -149,8 +175,10 @@ std::vector<std::string> Runs::files(std::uint64_t run) const {
     const fs::path out = folder(run) / "files" / "out";
     std::vector<std::string> all;
     std::error_code ignored;
-    for (const auto& entry : fs::recursive_directory_iterator(out, ignored))
-        if (entry.is_regular_file()) all.push_back(entry.path().lexically_relative(out).generic_string());
+    // While it writes, files come and go.
+    for (fs::recursive_directory_iterator entry(out, ignored), end; !ignored && entry != end; entry.increment(ignored))
+        if (std::error_code gone; entry->is_regular_file(gone))
+            all.push_back(entry->path().lexically_relative(out).generic_string());
     std::sort(all.begin(), all.end());
     return all;
 }

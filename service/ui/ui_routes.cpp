@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <exception>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -26,8 +27,10 @@ constexpr std::size_t longest_file_name = 100, most_files = 32;
 constexpr std::int64_t most_run = 1'000'000'000;
 constexpr std::string_view progress_milliseconds = "250";
 constexpr auto between_ui_beats = std::chrono::seconds(5);
-constexpr std::array<std::string_view, 7> set_here{"out",  "json",    "quiet", "config", "progress-every",
-                                                   "help", "help-all"};
+// Set for all, or of another machine: what is asked here stays here.
+constexpr std::array<std::string_view, 11> set_here{"out",   "json",     "quiet",  "config",       "progress-every",
+                                                    "help",  "help-all", "server", "server-token", "server-authority",
+                                                    "served"};
 
 bool is_set_here(std::string_view name) { return std::find(set_here.begin(), set_here.end(), name) != set_here.end(); }
 
@@ -190,6 +193,8 @@ Answer UiRoutes::answer(const Question& question) {
         return error_of(404, "there is no such address");
     } catch (const Error& error) {
         return error_of(error.kind() == ErrorKind::input ? 400 : 500, error.what());
+    } catch (const std::exception& error) {
+        return error_of(500, error.what());  // of the disk: full, or the folder is gone
     }
 }
 
@@ -214,6 +219,7 @@ Answer UiRoutes::of_run(const std::string& method, std::uint64_t run, const std:
     if (what != "answer") return error_of(404, "there is no such address");
     Answer answer;
     answer.body = runs_->answer(run);
+    answer.headers = {{"X-Content-Type-Options", "nosniff"}};
     return answer;
 }
 
@@ -221,7 +227,13 @@ Answer UiRoutes::events(std::uint64_t run) {
     Answer answer;
     answer.type = "text/event-stream";
     answer.headers = {{"Cache-Control", "no-store"}};
-    answer.pieces = [runs = runs_, watching = Watching{run}]() mutable { return next_event(*runs, watching); };
+    answer.pieces = [runs = runs_, watching = Watching{run}]() mutable -> std::optional<std::string> {
+        try {
+            return next_event(*runs, watching);
+        } catch (const std::exception&) {
+            return std::nullopt;  // its folder is gone, or it says too much: the reader sees that no end was told
+        }
+    };
     return answer;
 }
 

@@ -14,6 +14,13 @@
 
 namespace pipeweaver {
 
+/// Whether `path` is a file that may be read. Where the environment's PIPEWEAVER_READS_BELOW names a folder, no file
+/// elsewhere may be: who runs this program for others gives it their files, which may name any of the machine's.
+[[nodiscard]] bool is_readable_file(const std::filesystem::path& path);
+
+/// Throws Error{io} for a path outside of that folder.
+void require_readable(const std::filesystem::path& path);
+
 /// The file's content, unzipped if it is gzip (recognised by its first two bytes).
 /// Throws Error{io} if it cannot be read or exceeds `limit` bytes, Error{input} if its gzip data is damaged or cut
 /// short.

@@ -11,7 +11,6 @@
 #include <filesystem>
 #include <iterator>
 #include <optional>
-#include <system_error>
 #include <utility>
 
 namespace pipeweaver::launch {
@@ -260,10 +259,9 @@ void Reader::take(std::vector<Word> words) {
 
 // "source FILE", as bash finds it or beside the script: what it sets is set here.
 void Reader::source(const Word& file) {
-    std::error_code ignored;
     std::filesystem::path path = file.text;
-    if (!std::filesystem::is_regular_file(path, ignored)) path = std::filesystem::path(name_).parent_path() / path;
-    if (nested_ == most_nested || !std::filesystem::is_regular_file(path, ignored)) {
+    if (!is_readable_file(path)) path = std::filesystem::path(name_).parent_path() / path;
+    if (nested_ == most_nested || !is_readable_file(path)) {
         script_.not_sourced.emplace_back(file.text, file.line);
         return;
     }

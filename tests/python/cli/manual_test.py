@@ -14,7 +14,7 @@ from cli_shared import full
 COMMANDS = ["", "plan", "partition", "solve", "replay", "explain", "check", "emit", "emulate", "layers", "analyze",
             "recommend", "support", "capacity", "faults", "share", "groups", "mix", "rl", "fuse", "validate",
             "costdb", "costdb query", "costdb explain", "costdb import", "costdb needs", "costdb stats",
-            "costdb evaluate", "costdb calibrate", "costdb export", "serve", "mcp",
+            "costdb evaluate", "costdb calibrate", "costdb export", "serve", "ui", "mcp",
             "bench", "bench plan", "bench replay", "bench search", "bench dip", "bench draft", "bench costdb",
             "bench emulator", "bench service", "bench accuracy", "list", "show", "completion"]
 
@@ -168,7 +168,7 @@ def example(pipeweaver, pages, tmp_path_factory):
         for output in written:  # of an example before
             shutil.rmtree(top / output) if (top / output).is_dir() else (top / output).unlink(missing_ok=True)
         command = shorter(line)
-        if line.startswith("pipeweaver serve"):  # it runs until it is told to end, and then exits with 0
+        if line.startswith(("pipeweaver serve", "pipeweaver ui")):  # runs until it is told to end, then exits with 0
             port = "" if "--http" in line else " --http 127.0.0.1:0"
             command = f"timeout --preserve-status 1 {line}{port}"
         done = subprocess.run(["bash", "-c", command], cwd=top, env=environment, stdin=subprocess.DEVNULL,

@@ -10,7 +10,7 @@ PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "do
 COMMANDS = ("plan", "partition", "solve", "replay", "explain", "check", "emit", "emulate", "layers", "analyze",
             "recommend", "support", "capacity", "faults", "share", "groups", "mix", "rl", "fuse", "validate",
             "costdb import", "costdb needs", "costdb query", "costdb explain", "costdb evaluate", "costdb calibrate",
-            "serve", "mcp", "list", "show")
+            "serve", "ui", "mcp", "list", "show")
 LISTED = {"--policy": "policies", "--target": "targets", "--recipe": "recipes"}
 SPAN = re.compile(r"`([^`\n]+)`|^(?:\$ )?(pipeweaver .+)$", re.MULTILINE)
 
