@@ -224,7 +224,7 @@ python_package() {
   rm -rf build/wheel
   CMAKE_BUILD_PARALLEL_LEVEL=$(nproc) .venv/bin/python -m pip --quiet --disable-pip-version-check wheel \
     --no-build-isolation --no-deps --wheel-dir build/wheel --config-settings build-dir=build/check . &&
-    pip_install --no-deps --force-reinstall build/wheel/*.whl && (cd build && ../.venv/bin/python -c 'import pipeweaver')
+    pip_install --no-deps --force-reinstall build/wheel/*.whl && (cd build && ../.venv/bin/python -c 'import pipeweaver._core')
 }
 
 # Without PyTorch the part of the package that runs on it cannot be checked.

@@ -309,7 +309,7 @@ void require_utf8(int argc, char** argv) {
             fail(ErrorKind::input, "argument {}: {}", k, must_be(std::string_view(argv[k]), "text in UTF-8"));
 }
 
-void run_program(const Program& program, int argc, char** argv) {
+void parse_and_run(const Program& program, int argc, char** argv) {
     CLI::App app{program.about, program.name};
     says_what_there_is(app);
     app.set_help_flag("-h,--help", "print this page and exit");
@@ -327,10 +327,6 @@ void run_program(const Program& program, int argc, char** argv) {
     }
 }
 
-}  // namespace
-
-namespace {
-
 // Files that are opened later must not take the places of standard streams that are closed: what is read from them or
 // written to them fails.
 void hold_standard_streams() {
@@ -347,16 +343,15 @@ bool stdout_is_written() {
 
 }  // namespace
 
-int run_to_exit_status(const Program& program, int argc, char** argv) {
+Ended run_program(const Program& program, int argc, char** argv) {
     hold_standard_streams();
     const auto complain = [&program](std::string_view message, int status) {
         const std::string whose = program.name.substr(0, program.name.find(' '));
-        print_on_stderr(as_line(fmt::format("{}: {}", whose, message)) + '\n');
-        return status;
+        return Ended{status, as_line(fmt::format("{}: {}", whose, message))};
     };
     const auto lost = [&] { return complain("stdout cannot be written", static_cast<int>(ErrorKind::io)); };
     try {
-        run_program(program, argc, argv);
+        parse_and_run(program, argc, argv);
     } catch (const Error& error) {
         return complain(error.what(), static_cast<int>(error.kind()));
     } catch (const std::bad_alloc&) {
@@ -367,7 +362,13 @@ int run_to_exit_status(const Program& program, int argc, char** argv) {
     } catch (const std::exception& error) {
         return stdout_is_written() ? complain(std::string("bug: ") + error.what(), 1) : lost();
     }
-    return stdout_is_written() ? 0 : lost();
+    return stdout_is_written() ? Ended{} : lost();
+}
+
+int run_to_exit_status(const Program& program, int argc, char** argv) {
+    const Ended ended = run_program(program, argc, argv);
+    if (!ended.complaint.empty()) print_on_stderr(ended.complaint + '\n');
+    return ended.status;
 }
 
 }  // namespace pipeweaver::apps

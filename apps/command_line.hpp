@@ -109,6 +109,16 @@ struct Program {
     std::vector<void (*)(CLI::App&)> commands;  ///< each adds one
 };
 
+/// How a command ended.
+struct Ended {
+    int status = 0;
+    std::string complaint;  ///< the line for stderr where something is wrong; else empty
+};
+
+/// Parses, and runs the command that is named, or prints help or the version. Whatever goes wrong is said in one line,
+/// with the nearest known word.
+[[nodiscard]] Ended run_program(const Program& program, int argc, char** argv);
+
 /// Parses, and runs the command that is named, or prints help or the version. What a program returns from main: where
 /// something is wrong, also the command line, it prints one line on stderr, with the nearest known word.
 [[nodiscard]] int run_to_exit_status(const Program& program, int argc, char** argv);

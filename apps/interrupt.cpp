@@ -66,4 +66,8 @@ Interrupt::~Interrupt() {
 
 bool Interrupt::came() { return signal_came; }
 
+void Interrupt::ask() { signal_came = true; }
+
+void Interrupt::forget() { signal_came = false; }
+
 }  // namespace pipeweaver::apps

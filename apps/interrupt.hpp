@@ -15,6 +15,14 @@ public:
 
     /// Whether a signal came. May be asked by any thread, also where nobody waits for signals.
     [[nodiscard]] static bool came();
+
+    // For who runs several commands in one process, one after the other.
+
+    /// Ends the search that runs, as a first signal does; the next signal is still the first. Any thread may call it.
+    static void ask();
+
+    /// What came is of the command before.
+    static void forget();
 };
 
 }  // namespace pipeweaver::apps

@@ -163,7 +163,7 @@ const std::vector<Kind>& kinds() {
         {"clusters", "for --cluster, as NAME:GPUS", clusters},
         {"recipes", "how frameworks train: for --recipe", recipes},
         {"devices", "GPUs whose costs are known: for --device", devices},
-        {"networks", "that join GPUs, by domain: for faults --network", networks},
+        {"networks", "that join GPUs, by domain: for --network", networks},
         {"datasets", "size distributions that batches are drawn from: for --dataset", datasets},
         {"strategies", "ways to search for a schedule: for --strategy", [] { return named(search::strategies()); }},
         {"policies", "known schedules: for --policy", [] { return named(search::policies()); }},

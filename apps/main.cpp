@@ -23,13 +23,13 @@ apps::Program program() {
                                      "pipeweaver plan --model dip-vlm-s --cluster h100-sxm:16 "
                                      "--dataset vlm-mix --out first"}},
                        .see_also = {"README.md", "docs/formats.md", "docs/limits.md"}},
-            .commands = {apps::add_plan,    apps::add_partition, apps::add_solve,    apps::add_replay,
-                         apps::add_check,   apps::add_emit,      apps::add_emulate,  apps::add_layers,
-                         apps::add_analyze, apps::add_recommend, apps::add_support,  apps::add_capacity,
-                         apps::add_faults,  apps::add_share,     apps::add_groups,   apps::add_mix,
-                         apps::add_rl,      apps::add_fuse,      apps::add_validate, apps::add_costdb,
-                         apps::add_serve,   apps::add_ui,        apps::add_bench,    apps::add_list,
-                         apps::add_show,    apps::add_completion}};
+            .commands = {apps::add_plan,     apps::add_partition, apps::add_solve,     apps::add_replay,
+                         apps::add_explain,  apps::add_check,     apps::add_emit,      apps::add_emulate,
+                         apps::add_layers,   apps::add_analyze,   apps::add_recommend, apps::add_support,
+                         apps::add_capacity, apps::add_faults,    apps::add_share,     apps::add_groups,
+                         apps::add_mix,      apps::add_rl,        apps::add_fuse,      apps::add_validate,
+                         apps::add_costdb,   apps::add_serve,     apps::add_ui,        apps::add_mcp,
+                         apps::add_bench,    apps::add_list,      apps::add_show,      apps::add_completion}};
 }
 
 // A plan of many replicas writes texts of megabytes for each: what is given back of so large a heap goes to the system.

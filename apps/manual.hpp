@@ -32,6 +32,9 @@ struct OptionShape {
     std::string about;
 };
 
+/// Whether a command asks for the option: then its text ends so.
+[[nodiscard]] inline bool is_required(const OptionShape& option) { return option.about.ends_with("(required)"); }
+
 /// A command as pages and completion show it.
 struct CommandShape {
     std::string name, full_name, about;  ///< "query", "pipeweaver costdb query", ...

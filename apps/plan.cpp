@@ -258,6 +258,7 @@ void add_plan(CLI::App& program) {
                     "by-rank"},
                    {"launch.json", "how the best rung that flags can launch is launched"},
                    {"megatron/", "with --target megatron: its launch flags, and keys of Megatron-Bridge"},
+                   {"megatron-mimo/", "with --target megatron-mimo: the same, and grids of a split that is faster"},
                    {"torchtitan/", "with --target torchtitan: its launch flags"},
                    {"torch/",
                     "a schedule under the rules of PyTorch's pipeline runtime; with --target megatron or torchtitan "

@@ -2,7 +2,7 @@
 #include "apps/command_line.hpp"
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
-#include "apps/traces/replay_traces.hpp"
+#include "apps/explain/schedule_files.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/emulation_files.hpp"
@@ -12,6 +12,8 @@
 #include "pipeweaver/planner/jitter_options.hpp"
 #include "pipeweaver/schedule/gap.hpp"
 #include "pipeweaver/search/bounds.hpp"
+#include "pipeweaver/traces/graph.hpp"
+#include "pipeweaver/traces/report.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -22,15 +24,39 @@ namespace pipeweaver::apps {
 
 namespace {
 
+// What of a recorded step is asked.
+struct TraceQuestion {
+    std::vector<std::string> files;
+    std::string factors;   // "gemm=0.8,nccl=0.5"; empty: none
+    std::string emulated;  // the trace of an emulated step; empty: none
+};
+
+void replay_traces(const TraceQuestion& question, bool as_json) {
+    std::optional<traces::Graph> emulated;
+    if (!question.emulated.empty()) {
+        const std::vector<std::string> file{question.emulated};
+        emulated = traces::read_graph(file);
+        if (!emulated->is_emulated)
+            fail(ErrorKind::input, "{}: is no trace of an emulated step (trace.json.gz of emulate --out)",
+                 question.emulated);
+    }
+    const auto found =
+        traces::findings_of(traces::read_graph(question.files), question.factors, emulated ? &*emulated : nullptr);
+    if (as_json)
+        print_json(traces::findings_json(found));
+    else
+        print_text("{}", traces::findings_text(found));
+}
+
 struct ReplaySchedule {
     explicit ReplaySchedule(CLI::App& app) : options(app) {
-        add_operand(app, "problem", problem, "FILE", "problem file, gzip allowed, or the folder of a plan");
-        add_operand(app, "solution", solution, "FILE", "solution file, gzip allowed; not with a folder");
+        add_operand(app, "problem", files.problem, "FILE", "problem file, gzip allowed, or the folder of a plan");
+        add_operand(app, "solution", files.solution, "FILE", "solution file, gzip allowed; not with a folder");
         console.add_to(app);
         options.group("A recorded run");
         add_texts(app, "measured", measured, "FILE",
                   "what each rank recorded: timings of the executor, or PyTorch traces", "A recorded run");
-        options.integer("replica", replica, 0, 1'000'000, "which replica of a plan's folder (default 0)");
+        options.integer("replica", files.replica, 0, 1'000'000, "which replica of a plan's folder (default 0)");
         options.text("model", model, "MODEL", "refuse a plan that is older than this model; with a plan's folder");
         options.group("Steps that vary");
         varied.add_to(options);
@@ -54,13 +80,9 @@ struct ReplaySchedule {
             return;
         }
         require_fitting();
-        const auto solved = read();
+        const auto solved = files.read();
         const schedule::Replayer replayer(solved.file.problem);
-        const auto replay = replayer.replay(solved.schedule);
-        if (replay.outcome != schedule::Outcome::completed)
-            fail(ErrorKind::limit, "{}: {}", solution_file().string(),
-                 schedule::why_it_fails(solved.file.problem, replay));
-        schedule::check_claims(solution_file(), solved.schedule, replay);
+        const auto replay = files.replay(replayer, solved.schedule);
         if (measured.empty())
             tell(replayer, solved.schedule, replay, drawn(solved));
         else
@@ -76,57 +98,35 @@ struct ReplaySchedule {
 
     // Options that say nothing of what is read are refused, not ignored.
     void require_fitting() const {
-        if (problem.empty())
+        if (files.problem.empty())
             fail_missing("PROBLEM or --trace FILE", "a problem file or a plan's folder, or traces of a step");
         const bool varies = varied.request(1).has_value();
         if (varies && !measured.empty()) fail(ErrorKind::input, "--robust: goes without --measured");
         if (!varies && seed) fail(ErrorKind::input, "--seed: goes with --robust");
         if (!traced.factors.empty() || !traced.emulated.empty())
             fail(ErrorKind::input, "--{}: goes with --trace", traced.factors.empty() ? "emulated" : "what-if");
-        if (!is_folder() && !model.empty())
-            fail(ErrorKind::input, "--model: goes with a plan's folder, {} is none", problem);
-        if (!is_folder() && replica != 0 && measured.empty())
+        if (!files.is_folder() && !model.empty())
+            fail(ErrorKind::input, "--model: goes with a plan's folder, {} is none", files.problem);
+        if (!files.is_folder() && files.replica != 0 && measured.empty())
             fail(ErrorKind::input, "--replica: goes with a plan's folder, or with --measured; {} is one schedule alone",
-                 problem);
-        if (!model.empty()) measured::require_model(problem, model);
+                 files.problem);
+        if (!model.empty()) measured::require_model(files.problem, model);
     }
 
     void require_traces_alone() const {
         const bool varies = varied.request(1).has_value();
-        const std::string other = !problem.empty()    ? "PROBLEM"
-                                  : !measured.empty() ? "--measured"
-                                  : !model.empty()    ? "--model"
-                                  : replica != 0      ? "--replica"
-                                  : varies            ? "--robust"
-                                  : seed              ? "--seed"
-                                                      : "";
+        const std::string other = !files.problem.empty() ? "PROBLEM"
+                                  : !measured.empty()    ? "--measured"
+                                  : !model.empty()       ? "--model"
+                                  : files.replica != 0   ? "--replica"
+                                  : varies               ? "--robust"
+                                  : seed                 ? "--seed"
+                                                         : "";
         if (!other.empty()) fail(ErrorKind::input, "{}: goes without --trace, which needs no plan", other);
     }
 
-    bool is_folder() const {
-        std::error_code ignored;
-        return std::filesystem::is_directory(problem, ignored);
-    }
-
-    std::filesystem::path solution_file() const {
-        return is_folder() ? measured::schedule_folder(problem, replica) / "solution.json"
-                           : std::filesystem::path(solution);
-    }
-
-    schedule::Solved read() const {
-        if (is_folder()) {
-            if (!solution.empty())
-                fail(ErrorKind::input, "SOLUTION: goes with a problem file, not with a plan's folder");
-            return schedule::read_solved(solution_file());
-        }
-        if (solution.empty()) fail_missing("SOLUTION", "a solution file");
-        auto file = schedule::read_problem(problem);
-        auto schedule = schedule::read_schedule(solution, file);
-        return {std::move(file), std::move(schedule)};
-    }
-
     void compare(const schedule::Solved& solved) const {
-        const auto planned = measured::planned_of(solved, problem, replica);
+        const auto planned = measured::planned_of(solved, files.problem, files.replica);
         const auto comparison = measured::compare(planned, measured::read_run(planned, measured));
         if (console.json)
             print_json(measured::comparison_json(planned, comparison));
@@ -165,9 +165,9 @@ struct ReplaySchedule {
     Console console;
     Limits limits;
     planner::JitterOptions varied;
-    std::string problem, solution, model;
+    ScheduleFiles files;
+    std::string model;
     std::vector<std::string> measured;
-    std::int64_t replica = 0;
     std::optional<std::int64_t> seed{};
     TraceQuestion traced;
 };

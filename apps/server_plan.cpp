@@ -83,7 +83,7 @@ ordered_json without_files(ordered_json config) {
     for (const char* here : {"out", "batch", "dataset", "microbatches", "global-batch", "deferred", "threads", "server",
                              "server-token", "server-authority", "served", "sample"})
         config.erase(here);
-    for (const char* key : {"model", "teacher", "cluster", "recipe", "partition", "loader"}) {
+    for (const char* key : {"model", "teacher", "cluster", "network", "recipe", "partition", "loader"}) {
         const auto found = config.find(key);
         if (found == config.end() || !found->is_string()) continue;
         const std::string value = *found;

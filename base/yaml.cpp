@@ -149,7 +149,6 @@ private:
         Value node;
         YAML::anchor_t anchor;
         std::optional<std::string> key;  // read, its value not yet
-        YAML::Mark key_mark;
         std::map<std::string, int> lines_of_keys;
     };
 
@@ -184,7 +183,7 @@ private:
         if (at_key()) fail_at(mark, "a key is an object or a list, allowed are texts");
         if (open_.size() >= deepest_nesting) too_deep(mark);
         count(mark, 1);
-        Open opened{{}, anchor, std::nullopt, {}, {}};
+        Open opened{{}, anchor, std::nullopt, {}};
         opened.node.scalar = std::move(empty);
         opened.node.line = line_of(mark);
         opened.node.levels = 1;

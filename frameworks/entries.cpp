@@ -18,19 +18,13 @@ Entry bridge() {
     return {
         .name = "Megatron-Bridge",
         .dialect = bridge_overrides,
-        .programs = {},
         .defaults = {{"model.bf16", "true", "model.fp16"},
                      {"ddp.use_distributed_optimizer", "true"},
                      {"model.cross_entropy_loss_fusion", "true"},
                      {"model.hidden_dropout", "0"}},
-        .meanings = {},
         .named = {"recipe", "recipe-name", "recipe_name", "config-file", "config_file"},
-        .named_by_variables = {},
         .names = "recipe",
         .say = "as an override, or check the run_config.yaml that the recipe writes",
-        .model = {},
-        .packs = {},
-        .refused = {},
         .source = "NVIDIA-NeMo/Megatron-Bridge 067f987d: training/mixed_precision.py, recipes/, models/gpt_provider.py",
         .recipes = {"{recipe}", "{recipe-name}", "{recipe_name}"},
         .recipe_framework = "megatron-bridge:0.6.0",
@@ -100,16 +94,11 @@ Entry swift() {
                          {"attention-backend", "flash"},
                          {"hidden-dropout", "0"},
                          {"cross-entropy-loss-fusion", "true"},
-                         {"cross-entropy-fusion-impl", "te"}},  // as its examples' memory was compared
+                         {"cross-entropy-fusion-impl", "native"}},
             .meanings = {{"packing-length", "max-length"}, {"train-type", "tuner-type"}},
-            .named = {},
-            .named_by_variables = {},
-            .names = {},
-            .say = {},
             .model = "model",
             .checkpoints = {"mcore_model", "mcore-model", "load"},
             .packs = "packing",
-            .refused = {},
             .sets = {{"CUDA_DEVICE_MAX_CONNECTIONS", "1"}},  // swift/cli/_megatron/sft.py
             .source = "modelscope/ms-swift 3602360: swift/megatron/arguments/megatron_args.py",
             .builds = "ms-swift",
@@ -120,7 +109,8 @@ Entry swift() {
             .unbounds_unless = {{"rlhf-type", "grpo", "truncation-strategy"}},
             .data = {"dataset", "cached-dataset"},
             .remakes = {"external-plugins", "custom-register-path", "custom-dataset-info", "columns"},
-            .takes_file = true};  // swift/cli/main.py prepare_config_args
+            .by_version = {{"cross-entropy-fusion-impl", "te"}},  // 4.0.2 to 4.3 with Transformer Engine 2.8
+            .takes_file = true};                                  // swift/cli/main.py prepare_config_args
 }
 
 // Its --seq-length counts the positions of images; the language model's is --decoder-seq-length.
@@ -128,17 +118,9 @@ Entry multimodal() {
     return {.name = "Megatron-LM examples/multimodal",
             .dialect = megatron_arguments,
             .programs = {"examples/multimodal/train.py", "multimodal/train.py"},
-            .defaults = {},
             .meanings = {{"decoder-seq-length", "seq-length"},
                          {"seq-length", "", "decoder-seq-length"},
                          {"encoder-seq-length", "", "decoder-seq-length"}},
-            .named = {},
-            .named_by_variables = {},
-            .names = {},
-            .say = {},
-            .model = {},
-            .packs = {},
-            .refused = {},
             .source = "NVIDIA/Megatron-LM core_v0.16.1: examples/multimodal/model.py",
             .builds = "megatron-lm"};
 }
@@ -178,6 +160,22 @@ Entry factory_on_core() {
     return entry;
 }
 
+// run_train.py with --use_mca, in LLaMA-Factory's words: adapters are trained where it is not told otherwise, and of
+// towers those of Qwen2-VL alone are frozen.
+Entry mcore_adapter_example() {
+    Entry entry = factory_on_core();
+    entry.name = example_of_mcore_adapter;
+    entry.programs = {"run_train.py by --use_mca"};  // no command: a flag makes it
+    entry.defaults.push_back({"tuner-type", "lora", "finetuning-type"});
+    std::erase_if(entry.implied, [](const Implied& one) { return one.then.starts_with("freeze-"); });
+    for (Meaning& one : entry.meanings) {
+        if (one.setting == "finetuning-type") one.as = "tuner-type";
+        if (one.setting.starts_with("freeze-")) one.as = one.setting;
+    }
+    entry.source = "alibaba/ROLL 8eb27cc mcore_adapter/examples/train/run_train.py";
+    return entry;
+}
+
 // Its models have dropout off and sizes of their own; samples of sft are cut to the length and padded to the longest.
 Entry loongforge() {
     Entry entry;
@@ -198,15 +196,11 @@ Entry titan() {
     return {.name = "torchtitan",
             .dialect = titan_settings,
             .programs = {"torchtitan.train", "torchtitan/train.py", "run_train.sh"},
-            .defaults = {},
-            .meanings = {},
             .named = {"config", "job.config_file"},
             .named_by_variables = {"CONFIG", "CONFIG_FILE"},
             .names = "configuration",
             .say = "as a setting of the launch",
             .model = "config",
-            .packs = {},
-            .refused = {},
             .source = "torchtitan 0.3.0: torchtitan/config, torchtitan/models/*/config_registry.py",
             .recipes = {"{module}/{config}", "{MODULE}/{CONFIG}", "{job.config_file}", "{CONFIG_FILE}"},
             .builds = "torchtitan",
@@ -214,19 +208,7 @@ Entry titan() {
 }
 
 Entry refused(std::string_view name, std::vector<std::string_view> programs, std::string_view why) {
-    return {.name = name,
-            .dialect = megatron_arguments,
-            .programs = std::move(programs),
-            .defaults = {},
-            .meanings = {},
-            .named = {},
-            .named_by_variables = {},
-            .names = {},
-            .say = {},
-            .model = {},
-            .packs = {},
-            .refused = why,
-            .source = {}};
+    return {.name = name, .dialect = megatron_arguments, .programs = std::move(programs), .refused = why};
 }
 
 // Trainers of others that people launch, by their programs and by keys of their files.
@@ -258,6 +240,7 @@ std::vector<Entry> all_entries() {
         multimodal(),
         loongforge(),
         factory_on_core(),
+        mcore_adapter_example(),
         titan(),
         bridge_runner(),
         refused("Megatron-LM's T5, RETRO or vision trainer",

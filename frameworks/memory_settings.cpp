@@ -23,6 +23,8 @@ constexpr std::string_view states = "another precision or kind of optimizer stat
 constexpr std::string_view graphs = "CUDA graphs hold memory of their own";
 constexpr std::string_view network = "another network than the one that is counted";
 constexpr std::string_view task = "a head of another task in place of the vocabulary's";
+constexpr std::string_view passed_over =
+    "ms-swift has no train_type since 4.1, and passes over it then: its own default, other than that, is trained";
 constexpr std::string_view megatron_core =
     "a setting of Megatron Core, by whose trainer USE_MCA=1 trains: check the command that says it";
 
@@ -35,6 +37,17 @@ MemorySetting of_step(MemorySetting row, std::string_view values = "*") {
 // sequences a sample (ms-swift 3602360a model/model_meta.py, template/base.py _seq_cls_encode, _reranker_encode).
 MemorySetting classes(MemorySetting row) {
     row.only = "seq_cls";
+    return row;
+}
+
+MemorySetting of_logits(MemorySetting row) {
+    row.of_loss = true;
+    return row;
+}
+
+MemorySetting beside(MemorySetting row, std::string_view setting, std::string_view is) {
+    row.beside = setting;
+    row.beside_is = is;
     return row;
 }
 
@@ -57,6 +70,7 @@ Rows tuning_rows() {
         {megatron_arguments, "target-regex", either, adapters},
         {megatron_arguments, "target-parameters", either, adapters},
         {megatron_arguments, "modules-to-save", more, "modules that are trained whole beside adapters"},
+        beside({megatron_arguments, "ignore-args-error", more, passed_over}, "train-type", "lora"),
         {megatron_arguments, "optimizer-offload-*", less, host},
         {megatron_arguments, "offload-optimizer-*", less, host},
         {megatron_arguments, "cpu-offloading", less, host},
@@ -160,7 +174,7 @@ Rows titan_rows() {
         {titan_settings, "quantize.*", either, states},
         of_step({titan_settings, "model.converters", either, network}, "Float8*|MXFP8*|NVFP4*"),
         of_step({titan_settings, "loss.*", either, loss}),
-        of_step({titan_settings, "loss", less, "a loss in chunks holds a part of the logits"}),
+        of_logits(of_step({titan_settings, "loss", less, "a loss in chunks holds a part of the logits"})),
         {titan_settings, "lora.*", less, adapters},
         {titan_settings, "model_override.*", either, network},
     };
@@ -196,6 +210,8 @@ Rows sharded_memory_rows() {
         {sharded_settings, "use_llama_pro", either, network},
         {sharded_settings, "additional_target", more, "modules that are trained whole beside adapters"},
         {sharded_settings, "modules_to_save", more, "modules that are trained whole beside adapters"},
+        // ms-swift 3602360a pipelines/base.py _parse_args
+        beside({sharded_settings, "ignore_args_error", less, passed_over}, "train_type", "full"),
         {sharded_settings, "resize_vocab", more, "a larger vocabulary"},
         {sharded_settings, "train_mm_proj_only", less, frozen},
         of_step({sharded_settings, "fp8", either, states}),

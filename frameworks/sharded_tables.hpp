@@ -11,6 +11,7 @@ namespace pipeweaver::frameworks {
 
 /// The entry that USE_MCA=1 makes of LLaMA-Factory's.
 inline constexpr std::string_view factory_on_megatron_core = "LLaMA-Factory on Megatron Core";
+inline constexpr std::string_view example_of_mcore_adapter = "mcore_adapter's examples";
 
 [[nodiscard]] ShardedTable training_arguments();  ///< of Hugging Face's Trainer
 [[nodiscard]] ShardedTable accelerate_file();     ///< of `accelerate launch`, its flags too

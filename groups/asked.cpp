@@ -103,6 +103,12 @@ std::vector<Asked> groups_in(const JsonDocument& document, const workloads::Mode
     return groups;
 }
 
+std::vector<Asked> by_last_module(std::vector<Asked> groups) {
+    std::stable_sort(groups.begin(), groups.end(),
+                     [](const Asked& a, const Asked& b) { return a.modules.back() < b.modules.back(); });
+    return groups;
+}
+
 }  // namespace
 
 std::vector<Asked> asked_groups(const std::string& text, const workloads::Model& model) {
@@ -122,14 +128,18 @@ std::vector<Asked> asked_groups(const std::string& text, const workloads::Model&
         if (times[m] != 1)
             fail(ErrorKind::input, "--groups: {} is named {} times: every module is in one group",
                  model.modules[m].name, times[m]);
-    std::stable_sort(groups.begin(), groups.end(),
-                     [](const Asked& a, const Asked& b) { return a.modules.back() < b.modules.back(); });
-    return groups;
+    return by_last_module(std::move(groups));
 }
 
 std::string text_of(const Placed& placed) {
     return fmt::format("{}={}:tp{}:cp{}:pp{}:dp{}:zero{}", placed.name, placed.gpus(), placed.tp, placed.cp, placed.pp,
                        placed.dp, placed.zero);
+}
+
+std::string text_of(const Placing& placing) {
+    std::string text;
+    for (const Placed& one : placing.groups) text += (text.empty() ? "" : ",") + text_of(one);
+    return text;
 }
 
 void take_layout(const Placed& placed, Asked& asked) {
@@ -154,9 +164,7 @@ std::vector<Asked> groups_with_work(const workloads::Model& model,
         }
     }
     groups.push_back(std::move(main));
-    std::stable_sort(groups.begin(), groups.end(),
-                     [](const Asked& a, const Asked& b) { return a.modules.back() < b.modules.back(); });
-    return groups;
+    return by_last_module(std::move(groups));
 }
 
 }  // namespace pipeweaver::groups

@@ -3,6 +3,7 @@
 #include "groups/choices.hpp"
 #include "groups/work.hpp"
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/emulator/placement.hpp"
 
 #include <fmt/format.h>
 
@@ -10,12 +11,15 @@
 #include <map>
 #include <memory>
 #include <numeric>
+#include <utility>
 
 namespace pipeweaver::groups {
 
 using namespace emulator;
 
 namespace {
+
+constexpr std::size_t priced_to_find = 16;
 
 std::int64_t layers_of(const Asked& group, const workloads::Model& model) {
     std::int64_t layers = 0;
@@ -188,6 +192,7 @@ private:
     std::vector<std::int64_t> replicas_of(std::size_t group, const Pace& pace) const {
         if (group == main_) return {pace.replicas};
         auto all = divisors(pace.replicas, pace.replicas);
+        if (!request_.parts_items) return all;
         const auto takes_items = [&](std::size_t m) {
             return setup_.model.modules[m].unit == workloads::PassUnit::items;
         };
@@ -319,6 +324,8 @@ std::optional<std::string> why_not(const Request& request) {
     if (recipe.zero > 1)
         return fmt::format("--recipe, --zero: {} shares out states by ZeRO {}, must be 0 or 1 with groups of GPUs",
                            recipe.name, recipe.zero);
+    if (emulator::fabric_of(request.setup->cluster).has_shape())
+        return "--cluster: has racks, a ring or cubes, on which groups of GPUs have no places; must have none";
     std::int64_t gpus = 0;
     for (const Asked& asked : request.groups) gpus += asked.gpus.value_or(gpus_said(asked).value_or(1));
     if (gpus > request.setup->cluster.gpus)
@@ -335,6 +342,15 @@ std::optional<Placing> on_own_gpus(const Request& request) {
     auto best = OwnGpus(request).best();
     for (std::size_t g = 0; best && g < best->groups.size(); ++g) best->groups[g].modules = request.groups[g].modules;
     return best;
+}
+
+std::optional<Placing> on_own_gpus_soon(Request request) {
+    const std::size_t asked = std::exchange(request.priced, std::min(priced_to_find, request.priced));
+    const auto found = on_own_gpus(request);
+    if (!found) return std::nullopt;
+    for (std::size_t g = 0; g < request.groups.size(); ++g) take_layout(found->groups[g], request.groups[g]);
+    request.priced = asked;
+    return on_own_gpus(request);
 }
 
 }  // namespace pipeweaver::groups

@@ -259,6 +259,8 @@ std::vector<Open> shorter_samples(const CheckAsked& asked, const workloads::Mode
 OpenOf open_beside_samples(const CheckAsked& asked, const workloads::Model& model) {
     return [&asked, &model](const Fit& fit) {
         std::vector<Open> open = not_modelled(asked.said, {!asked.model.empty(), model.backbone() > 0});
+        for (Open& one : open)
+            if (one.of_loss) one.most = fit.logits;
         append(open_of(fit.doubts), open);
         if (sets_others(asked.said)) append(memory_set_elsewhere(asked.said), open);
         return open;
@@ -385,6 +387,15 @@ void add_said_model(const MegatronLaunch& settled, std::optional<workloads::Mode
     named = std::move(said.model);
 }
 
+// Where nobody else may say a degree. How experts are shared out by default differs between versions.
+bool is_broken_without_sizes(const CheckAsked& asked, const MegatronLaunch& launch, Checked& checked) {
+    if (sets_others(asked.said) || (launch.ep > 1 && !asked.said.knows_named)) return false;
+    checked.broken = broken_without_sizes(launch, checked.gpus, *checked.framework);
+    if (checked.constructs()) return false;
+    decide(Verdict::does_not_construct, {}, checked);
+    return true;
+}
+
 Checked check_megatron(const CheckAsked& asked, const Executor& execute) {
     Checked checked = begun(asked);
     MegatronLaunch launch = read_megatron_on(asked);
@@ -399,7 +410,10 @@ Checked check_megatron(const CheckAsked& asked, const Executor& execute) {
     const MegatronLaunch all = settled(launch);
     const workloads::Model* const by_name = named ? &*named : nullptr;
     if (std::vector<Open> open = missing_sizes(asked.said, all); !open.empty()) {
-        if (by_name == nullptr || !is_short_with_least(asked, launch, *by_name, checked, execute))
+        if (by_name != nullptr && is_short_with_least(asked, launch, *by_name, checked, execute)) return checked;
+        if (is_broken_without_sizes(asked, launch, checked))
+            add_degrees(all, checked);
+        else
             decide(Verdict::undecided, std::move(open), checked);
         return checked;
     }

@@ -112,7 +112,15 @@ std::string lines_of(const workloads::Sample& sample, std::int64_t count) {
     return workloads::to_jsonl(samples);
 }
 
+void add_new(const Doubt& doubt, std::vector<Doubt>& to) {
+    const bool is_there = std::any_of(to.begin(), to.end(), [&](const Doubt& one) {
+        return one.setting == doubt.setting && one.phrase == doubt.phrase;
+    });
+    if (!is_there) to.push_back(doubt);
+}
+
 // The fullest with samples of one thing alone: what a step holds grows as their positions do, and mixtures hold less.
+// What may move a rank with samples of another thing may move it, too.
 struct Fullest {
     Fit fit;
     workloads::Modality with = workloads::Modality::text;
@@ -120,6 +128,7 @@ struct Fullest {
 std::optional<Fullest> fullest_of(const FitAsked& asked, const LongestSamples& longest, const RunWith& run,
                                   const Executor& execute) {
     std::optional<Fullest> most;
+    std::vector<Doubt> doubts;
     for (const auto& [with, sample] : workloads::filled_samples(asked.model, longest.tokens)) {
         FitAsked of = asked;
         of.dataset.clear();
@@ -128,9 +137,11 @@ std::optional<Fullest> fullest_of(const FitAsked& asked, const LongestSamples& l
         of.samples = lines_of(sample, longest.count);
         MadeFit made = try_fit(run(of), of.seed, execute);
         if (!made.fit) return std::nullopt;
+        for (const Doubt& one : made.fit->doubts) add_new(one, doubts);
         const auto peak = [](const Fit& fit) { return fit.ranks[fit.fullest].peak; };
         if (!most || peak(*made.fit) > peak(most->fit)) most = Fullest{std::move(*made.fit), with};
     }
+    if (most) most->fit.doubts = std::move(doubts);
     return most;
 }
 

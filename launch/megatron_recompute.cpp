@@ -86,6 +86,8 @@ RecomputeWords words_of(const Launch& launch, Recompute recompute) {
                 fmt::format("of the first {} layers of each stage only the input is kept", recompute.layers));
         case Recompute::Kind::selective:
             return selective(launch);
+        case Recompute::Kind::second_products:
+            return {{}, {}, "recompute second-products is torchtitan's checkpointing by operators; Megatron has none"};
         case Recompute::Kind::core_attention:
             return of_modules({"core_attn"}, "attention runs again from queries, keys and values");
         case Recompute::Kind::backbone: {

@@ -62,12 +62,10 @@ public:
     }
 
     // By its name where the launch differs in the ZeRO stage alone.
-    void take_recipe(const std::string& said) const {
-        const std::string name = workload_.recipe.empty() ? "megatron-core" : workload_.recipe;
-        emulator::Recipe recipe = emulator::find_recipe(said);
-        const int zero = recipe.zero;
+    void take_recipe(emulator::Recipe recipe) const {
+        const std::string name = workload_.recipe.empty() ? "megatron-core" : workload_.recipe, said = to_json(recipe);
         const emulator::Recipe usual = emulator::find_recipe(name);
-        if (workload_.overrides.zero || zero != usual.zero) take("zero", workload_.overrides.zero, zero);
+        if (workload_.overrides.zero || recipe.zero != usual.zero) take("zero", workload_.overrides.zero, recipe.zero);
         recipe.zero = usual.zero;
         if (to_json(recipe) != to_json(usual)) workload_.recipe = said;
     }
@@ -209,11 +207,12 @@ TakenScript take_script(planner::PlanOptions& plan) {
 
     const FromScript script(workload, file);
     script.take_layout(all, gpus, run.options.workload);
-    script.take_recipe(run.options.workload.recipe);
+    script.take_recipe(*run.options.workload.recipe_read);
     // Multi-token prediction counts as layers of the model, and what is frozen or has adapters is of the model, too.
     const bool tuned = is_tuned(tuning_of(all), model);
     if (tuned) assumed.push_back(fmt::format("of the model is trained what {} trains", file));
-    if (workload.model.empty() || all.mtp_layers.value_or(0) > 0 || tuned) workload.model = run.options.workload.model;
+    if (workload.model.empty() || all.mtp_layers.value_or(0) > 0 || tuned)
+        workload.model = to_json(*run.options.workload.model_read);
     if (workload.batch.empty() && workload.dataset.empty() && !is_multimodal(model))
         workload.dataset = fmt::format("constant-{}", *all.seq_length);
     script.take_microbatches(all, gpus, workload.found_model().microbatch_tokens);

@@ -1,11 +1,13 @@
-#include "loader/rate_names.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/loader/loader.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <string_view>
 
 namespace pipeweaver::loader {
 
@@ -15,6 +17,21 @@ namespace {
 constexpr std::int64_t longest_ns = 3'600'000'000'000;
 constexpr std::int64_t most_workers = 1'024, most_prefetch = 1'024, most_samples = 1'000'000, most_stages = 32;
 constexpr std::int64_t most_bytes_per_s = 1'000'000'000'000'000;
+
+// A stage's rate by its key: "clip_second", in files clip_second_ns and, of what is read, clip_second_bytes.
+struct RateName {
+    std::string_view unit;
+    Duration Rates::*rate;
+};
+constexpr std::array rate_names{RateName{"pack", &Rates::pack},
+                                RateName{"sample", &Rates::sample},
+                                RateName{"token", &Rates::token},
+                                RateName{"image", &Rates::image},
+                                RateName{"megapixel", &Rates::megapixel},
+                                RateName{"clip", &Rates::clip},
+                                RateName{"clip_second", &Rates::clip_second},
+                                RateName{"audio", &Rates::audio},
+                                RateName{"audio_second", &Rates::audio_second}};
 
 std::string key_of(const RateName& one, std::string_view measure) { return fmt::format("{}_{}", one.unit, measure); }
 

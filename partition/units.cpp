@@ -11,11 +11,6 @@ using namespace workloads;
 
 namespace {
 
-bool takes(const Module& module, const Item& item) {
-    return module.unit == PassUnit::items &&
-           std::find(module.modalities.begin(), module.modalities.end(), item.modality) != module.modalities.end();
-}
-
 std::vector<std::size_t> items_of(const Module& module, const Microbatch& microbatch) {
     std::vector<std::size_t> items;
     for (std::size_t i = 0; i < microbatch.items.size(); ++i)

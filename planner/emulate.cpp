@@ -408,10 +408,6 @@ Duration waits_of(const emulator::RankTime& time) {
     return time.exposed[static_cast<std::size_t>(emulator::Stream::host)];
 }
 
-}  // namespace
-
-namespace {
-
 // What is recomputed is said of other ranks than there are.
 std::optional<std::string> why_not_of_each_rank(const EmulationRequest& request) {
     const auto said = request.recompute ? static_cast<std::int64_t>(request.recompute->of_ranks.size()) : 0;

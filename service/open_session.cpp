@@ -22,7 +22,7 @@ namespace {
 // Keys of a plan's options that say where files are, how many threads there are, or what a service does not make.
 constexpr std::array<std::string_view, 9> not_of_a_session{"out",     "batch",   "deferred", "costs", "anchor",
                                                            "actions", "threads", "target",   "robust"};
-constexpr std::array<std::string_view, 6> may_be_documents{"model",  "teacher",   "cluster",
+constexpr std::array<std::string_view, 7> may_be_documents{"model",  "teacher",   "cluster", "network",
                                                            "recipe", "partition", "loader"};
 
 // A cluster's file may be followed by a number of GPUs.

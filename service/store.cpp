@@ -43,11 +43,6 @@ bool is_of_a_network(const std::string& folder) {
     return false;
 }
 
-std::int64_t pragma(const Sqlite& database, const std::string& name) {
-    Statement statement(database, "PRAGMA " + name);
-    return statement.step() ? statement.integer(0) : 0;
-}
-
 bool is_sound(const Sqlite& database) {
     Statement check(database, "PRAGMA quick_check(1)");
     return check.step() && check.text(0) == "ok";

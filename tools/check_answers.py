@@ -30,7 +30,7 @@ JOBS = [
     ("wan2.1-t2v-14b", "h100-sxm:16", ["--tp 8 --pp 1", "--tp 4 --pp 2"], "t2v-mix"),
     ("examples/small-vlm.json", "h100-sxm:16", ["--tp 2 --pp 4"], "vlm-mix"),
 ]
-TARGETS = ["torch-actions", "torch-csv", "torchtitan", "megatron", "any"]
+TARGETS = ["torch-actions", "torch-csv", "torchtitan", "megatron", "megatron-mimo", "any"]
 RUN_THE_PLAN = {"torch-actions", "any"}  # whatever rung is the fastest
 
 

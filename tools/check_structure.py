@@ -61,7 +61,8 @@ ALLOWED = {
     "groups": {"base", "workloads", "costdb", "schedule", "emulator", "partition"},
     "rl": {"base", "workloads", "capacity"},
     "traces": {"base", "costdb"},
-    "capacity": {"base", "workloads", "costdb", "schedule", "emulator", "partition", "planner", "emit"},
+    "capacity": {"base", "workloads", "costdb", "schedule", "emulator", "partition", "groups", "search", "planner",
+                 "emit"},
 }
 # What users of the libraries may include besides those, which may be all of them.
 USERS = {

@@ -3,10 +3,11 @@
 
 Of every drawn plan: each printed number is the rounded number of plan.json, and stands on both pages; what is advised
 gains 2 % and wins 95 % of its draws; a factor of which one step is padded is named so, and the part that is padding
-follows from what is padded to. Of `--target megatron` every rung's command is emulated: encoders lie on the first stage
-as the framework builds them, with as many layers of the language model there and as many context parallel groups as it
-takes. With --construct rungs of flags and layouts are constructed by Megatron Core's own classes on fake process groups
-(needs torch and megatron-core). Needs no package else; prints a line for each plan, and at last what was wrong.
+follows from what is padded to; the shapes that an allocator meets are those of the assignment. Of `--target megatron`
+every rung's command is emulated: encoders lie on the first stage as the framework builds them, with as many layers of
+the language model there and as many context parallel groups as it takes. With --construct rungs of flags and layouts
+are constructed by Megatron Core's own classes on fake process groups (needs torch and megatron-core). Needs no
+package else; prints a line for each plan, and at last what was wrong.
 """
 
 import html
@@ -257,6 +258,21 @@ def unequal_padding(plan):
     return wrong
 
 
+def other_shapes(plan, folder):
+    """Shapes that are said of the advised rung's memory, and are not those of the microbatches that it is fed."""
+    head = plan["headline"]
+    rung = next(one for one in plan["ladder"] if one["rung"] == head["rung"])
+    files = [name for name in rung["files"] if name.endswith("assignment.json")]
+    if "room" not in head or not files or plan["asked"]["model"].startswith(OF_CLIPS):
+        return []
+    fed = json.loads((folder / files[0]).read_text())
+    positions = {sum(item["rows"][1] - item["rows"][0] for unit in one["units"] for item in unit.get("items", []))
+                 for replica in fed["replicas"] for one in replica["microbatches"]}
+    if len(positions) == head["room"]["shapes"]:
+        return []
+    return [f"{head['room']['shapes']} shapes are said, {files[0]} has {len(positions)}"]
+
+
 # --- what Bridge builds
 
 class Rungs:
@@ -371,6 +387,7 @@ class Pages(drawn_runs.Drawn):
         text = printed.split("\nwritten to ")[0]
         pages = {"terminal": list(terminal(text)), "report": list(report((folder / "report.html").read_text()))}
         wrong = unequal(plan, pages) + unworthy(plan) + unnamed_padding(plan, text) + unequal_padding(plan)
+        wrong += other_shapes(plan, folder)
         if target == "megatron":
             wrong += Rungs(self, name, model, self.construct).wrong(plan, folder)
         self.wrong += [f"{name}: {one}" for one in wrong]

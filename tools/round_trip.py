@@ -54,7 +54,18 @@ class Job:
             self.words += ["--zero", draw.choice("023" if self.target == "torchtitan" else "01")]
         if recompute := draw.choice(RECOMPUTED):
             self.words += ["--now", recompute]
+        self.words += tuned(draw, images, self.target)
         self.name = f"{number}: plan {shlex.join([*self.asked[:4], *self.words, '--target', self.target])}"
+
+
+def tuned(draw: random.Random, images: bool, target: str) -> list[str]:
+    """What is trained, and where the optimizer's states lie, of about a third of the jobs."""
+    ways = [["--lora", "16"], ["--lora", "8", "--lora-targets", "qkv,output"]]
+    if images:
+        ways += [["--freeze", "vit"], ["--freeze", "vit,projectors"], ["--freeze", "vit", "--lora", "16"]]
+    if target in ("megatron", "deepspeed"):
+        ways.append(["--offload-optimizer", "100%"])
+    return draw.choice(ways) if draw.random() < 0.35 else []
 
 
 def sharded(draw: random.Random, target: str) -> list[str]:
@@ -81,10 +92,12 @@ def launches(job: Job, plan: Path, launch: dict[str, Any]) -> list[tuple[str, st
         source = f"source {files}/megatron.sh\n"
         own = f"--seq-length {length} --max-position-embeddings {length} --hidden-dropout 0"
         recipe = "scripts/training/run_recipe.py --recipe own"
+        over = f'{source}torchrun {recipe} model.seq_length={length} "${{PIPEWEAVER_BRIDGE[@]}}"'
+        if {"--lora", "--freeze"} & set(job.words):  # Megatron-LM's own scripts have no word for it
+            return [("PIPEWEAVER_BRIDGE", over)]
         found = [(name, f'{source}torchrun pretrain_gpt.py {own} "${{PIPEWEAVER_FLAGS[@]}}" "${{{name}[@]}}"')
                  for name in ("PIPEWEAVER_SPLIT", "PIPEWEAVER_SPLIT_FIRST_LAST")
                  if f"\n{name}=(" in (files / "megatron.sh").read_text()]
-        over = f'{source}torchrun {recipe} model.seq_length={length} "${{PIPEWEAVER_BRIDGE[@]}}"'
         return [*found, ("PIPEWEAVER_BRIDGE", over)]
     if job.target == "torchtitan":
         run = 'torchrun -m torchtitan.train "${PIPEWEAVER_FLAGS[@]}"'
@@ -108,17 +121,20 @@ class RoundTrip(drawn_runs.Drawn):
 
     def check(self, job: Job) -> None:
         plan = job.folder / "plan"
-        planned = self.plan(job.name, [*job.asked, *job.words, "--target", job.target, "--max-rounds", "1"], plan,
-                            refusal="replicas are more than the batch's")[1]
+        text, planned = self.plan(job.name, [*job.asked, *job.words, "--target", job.target, "--max-rounds", "1"], plan,
+                                  refusal="replicas are more than the batch's")
         self.count(f"for {job.target}")
         of_schedule = job.target in ("torch-actions", "torch-csv")
-        self.wrong += self.of_schedule(job, plan, planned) if of_schedule else self.of_launches(job, plan)
+        self.wrong += self.of_schedule(job, plan, planned) if of_schedule else self.of_launches(job, plan, text)
 
-    def of_launches(self, job: Job, plan: Path) -> list[str]:
+    def of_launches(self, job: Job, plan: Path, text: str) -> list[str]:
         if not (plan / "launch.json").exists():
             self.count(f"for {job.target} without a launch")
             return []
         launch = json.loads((plan / "launch.json").read_text())
+        if not (plan / job.target).exists() and f"no files in {job.target}/: " in text:
+            self.count(f"for {job.target} without files, for a reason that is said")
+            return []
         if not (plan / job.target).exists():
             return [f"{job.name}: launch.json, and no files of the target"]
         words = [*job.asked, *self.assignment(job, plan, launch)]

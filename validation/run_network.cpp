@@ -165,9 +165,13 @@ std::string missing(const Architecture& network) {
     return names.empty() ? "" : fmt::format("unknown: {}", fmt::join(names, ", "));
 }
 
-// "400b" of "llama4-maverick-400b", whose name others leave it out of.
+// "400b" of "llama4-maverick-400b", whose name others leave it out of, as the "671b" of "deepseek-v3-671b".
 bool is_a_size(std::string_view text) {
     return text.size() > 1 && text.back() == 'b' && text.find_first_not_of("0123456789") == text.size() - 1;
+}
+
+bool differ_by_a_size(std::string_view longer, std::string_view shorter) {
+    return longer.starts_with(shorter) && is_a_size(longer.substr(shorter.size()));
 }
 
 // The language model of a multimodal model by name, for rows whose columns say nothing of its sizes.
@@ -203,8 +207,8 @@ std::optional<Architecture> network_named(std::string_view model) {
     }
     for (const Architecture& network : workloads::architectures()) {
         const auto name = letters_and_digits(network.name);
-        if (network.kind == ModuleKind::language_model && name.starts_with(wanted) &&
-            is_a_size(std::string_view(name).substr(wanted.size())))
+        if (network.kind == ModuleKind::language_model &&
+            (differ_by_a_size(name, wanted) || differ_by_a_size(wanted, name)))
             return network;
     }
     return std::nullopt;

@@ -79,13 +79,13 @@ constexpr std::array stacks{
           .also = "+ torch.compile",
           .recipe = "torch-fsdp2",
           .memory = MemoryKind::reserved,
-          .recompute = emulator::Recompute::selective},
+          .recompute = emulator::Recompute::second_products},
     Stack{.source = "torchtitan", .also = "eager", .recipe = "torch-fsdp2-eager", .memory = MemoryKind::reserved},
     Stack{.source = "torchtitan docs/performance", .recipe = "torch-fsdp2-eager", .memory = MemoryKind::reserved},
     Stack{.source = "torchtitan",
           .recipe = "torch-fsdp2",
           .memory = MemoryKind::reserved,
-          .recompute = emulator::Recompute::selective},  // the default of its configurations
+          .recompute = emulator::Recompute::second_products},  // the default of its configurations
     Stack{.source = "automodel", .recipe = "nemo-automodel"},
     Stack{.source = "pytorch/ao", .recipe = "torch-fsdp2", .memory = MemoryKind::reserved},
     Stack{.source = "fms-fsdp", .recipe = "torch-fsdp2"},
@@ -168,6 +168,12 @@ void take_zero(std::string_view note, RunRecipe& run) {
 
 void shares_out_optimizer(RunRecipe& run) { run.recipe.zero = std::max(run.recipe.zero, 1); }
 
+// FSDP2 without reshard_after_forward: weights stay whole on every GPU, in 16 bits.
+void keeps_gathered_weights(RunRecipe& run) {
+    run.recipe.zero = 2;
+    run.recipe.bucket = {};
+}
+
 void sixteen_bit_gradients(RunRecipe& run) { run.recipe.state.gradient = 2; }
 
 void sixteen_bit_states(RunRecipe& run) {
@@ -190,6 +196,7 @@ void logits_made_again(RunRecipe& run) { run.recipe.kept.logit = 0; }
 
 constexpr auto sayings = std::to_array<Said>({
     {"distributed optimizer", shares_out_optimizer},
+    {"no reshard", keeps_gathered_weights},
     {"hsdp", hybrid_shards},
     {"tp comm overlap off", without_tensor_overlap},
     {"no tp overlap", without_tensor_overlap},
@@ -322,11 +329,7 @@ RunRecipe recipe_of(const PublishedRun& row, std::string_view device, std::span<
     run.partition = stack.partition;
     const auto note = in_lower_case(row.note);
     if (stack.zero) recipe.zero = *stack.zero;
-    if (stack.state) {
-        const auto narrow = recipe.state.narrow;  // a recipe's own word, of which sources say nothing
-        recipe.state = *stack.state;
-        recipe.state.narrow = narrow;
-    }
+    if (stack.state) emulator::put_states(recipe, *stack.state);
     if (stack.update) recipe.update = *stack.update;
     take_zero(note, run);
     for (auto said = sayings.begin(); said != sayings.end(); ++said) {

@@ -186,6 +186,17 @@ bool repeats_attention_alone(const PublishedRun& row, const TrainingRun& run) {
     return run.how.recipe.name.starts_with("megatron-core") && !named;
 }
 
+// torchtitan's checkpointing by operators, where a note says so: its "selective" may be of every second block, too.
+bool repeats_second_products(const PublishedRun& row) {
+    const auto note = in_lower_case(row.note);
+    return contains(note, "per-op sac") || contains(note, "ac per op");
+}
+
+Recompute selective_of(const PublishedRun& row, const TrainingRun& run) {
+    if (repeats_attention_alone(row, run)) return Recompute::core_attention;
+    return repeats_second_products(row) ? Recompute::second_products : Recompute::selective;
+}
+
 // The row's word, or the stack's where it says none.
 std::string recompute_said(const PublishedRun& row, const Stack& stack, TrainingRun& run) {
     if (row.recompute.empty() && stack.recompute) {
@@ -206,7 +217,9 @@ Refusal recomputation_of(const PublishedRun& row, TrainingRun& run) {
     if (text == name_of(Recompute::full))
         run.recomputation = Recompute::full;
     else if (text.starts_with(name_of(Recompute::selective)))
-        run.recomputation = repeats_attention_alone(row, run) ? Recompute::core_attention : Recompute::selective;
+        run.recomputation = selective_of(row, run);
+    else if (text == name_of(Recompute::second_products))
+        run.recomputation = Recompute::second_products;
     else if (text.starts_with("partial") && !known_kinds)
         run.recomputation = Recompute::half;
     else if (text == name_of(Recompute::offload) && !known_kinds)

@@ -199,6 +199,27 @@ Bytes recomputable_activations(const Architecture& network, std::int64_t layer, 
     return {positions * (2 * norms * network.hidden + 2 * activated) / tp};
 }
 
+bool has_second_products(const Architecture& network, std::int64_t layer) {
+    const BlockKind kind = block_kind(network, layer);
+    const bool of_itself = kind != BlockKind::cross && !has_cross_beside_self(network);
+    const bool transformer = network.kind != ModuleKind::diffusion_transformer && network.kind != ModuleKind::head;
+    const AttentionKind attention = network.attention.kind;
+    const bool whole = attention != AttentionKind::latent && attention != AttentionKind::factored;
+    const BlockParts parts = block_parts(network, layer);
+    return transformer && of_itself && whole && parts.attention && !parts.linear;
+}
+
+Bytes second_product_activations(const Architecture& network, std::int64_t layer, std::int64_t positions,
+                                 std::int64_t tp) {
+    if (!has_second_products(network, layer)) return {};
+    const std::int64_t queries = network.heads * network.head_dim, keys = network.kv_heads * network.head_dim;
+    const BlockParts parts = block_parts(network, layer);
+    std::int64_t columns = keys + (network.attention.qk_norm ? queries + keys : 0);
+    if (parts.dense || parts.experts) columns += network.hidden;
+    if (parts.dense && !parts.experts && network.gated) columns += network.ffn;
+    return {2 * positions * columns / tp};
+}
+
 Bytes context_input(const Architecture& network, std::int64_t context, std::int64_t tp) {
     return {2 * context * network.cross_attention_dim / tp};
 }

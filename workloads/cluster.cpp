@@ -10,12 +10,14 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <utility>
 
 namespace pipeweaver::workloads {
 
 namespace {
 
 constexpr std::int64_t most_gpus = 1'000'000;
+constexpr double most_oversubscription = 1000;
 constexpr std::int64_t most_speed = 1'000'000'000'000'000;  // bytes per second
 
 // Names compare without case, '-' equal to '_'.
@@ -50,10 +52,30 @@ Device parse_device(const Json& json) {
     return device;
 }
 
+bool is_cube(std::int64_t gpus) {
+    const std::int64_t side = side_of(gpus);
+    return side * side * side == gpus;
+}
+
+// What a text or an object says of a network's shape, racks.
+Cluster with_shape(const Json& json, Cluster cluster) {
+    if (const auto network = json.find("network")) {
+        const bool is_text = network->is_string();
+        if (is_text && (names_a_document(network->text()) || is_a_document(network->text())))
+            network->fail(must_be(network->text(), "a name of `pipeweaver list networks`, or the network itself"));
+        cluster = with_network(std::move(cluster), is_text ? find_network(network->text()) : parse_network(*network));
+    }
+    const auto rack = json.find("gpus_per_rack"), over = json.find("rack_oversubscription");
+    if (over && !rack) over->fail("goes with gpus_per_rack");
+    if (!rack) return cluster;
+    return with_racks(std::move(cluster), rack->integer(1, most_gpus),
+                      over ? over->number(1, most_oversubscription) : 1);
+}
+
 // `devices` are those that a cluster may name.
 Cluster parse_cluster(const Json& json, std::span<const Device> devices) {
     json.only_keys({"format", "name", "device", "gpus_per_node", "gpus", "node_link_bytes_per_s", "network_bytes_per_s",
-                    "price_per_gpu_hour", "source"});
+                    "price_per_gpu_hour", "source", "network", "gpus_per_rack", "rack_oversubscription"});
     Cluster cluster;
     cluster.name = json.at("name").text();
     cluster.device = json.at("device").text();
@@ -70,7 +92,7 @@ Cluster parse_cluster(const Json& json, std::span<const Device> devices) {
         const auto same = [&](const std::string& name) { return folded(name) == folded(cluster.device); };
         if (!same(device.name) && std::none_of(device.aliases.begin(), device.aliases.end(), same)) continue;
         cluster.device = device.name;
-        return cluster;
+        return with_shape(json, std::move(cluster));
     }
     json.at("device").fail(unknown_name("device", cluster.device, names));
 }
@@ -181,6 +203,36 @@ Cluster find_cluster(std::string_view text) {
     return cluster;
 }
 
+Cluster with_network(Cluster cluster, const Network& shape) {
+    if (shape.kind == NetworkKind::cube && !is_cube(shape.domain))
+        fail(ErrorKind::input, "network '{}': {} GPUs are no cube, which has a whole number cubed, like 64", shape.name,
+             shape.domain);
+    const std::int64_t node = shape.kind == NetworkKind::ring ? shape.node : shape.domain;
+    if (node != cluster.gpus_per_node) {
+        const std::int64_t of_gpu = cluster.network.bytes_per_second / cluster.gpus_per_node;
+        cluster.network.bytes_per_second = std::min(of_gpu, most_speed / node) * node;
+        cluster.gpus_per_node = node;
+    }
+    cluster.shape.reset();
+    if (shape.kind != NetworkKind::switched) {
+        cluster.shape = shape;
+        cluster.shape->aliases.clear();  // which no file of the cluster keeps
+    }
+    return cluster.gpus_per_rack > 0 ? with_racks(cluster, cluster.gpus_per_rack, cluster.oversubscription) : cluster;
+}
+
+Cluster with_racks(Cluster cluster, std::int64_t gpus_per_rack, double oversubscription) {
+    if (cluster.shape && cluster.shape->kind == NetworkKind::ring)
+        fail(ErrorKind::input, "gpus_per_rack: network '{}' is a ring through all nodes, which has no racks",
+             cluster.shape->name);
+    if (gpus_per_rack % cluster.gpus_per_node != 0)
+        fail(ErrorKind::input, "gpus_per_rack: is {}, must be whole nodes of {} GPUs", gpus_per_rack,
+             cluster.gpus_per_node);
+    cluster.gpus_per_rack = gpus_per_rack;
+    cluster.oversubscription = oversubscription;
+    return cluster;
+}
+
 std::string to_json(const Cluster& cluster) {
     nlohmann::ordered_json json{{"format", "pipeweaver-cluster/1"},
                                 {"name", cluster.name},
@@ -191,6 +243,9 @@ std::string to_json(const Cluster& cluster) {
     if (cluster.network > Bandwidth{}) json["network_bytes_per_s"] = cluster.network.bytes_per_second;
     if (cluster.price_per_gpu_hour > 0) json["price_per_gpu_hour"] = cluster.price_per_gpu_hour;
     if (!cluster.source.empty()) json["source"] = cluster.source;
+    if (cluster.shape) json["network"] = nlohmann::ordered_json::parse(to_json(*cluster.shape));
+    if (cluster.gpus_per_rack > 0) json["gpus_per_rack"] = cluster.gpus_per_rack;
+    if (cluster.oversubscription > 1) json["rack_oversubscription"] = cluster.oversubscription;
     return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 

@@ -179,7 +179,7 @@ Model parse_hf_model(const JsonDocument& document, const std::string& name,
     for (Module& module : model.modules)
         module.architecture.name = model.modules.size() == 1 ? name : fmt::format("{}-{}", name, module.name);
     // What our own model files must hold, these must as well.
-    return parse_model(JsonDocument(document.name() + " (as a model file)", to_json(model)));
+    return as_read(model, document.name() + " (as a model file)");
 }
 
 namespace {

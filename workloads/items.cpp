@@ -273,4 +273,8 @@ Item ItemRules::audio(double seconds, bool target) const {
     return item;
 }
 
+bool takes(const Module& module, const Item& item) {
+    return module.unit == PassUnit::items && has(module, item.modality);
+}
+
 }  // namespace pipeweaver::workloads

@@ -131,4 +131,8 @@ std::string to_json(const Model& model) {
     return object_of(model).dump(2, ' ', false, Object::error_handler_t::replace) + "\n";
 }
 
+Model as_read(const Model& model, std::string name) {
+    return parse_model(JsonDocument(std::move(name), to_json(model)));
+}
+
 }  // namespace pipeweaver::workloads

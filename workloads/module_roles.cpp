@@ -13,6 +13,11 @@ std::vector<bool> gradient_reaches(const Model& model) {
     return reached;
 }
 
+bool trains_any(const Model& model) {
+    const auto reached = gradient_reaches(model);
+    return std::find(reached.begin(), reached.end(), true) != reached.end();
+}
+
 bool trains_projector(const Model& model, const ModelEdge& edge) {
     return edge.projector_in > 0 && edge.projector_trainable.value_or(model.modules[edge.from].trainable);
 }

@@ -1,13 +1,16 @@
 #include "pipeweaver/workloads/network.hpp"
 
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/json.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/workloads/cluster.hpp"
 #include "workloads/embedded.hpp"
 #include "workloads/fields.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cmath>
 
 namespace pipeweaver::workloads {
 
@@ -19,6 +22,22 @@ NetworkKind kind_of(const Json& json) {
     const std::string kind = json.at("kind").one_of({"switch", "cube", "ring"});
     return kind == "switch" ? NetworkKind::switched : kind == "cube" ? NetworkKind::cube : NetworkKind::ring;
 }
+
+// Constant once made: parsed at the first call, shared by all.
+const std::vector<Network>& shipped() {
+    static const std::vector<Network> embedded = [] {
+        const JsonDocument document("networks.json", embedded_networks());
+        document.require_format("pipeweaver-networks", 1);
+        const Json root = document.root();
+        root.only_keys({"format", "about", "networks"});
+        std::vector<Network> all;
+        for (const Json& entry : root.at("networks").elements()) all.push_back(parse_network(entry));
+        return all;
+    }();
+    return embedded;
+}
+
+}  // namespace
 
 Network parse_network(const Json& json) {
     json.only_keys(
@@ -43,25 +62,11 @@ Network parse_network(const Json& json) {
     return network;
 }
 
-// Constant once made: parsed at the first call, shared by all.
-const std::vector<Network>& shipped() {
-    static const std::vector<Network> embedded = [] {
-        const JsonDocument document("networks.json", embedded_networks());
-        document.require_format("pipeweaver-networks", 1);
-        const Json root = document.root();
-        root.only_keys({"format", "about", "networks"});
-        std::vector<Network> all;
-        for (const Json& entry : root.at("networks").elements()) all.push_back(parse_network(entry));
-        return all;
-    }();
-    return embedded;
-}
-
-}  // namespace
-
 std::string_view name_of(NetworkKind kind) {
     return kind == NetworkKind::switched ? "switch" : kind == NetworkKind::cube ? "cube" : "ring";
 }
+
+std::int64_t side_of(std::int64_t gpus_of_cube) { return std::llround(std::cbrt(static_cast<double>(gpus_of_cube))); }
 
 std::span<const Network> networks() { return shipped(); }
 

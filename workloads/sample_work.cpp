@@ -2,15 +2,9 @@
 
 #include "pipeweaver/workloads/counts.hpp"
 
-#include <algorithm>
 #include <array>
 
 namespace pipeweaver::workloads {
-
-bool takes(const Module& module, const Item& item) {
-    return module.unit == PassUnit::items &&
-           std::find(module.modalities.begin(), module.modalities.end(), item.modality) != module.modalities.end();
-}
 
 SampleWork::SampleWork(const Model& model) : model_(model) {
     for (const Module& module : model.modules) {

@@ -9,9 +9,6 @@
 
 namespace pipeweaver::workloads {
 
-/// Whether an item is work of a module that goes over items.
-[[nodiscard]] bool takes(const Module& module, const Item& item);
-
 /// Forward FLOPs of every module over what a sample brings it; windows as if there were none. Keeps the model.
 class SampleWork {
 public:

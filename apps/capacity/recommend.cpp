@@ -39,6 +39,8 @@ struct Recommend {
         add_packing();
         add_of_plan("headroom", "auto|PERCENT",
                     "of a GPU's usable memory that is kept free, as `plan` has it (default: auto)");
+        add_of_plan("network", "NETWORK", "how high bandwidth joins the GPUs, as `plan --network` has it");
+        add_of_plan("rack", "GPUS[:OVERSUBSCRIPTION]", "of all clusters, as `plan --rack` has it (default: no racks)");
         add_of_plan("target", "NAME", "what runs the job, as `plan --target` has it");
         add_of_plan("encoders", "HOW", "how encoders lie, as `plan --encoders` has it (default: as-built)");
         add_trained();
@@ -61,6 +63,9 @@ struct Recommend {
                      "what a core-hour of --loader costs, how many cores come with a GPU (default 0), and of how many "
                      "cores nodes are that are bought beside these (default 1)");
         options.text("cp", asked.cp, "N,...", "context parallel degrees to try, like 1 or 1,2,4 (default: all)");
+        options.choice("groups", asked.groups, {"shared", "own", "auto"},
+                       "whose GPUs: of all modules together (shared, the default), each module's own, as `pipeweaver "
+                       "groups` splits them (own), or whichever takes the shorter step (auto)");
         options.text("faulty", asked.faulty, "PERCENT",
                      "of nodes that are down, like 2%: GPUs that are left for tensor parallel groups, and spares");
         options.group("The answer");
@@ -181,7 +186,7 @@ void add_recommend(CLI::App& program) {
              "Tries every layout of a model on clusters of several sizes and says which is the smallest, the cheapest "
              "and the fastest that trains so many tokens in so many days, or for so many USD: with the layout, the "
              "step under the best launch flags and as it is planned with a search, days, GPU-hours, USD, memory left "
-             "and how far the costs may be off. Each row is a command of `pipeweaver plan` that prints it again.",
+             "and how far the costs may be off. Each row is a command of `pipeweaver plan` that plans it again.",
          .examples = {{"300 B tokens in 30 days",
                        "pipeweaver recommend --model dip-vlm-s --dataset vlm-mix --global-batch 512 --tokens 300B "
                        "--days 30 --gpus 32-128 --prices h100-sxm=2.5,h200-sxm=3.2,b200-sxm=5"},

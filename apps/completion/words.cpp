@@ -66,6 +66,7 @@ Words words_of(const std::string& kind) {
     if (kind == "DEVICE") return names_of(workloads::devices());
     if (kind == "LOADER") return names_of(loader::loaders());
     if (kind == "NETWORK,...") return and_all(names_of(workloads::networks()), {"all"});
+    if (kind == "NETWORK") return names_of(workloads::networks());
     if (kind == "POLICY") return names_of(search::policies());
     if (kind == "STRATEGY") return names_of(search::strategies());
     if (kind == "TARGET") return names_of(emit::targets());

@@ -220,12 +220,7 @@ private:
     }
 
     // As --groups takes it; empty: nothing fits.
-    std::string split() const {
-        std::string text;
-        for (std::size_t g = 0; own && g < own->groups.size(); ++g)
-            text += (g > 0 ? "," : "") + groups::text_of(own->groups[g]);
-        return text;
-    }
+    std::string split() const { return own ? groups::text_of(*own) : std::string(); }
 
     nlohmann::ordered_json as_json() const {
         return {{"format", "pipeweaver-groups/1"},

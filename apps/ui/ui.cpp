@@ -24,7 +24,7 @@ service::UiField field_of(const OptionShape& option, const Manual& manual) {
     field.group = option.group;
     field.about = option.about;
     field.takes_value = option.takes_value;
-    field.is_required = option.about.ends_with("(required)");
+    field.is_required = is_required(option);
     field.is_usual =
         manual.usual.empty() || std::find(manual.usual.begin(), manual.usual.end(), field.name) != manual.usual.end();
     if (option.takes_value) field.choices = words_of(option.kind);

@@ -64,7 +64,7 @@ std::string flags_text(const FoundStudy& found) {
     for (std::size_t i = 0; i < found.ranking.rows.size(); ++i)
         if (const Point* fastest = faster_by_flags(found, found.row(i)))
             text += fmt::format("row {} is in the best layout as planned; launch flags alone take {} in {}\n", i + 1,
-                                human(fastest->step), layout_text(fastest->as));
+                                human(fastest->step), layout_text(*fastest));
     return text;
 }
 

@@ -56,9 +56,11 @@ void add_cell(CsvLine& line, const Cell& cell, const std::vector<std::string>& o
 }
 
 void add_layout(CsvLine& line, const Point* point) {
-    const auto degrees = degrees_of(point == nullptr ? planner::LayoutAndZero{} : point->as);
+    const bool has_degrees = point != nullptr && !point->split;
+    const auto degrees = degrees_of(has_degrees ? point->as : planner::LayoutAndZero{});
     for (std::size_t i = 0; i < degrees.size(); ++i)
-        line.whole(degree_names[i], point == nullptr ? std::nullopt : std::optional(degrees[i]));
+        line.whole(degree_names[i], has_degrees ? std::optional(degrees[i]) : std::nullopt);
+    line.text("split", point == nullptr ? "" : point->split.value_or(""));
 }
 
 void add_pace(CsvLine& line, const std::optional<Pace>& pace) {

@@ -34,8 +34,9 @@ std::string points_table(const CellResult& result) {
                                  {"schedule"},
                                  {"recompute"}});
     for (const Point* point : judged_of(result))
-        table.add({layout_text(point->as), human(point->step), human(point->bound), human(point->memory),
-                   point->partition, std::to_string(point->chunks), point->policy, point->recompute});
+        table.add({layout_text(*point), human(point->step), point->split ? "" : human(point->bound),
+                   human(point->memory), point->partition, std::to_string(point->chunks), point->policy,
+                   point->recompute});
     return table.empty() ? std::string() : table.first_of("slower");
 }
 
@@ -73,7 +74,7 @@ std::string one_cell(const FoundStudy& found, std::size_t number) {
                             fmt::format("<p class=\"not\">{}</p>\n", html::escape(result.why_not)), false);
     const auto judged = judged_of(result);
     name += judged.empty() ? std::string(": no layout runs")
-                           : fmt::format(": {}, {}", human(judged.front()->step), layout_text(judged.front()->as));
+                           : fmt::format(": {}, {}", human(judged.front()->step), layout_text(*judged.front()));
     return html::folded(name, cell_facts(result) + points_table(result) + others_list(result), false);
 }
 

@@ -49,7 +49,7 @@ std::string command_of(const FoundStudy& found, std::size_t place) {
     const std::string answers = answers_text(found, place);
     return fmt::format("<p class=\"prints\">row {}{}: {}, {}</p>\n<pre class=\"command\">{}</pre>\n", place + 1,
                        answers.empty() ? "" : fmt::format(" ({})", answers), html::escape(gpus_text(found.cell(row))),
-                       html::escape(layout_text(found.point(row).as)), html::escape(row.command));
+                       html::escape(layout_text(found.point(row))), html::escape(row.command));
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ std::string spot_title(const FoundStudy& found, std::size_t place) {
     const Cell& cell = found.cell(row);
     std::string text = fmt::format("row {}: {}", place + 1, gpus_text(cell));
     if (!found.options.empty()) text += "\n" + options_text(cell, found.options);
-    text += fmt::format("\n{}\nstep {} +- {:.1f} %, {} tokens/s a GPU, MFU {}", layout_text(found.point(row).as),
+    text += fmt::format("\n{}\nstep {} +- {:.1f} %, {} tokens/s a GPU, MFU {}", layout_text(found.point(row)),
                         human(row.step()), row.error_percent, planner::with_commas(row.pace.tokens_per_second_per_gpu),
                         percent(row.pace.mfu));
     if (!row.pace.run) return text;

@@ -20,7 +20,7 @@ namespace {
 
 std::string answer_figure(const FoundStudy& found, std::size_t place) {
     const Row& row = found.row(place);
-    std::string about = layout_text(found.point(row).as);
+    std::string about = layout_text(found.point(row));
     if (row.pace.run) about += fmt::format("; {:.1f} days", row.pace.run->days);
     if (row.pace.run && row.pace.run->usd) about += fmt::format(", {} USD", planner::with_commas(*row.pace.run->usd));
     const std::string notes = notes_of(found.study, row);

@@ -19,9 +19,23 @@ using planner::with_commas;
 
 namespace {
 
+constexpr std::string_view groups_option = "groups";  // an axis of studies, no option of `plan`
+
 std::string cheapest_name(const Study& study, const Ranking& ranking) {
     if (ranking.has_prices) return "cheapest";
     return study.training_tokens > 0 ? "fewest GPU-hours" : "least GPU time";
+}
+
+// "vit=16,llm=112" of "vit=16:tp1:pp1,llm=112:tp8:pp2".
+std::string without_degrees(const std::string& split) {
+    std::string text;
+    bool is_degree = false;
+    for (const char c : split) {
+        if (c == ':') is_degree = true;
+        if (c == ',') is_degree = false;
+        if (!is_degree) text += c;
+    }
+    return text;
 }
 
 }  // namespace
@@ -33,8 +47,9 @@ FoundStudy::FoundStudy(const Study& of, const std::vector<CellResult>& its_resul
       options(varying_options(of)),
       clusters(each_once(of, [](const Cell& cell) { return cell.cluster; })) {}
 
-std::string layout_text(const planner::LayoutAndZero& as) {
-    const auto degrees = degrees_of(as);
+std::string layout_text(const Point& point) {
+    if (point.split) return "groups " + without_degrees(*point.split);
+    const auto degrees = degrees_of(point.as);
     std::string text;
     for (std::size_t i = 0; i < degrees.size(); ++i) {
         const bool is_left_out = (degree_names[i] == "cp" || degree_names[i] == "ep") && degrees[i] == 1;
@@ -53,10 +68,14 @@ std::vector<std::string> varying_options(const Study& study) {
                                          [&](const Cell& cell) { return value_of(cell, value.name) != value.text; });
         if (differs) names.push_back(value.name);
     }
+    if (std::any_of(study.cells.begin(), study.cells.end(),
+                    [&](const Cell& cell) { return cell.groups != first.groups; }))
+        names.emplace_back(groups_option);
     return names;
 }
 
 std::string value_of(const Cell& cell, std::string_view option) {
+    if (option == groups_option) return std::string(name_of(cell.groups));
     const auto* value = cell.asked.find(option);
     return value == nullptr ? std::string() : value->text;
 }
@@ -120,7 +139,7 @@ constexpr std::array all_row_facts{
     RowFact{"", RowFact::by_option, true, [](const RowOf& of) { return options_text(of.cell, of.found.options); }},
     RowFact{"cluster", "cluster", true, [](const RowOf& of) { return of.cell.cluster; }},
     RowFact{"GPUs", "GPUs", false, [](const RowOf& of) { return std::to_string(of.cell.gpus); }},
-    RowFact{"layout", "layout", true, [](const RowOf& of) { return layout_text(of.found.point(of.row).as); }},
+    RowFact{"layout", "layout", true, [](const RowOf& of) { return layout_text(of.found.point(of.row)); }},
     RowFact{"launch flags", "launch flags", false, [](const RowOf& of) { return human(of.row.flags_step); }},
     RowFact{"planned", "planned", false,
             [](const RowOf& of) { return of.row.planned ? human(of.row.planned->step) : ""; }},

@@ -26,8 +26,8 @@ struct FoundStudy {
     const Point& point(const Row& row) const { return results[row.cell].points[row.point]; }
 };
 
-/// "tp 8 pp 4 dp 8 zero 1": cp and ep where they are above 1.
-[[nodiscard]] std::string layout_text(const planner::LayoutAndZero& as);
+/// "tp 8 pp 4 dp 8 zero 1": cp and ep where they are above 1; "groups vit=16,llm=112": of a split the GPUs of each.
+[[nodiscard]] std::string layout_text(const Point& point);
 
 /// The options of `plan` that differ between cells, in the order in which cells have them; clusters and what follows
 /// from them (GPUs, prices) aside.

@@ -20,10 +20,18 @@ std::set<std::size_t> rows_with_files_of(const Ranking& ranking) {
     return rows;
 }
 
+// The row's command: a plan writes its folder.
+std::string script_of(const std::vector<CellResult>& results, const Row& row, std::size_t place) {
+    if (results[row.cell].points[row.point].split)
+        return fmt::format(
+            "#!/bin/sh\n# --out mimo.sh: its grids for MegatronMIMO, which has them for an encoder\n{}\n", row.command);
+    return fmt::format("#!/bin/sh\n{} --out plan-{:02}\n", row.command, place);
+}
+
 // The row as a study of its one point.
 std::string point_study(const Study& study, const std::vector<CellResult>& results, const Row& row) {
     const Cell& cell = study.cells[row.cell];
-    const planner::LayoutAndZero& as = results[row.cell].points[row.point].as;
+    const Point& point = results[row.cell].points[row.point];
     nlohmann::ordered_json json{
         {"format", "pipeweaver-study/1"},
         {"name", fmt::format("{}, cell {}", study.name.empty() ? "study" : study.name, cell.number)}};
@@ -32,8 +40,11 @@ std::string point_study(const Study& study, const std::vector<CellResult>& resul
     for (const auto& value : cell.asked.all())
         if (value.name != "model" && value.name != "cluster" && value.name != "price" && value.name != "tokens")
             json["plan"][value.name] = value.text;
-    json["layouts"] = layout_json(as);
-    if (as.zero == 0) json["layouts"].erase("zero");
+    if (point.split)
+        json["axes"]["groups"] = name_of(GroupsAsked::own);
+    else
+        json["layouts"] = layout_json(point.as);
+    if (!point.split && point.as.zero == 0) json["layouts"].erase("zero");
     if (price_of(cell) > 0) json["prices"] = {{cell.cluster, price_of(cell)}};
     if (study.cores)
         json["cores"] = {{"usd", study.cores->usd}, {"included", study.cores->included}, {"node", study.cores->node}};
@@ -58,8 +69,7 @@ std::vector<FileToWrite> answer_files(const Study& study, const std::vector<Cell
                                    {folder / "report.html", report_html(study, results, ranking)}};
     for (const std::size_t i : rows_with_files_of(ranking)) {
         const auto stem = folder / "rows" / fmt::format("{:02}", i + 1);
-        files.push_back({stem.string() + ".sh", fmt::format("#!/bin/sh\n{} --out {}\n", ranking.rows[i].command,
-                                                            quoted_for_shell(fmt::format("plan-{:02}", i + 1)))});
+        files.push_back({stem.string() + ".sh", script_of(results, ranking.rows[i], i + 1)});
         files.push_back({stem.string() + ".yaml", point_study(study, results, ranking.rows[i])});
     }
     return files;

@@ -23,7 +23,8 @@ namespace pipeweaver::capacity {
 
 namespace {
 
-constexpr std::string_view gpus_axis = "gpus";
+constexpr std::string_view gpus_axis = "gpus", groups_axis = "groups";
+constexpr std::array all_groups_asked{GroupsAsked::shared, GroupsAsked::own, GroupsAsked::either};
 
 struct Axis {
     std::string name;
@@ -88,15 +89,27 @@ void require_known(const Json& json, const std::vector<std::string>& known) {
     json.only_keys(std::span<const std::string>(known));
 }
 
+GroupsAsked groups_named(std::string_view name) {
+    return *std::find_if(all_groups_asked.begin(), all_groups_asked.end(),
+                         [&](GroupsAsked one) { return name_of(one) == name; });
+}
+
+std::string groups_name(const Json& json) {
+    const auto& [shared, own, either] = all_groups_asked;
+    return json.one_of({name_of(shared), name_of(own), name_of(either)});
+}
+
 // The values of an axis, each once.
 Axis read_axis(const std::string& name, const Json& json) {
     Axis axis{name, {}};
     if (name == gpus_axis) {
         axis.values = gpu_counts(json);
-    } else if (json.is_array()) {
-        for (const Json& one : json.elements()) axis.values.push_back(text_of_scalar(one));
     } else {
-        axis.values.push_back(text_of_scalar(json));
+        const auto text_of_value = name == groups_axis ? groups_name : text_of_scalar;
+        if (json.is_array())
+            for (const Json& one : json.elements()) axis.values.push_back(text_of_value(one));
+        else
+            axis.values.push_back(text_of_value(json));
     }
     if (axis.values.empty()) json.fail("has no value, so the study has no point");
     if (std::find(axis.values.begin(), axis.values.end(), "") != axis.values.end())
@@ -112,6 +125,7 @@ Axis read_axis(const std::string& name, const Json& json) {
 std::vector<Axis> read_axes(const Json& root) {
     auto known = plan_options();
     known.emplace_back(gpus_axis);
+    known.emplace_back(groups_axis);
     const Json axes = root.at("axes");
     require_known(axes, known);
     std::vector<Axis> all;
@@ -174,8 +188,12 @@ private:
             rest /= axes_[a].values.size();
         }
         for (std::size_t a = 0; a < axes_.size(); ++a) {
-            if (axes_[a].name != gpus_axis) cell.asked.set(axes_[a].name, values[a]);
-            if (axes_[a].name == gpus_axis) cell.gpus = std::stoll(values[a]);
+            if (axes_[a].name == gpus_axis)
+                cell.gpus = std::stoll(values[a]);
+            else if (axes_[a].name == groups_axis)
+                cell.groups = groups_named(values[a]);
+            else
+                cell.asked.set(axes_[a].name, values[a]);
             if (axes_[a].values.size() > 1)
                 cell.axes += fmt::format("{}{} {}", cell.axes.empty() ? "" : ", ", axes_[a].name, values[a]);
         }
@@ -229,6 +247,8 @@ void require_priced(const Json& prices, const std::vector<Cell>& cells) {
 
 // Those of a cell that rules refuse included; of ones that differ in the microbatches that they share out all.
 std::size_t count_points(const Study& study, const Cell& cell) {
+    const std::size_t on_groups = cell.groups == GroupsAsked::shared ? 0 : 1;
+    if (cell.groups == GroupsAsked::own) return on_groups;
     emulator::Setup setup{cell.job->plan.workload.found_model(), cell.machine, {}, nullptr};
     planner::LayoutRequest request;
     request.setup = &setup;
@@ -238,7 +258,7 @@ std::size_t count_points(const Study& study, const Cell& cell) {
     request.for_each_replica = true;
     request.microbatches.resize(1);
     request.allows = [&](const planner::LayoutAndZero& as) { return study.layouts.allow(as); };
-    return planner::count_layouts(request);
+    return planner::count_layouts(request) + on_groups;
 }
 
 // What cells ask for as anchors, each read once. One corrects the cells of its device, and no others ask for it.

@@ -1,6 +1,7 @@
 #include "pipeweaver/capacity/cell.hpp"
 
 #include "capacity/study/host_ends.hpp"
+#include "capacity/study/own_gpus.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emulator/in_situ.hpp"
 #include "pipeweaver/emulator/step_problem.hpp"
@@ -106,6 +107,18 @@ Point* fastest_of(std::vector<Point>& points) {
     return best;
 }
 
+// The points on shared GPUs; false: `time` ended it.
+bool judge_layouts_of(planner::LayoutRequest request, CellResult& result, const Executor& execute,
+                      const planner::Time& time) {
+    const LayoutChoice choice = planner::judge_layouts(request, execute, time);
+    if (choice.cut_short) return false;
+    result.points.reserve(choice.considered.size());
+    for (const LayoutConsidered& one : choice.considered) result.points.push_back(point_of(one, choice));
+    if (Point* const fastest = fastest_of(result.points))
+        fastest->far = far_by_flags(std::move(request), fastest->as, fastest->step, execute);
+    return true;
+}
+
 std::optional<CellResult> judge(const Study& study, const Cell& cell, Shared& shared, const Executor& execute,
                                 const planner::Time& time) {
     planner::WorkloadOptions workload = cell.job->plan.workload;
@@ -125,12 +138,10 @@ std::optional<CellResult> judge(const Study& study, const Cell& cell, Shared& sh
     request.stores = shared.stores_of(cell);
     request.allows = [&](const planner::LayoutAndZero& as) { return study.layouts.allow(as); };
     request.slowest = slowest_of(study, cell, result.facts.tokens);
-    const LayoutChoice choice = planner::judge_layouts(request, execute, time);
-    if (choice.cut_short) return std::nullopt;
-    result.points.reserve(choice.considered.size());
-    for (const LayoutConsidered& one : choice.considered) result.points.push_back(point_of(one, choice));
-    if (Point* const fastest = fastest_of(result.points))
-        fastest->far = far_by_flags(std::move(request), fastest->as, fastest->step, execute);
+    if (cell.groups != GroupsAsked::own && !judge_layouts_of(request, result, execute, time)) return std::nullopt;
+    if (cell.groups == GroupsAsked::shared) return result;
+    if (time.is_over()) return std::nullopt;
+    result.points.push_back(point_on_own_gpus(cell, setup, request.microbatches));
     return result;
 }
 

@@ -17,6 +17,7 @@ using nlohmann::ordered_json;
 ordered_json as_json(const Point& point) {
     ordered_json json = layout_json(point.as);
     json["status"] = name_of(point.status);
+    if (point.split) json["split"] = *point.split;
     if (point.bound > Duration{}) json["bound_ns"] = point.bound.count();
     if (point.status == PointStatus::refused) json["why"] = point.why;
     if (point.status != PointStatus::judged) return json;
@@ -48,6 +49,7 @@ Point read_point(const Json& json) {
     in.ep = degree("ep");
     point.as.zero = static_cast<int>(json.at("zero").integer(0, 3));
     point.status = status_of(json.at("status").one_of({"judged", "bounded", "refused"}));
+    if (const auto split = json.find("split")) point.split = split->text();
     if (const auto bound = json.find("bound_ns")) point.bound = Duration{bound->integer()};
     if (point.status == PointStatus::refused) point.why = json.at("why").text();
     if (point.status != PointStatus::judged) return point;

@@ -31,6 +31,9 @@ std::optional<std::size_t> nearly_an_answer(const Study& study, const Ranking& r
     return nearest;
 }
 
+// On shared GPUs.
+bool has_pipeline(const Point& point) { return !point.split && point.as.layout.pp > 1; }
+
 // Which row is planned next: an answer that is not, what may be one, then the cheapest of the rest; none: all are.
 std::optional<std::size_t> next_to_plan(const Study& study, const Ranking& ranking) {
     const auto is_open = [&](std::size_t i) {
@@ -45,24 +48,30 @@ std::optional<std::size_t> next_to_plan(const Study& study, const Ranking& ranki
     return std::nullopt;
 }
 
-// The fastest point with a pipeline, if a searched order may make it faster than `step`.
-std::optional<std::size_t> pipelined_point(const CellResult& result, Duration step) {
-    const auto best = fastest_point(result, true);
+// The fastest of the points to search for a row whose own has no order to search, if one may make it faster than
+// `step`: those with a pipeline; of groups of GPUs those on shared ones.
+std::optional<std::size_t> point_to_search(const CellResult& result, const Point& own, Duration step) {
+    const auto is_searched = own.split ? [](const Point& point) { return !point.split.has_value(); }
+                                       : [](const Point& point) { return has_pipeline(point); };
+    const auto best = fastest_point(result, is_searched);
     const bool may_win = best && static_cast<double>(result.points[*best].step.count()) <
                                      most_gained * static_cast<double>(step.count());
     return may_win ? best : std::nullopt;
 }
 
-// Plans a row; of one without a pipeline also the cell's best layout that has one, which becomes the row's where it is
-// faster: an order to search is where most is gained.
+// Plans a row; of one without a pipeline also the cell's best layout that has one, of groups of GPUs the best layout on
+// shared ones, which becomes the row's where it is faster: an order to search is where most is gained.
 void plan(const Study& study, const CellResult& result, Row& row, const Executor& execute, const planner::Time& time) {
     std::vector<std::size_t> points{row.point};
-    if (result.points[row.point].as.layout.pp == 1)
-        if (const auto other = pipelined_point(result, row.flags_step)) points.push_back(*other);
+    if (const Point& own = result.points[row.point]; !has_pipeline(own))
+        if (const auto other = point_to_search(result, own, row.flags_step)) points.push_back(*other);
     std::optional<Row> best;
     for (const std::size_t point : points) {
         Row tried = point == row.point ? row : row_of(study, result, point);
-        plan_row(study.cells[row.cell], result.points[point].as, tried, execute, time);
+        if (result.points[point].split)
+            tried.why_not_planned = "no order is searched on groups of GPUs";
+        else
+            plan_row(study.cells[row.cell], result.points[point].as, tried, execute, time);
         if (tried.planned) tried.memory_left = result.facts.usable - tried.planned->memory;
         judge_by_step(study, result.facts, tried);
         if (!best || (tried.planned && tried.step() < best->step())) best = std::move(tried);

@@ -87,6 +87,7 @@ Study study_of(const RecommendAsked& asked) {
         fail_missing(missing.option, missing.what);
     }
     study["axes"] = {{"model", model->text}, {"cluster", parts_of(asked.clusters)}, {"gpus", gpu_counts(asked.gpus)}};
+    if (!asked.groups.empty()) study["axes"]["groups"] = asked.groups;
     if (!asked.prices.empty()) study["prices"] = prices_of(asked.prices);
     if (!asked.cores.empty() && asked.plan.find("loader") == nullptr)
         fail(ErrorKind::input, "--cores: goes with --loader, whose workers they are");

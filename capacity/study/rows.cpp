@@ -1,6 +1,7 @@
 #include "capacity/study/rows.hpp"
 
 #include "capacity/study/host_ends.hpp"
+#include "capacity/study/own_gpus.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/emulator/in_situ.hpp"
@@ -68,11 +69,11 @@ void judge_by_step(const Study& study, const CellFacts& facts, Row& row) {
     row.at_risk = row.meets && !meets(study.constraints, row, longest);
 }
 
-std::optional<std::size_t> fastest_point(const CellResult& result, bool pipelined) {
+std::optional<std::size_t> fastest_point(const CellResult& result, bool (*takes)(const Point&)) {
     std::optional<std::size_t> best;
     for (std::size_t i = 0; i < result.points.size(); ++i) {
         const Point& point = result.points[i];
-        if (point.status != PointStatus::judged || (pipelined && point.as.layout.pp == 1)) continue;
+        if (point.status != PointStatus::judged || (takes != nullptr && !takes(point))) continue;
         if (!best || point.step < result.points[*best].step) best = i;
     }
     return best;
@@ -86,8 +87,9 @@ Row row_of(const Study& study, const CellResult& result, std::size_t place) {
     row.memory_left = result.facts.usable - point.memory;
     row.error_percent = result.facts.error_percent;
     row.modelled = result.facts.footing == name_of(emulator::Footing::modelled);
-    row.command = options_of(cell, point.as).command("pipeweaver plan");
-    row.faults = faults_of(study, cell, point.as.layout);
+    row.command =
+        point.split ? command_on_own_gpus(cell, point) : options_of(cell, point.as).command("pipeweaver plan");
+    if (!point.split) row.faults = faults_of(study, cell, point.as.layout);
     row.input = input_or_why_not(cell, point);
     judge_by_step(study, result.facts, row);
     return row;

@@ -28,8 +28,8 @@ void judge_by_step(const Study& study, const CellFacts& facts, Row& row);
 /// Of the cores of all replicas' loaders those that no GPU's price includes, in whole nodes. 0: no price is said.
 [[nodiscard]] std::int64_t cores_to_buy(const Study& study, const Cell& cell, std::int64_t cores);
 
-/// Of the cell's judged points, or of those with a pipeline, the fastest by launch flags; none: there are none.
-[[nodiscard]] std::optional<std::size_t> fastest_point(const CellResult& result, bool pipelined = false);
+/// Of the cell's judged points, or of those that `takes` takes, the fastest by launch flags; none: there are none.
+[[nodiscard]] std::optional<std::size_t> fastest_point(const CellResult& result, bool (*takes)(const Point&) = nullptr);
 
 /// The row of a cell's point.
 [[nodiscard]] Row row_of(const Study& study, const CellResult& result, std::size_t place);

@@ -85,6 +85,7 @@ std::string judged_by(const Study& study, const Cell& cell) {
     all["layouts"] = {lists.tp, lists.pp, lists.cp, lists.dp, lists.ep, lists.zero};
     all["shown"] = study.shown;
     all["bounds"] = study.bounds;
+    if (cell.groups != GroupsAsked::shared) all["groups"] = name_of(cell.groups);
     if (study.constraints.days) all["days"] = *study.constraints.days;
     if (study.constraints.usd) all["usd"] = *study.constraints.usd;
     if (study.constraints.days || study.constraints.usd) all["tokens"] = study.training_tokens;
@@ -144,6 +145,17 @@ Study read_study(const JsonDocument& document) {
     require_points(root, study);
     for (Cell& cell : study.cells) cell.key = sha256(judged_by(study, cell));
     return study;
+}
+
+std::string_view name_of(GroupsAsked groups) {
+    switch (groups) {
+        case GroupsAsked::own:
+            return "own";
+        case GroupsAsked::either:
+            return "auto";
+        default:
+            return "shared";
+    }
 }
 
 double price_of(const Cell& cell) { return cell.machine.price_per_gpu_hour; }

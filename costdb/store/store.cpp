@@ -169,11 +169,6 @@ void select_in_situ(const std::string& name, const Sqlite& database, Measurement
             fail(ErrorKind::input, "{}: in_situ: a factor of {} is not possible", name, into.device);
 }
 
-std::int64_t pragma(const Sqlite& database, const std::string& name) {
-    Statement statement(database, "PRAGMA " + name);
-    return statement.step() ? statement.integer(0) : 0;
-}
-
 void insert_pass_factors(const Sqlite& database, const Measurements& points) {
     for (const PassFactor& one : points.pass_factors) {
         Statement row(database, "INSERT OR IGNORE INTO pass_factor VALUES(?,?,?,?,?,?)");

@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <map>
+#include <set>
 
 namespace pipeweaver::costdb {
 
@@ -18,13 +21,33 @@ AttentionShape shape_of(const T& x) {
             static_cast<double>(x.kv_heads), static_cast<double>(x.head_dim), x.causal};
 }
 
+using FewKeys = std::map<std::int64_t, std::int64_t>;
+
 /// Place in the grid. As many key heads as query heads is one position for all numbers of heads, above all others: what
-/// changes along the query heads is the load, not the kernel.
+/// changes along the query heads is the load, not the kernel. Of sizes in `few_keys` more key heads are placed as the
+/// most that were measured: they change the traffic, which is in the base time. A single head with its own key was
+/// measured of these, too, but leaves the device empty and says nothing of many.
 template <class T>
-SparseGrid<5>::Key key_of(const T& x) {
+SparseGrid<5>::Key key_of(const T& x, const FewKeys& few_keys) {
     constexpr std::int64_t one_each = 128;
+    const auto few = few_keys.find(x.head_dim);
+    if (few != few_keys.end())
+        return {x.batch, x.seq_len, x.q_heads, std::min<std::int64_t>(x.kv_heads, few->second), x.head_dim};
     const auto kv = x.kv_heads == x.q_heads ? one_each : std::min<std::int64_t>(x.kv_heads, one_each - 1);
     return {x.batch, x.seq_len, x.q_heads, kv, x.head_dim};
+}
+
+/// Of the points of one kernel.
+FewKeys few_keys_of(std::span<const AttentionPoint> points, Pass pass, bool causal) {
+    FewKeys few;
+    std::set<std::int64_t> own;
+    for (const auto& p : points) {
+        if (p.pass != pass || p.causal != causal) continue;
+        few[p.head_dim] = std::max(few[p.head_dim], p.kv_heads);
+        if (p.q_heads > 1 && p.kv_heads == p.q_heads) own.insert(p.head_dim);
+    }
+    std::erase_if(few, [&](const auto& one) { return own.contains(one.first); });
+    return few;
 }
 
 double error_of(const DeviceFacts& device, const Attention& query, Region region, double ns, double doubt = 0) {
@@ -72,10 +95,11 @@ AttentionTable::AttentionTable(const DeviceFacts& device, std::span<const Attent
             Grid grid;
             grid.pass = pass;
             grid.causal = causal;
+            grid.few_keys = few_keys_of(points, pass, causal);
             for (const auto& p : points) {
                 if (p.pass != pass || p.causal != causal) continue;
                 const double base_ns = 1e3 * attention_base_us(device, shape_of(p));
-                ratios.push_back({key_of(p), std::log(static_cast<double>(p.latency_ns) / base_ns)});
+                ratios.push_back({key_of(p, grid.few_keys), std::log(static_cast<double>(p.latency_ns) / base_ns)});
                 grid.measured.push_back({p.latency_ns, p.spread_permille});
             }
             if (ratios.empty()) continue;
@@ -92,10 +116,12 @@ const AttentionTable::Grid* AttentionTable::find(Pass pass, bool causal) const {
 
 /// Of a head size that is on the grid.
 Answer AttentionTable::of_size(const Grid& grid, const DeviceFacts& device, const Attention& query) {
-    const auto place = grid.ratios.place_of(key_of(query));
-    if (const auto hit = grid.ratios.exact(place); hit >= 0 && query.dtype == Dtype::bf16)
+    const auto place = grid.ratios.place_of(key_of(query, grid.few_keys));
+    const auto few = grid.few_keys.find(query.head_dim);
+    const bool as_asked = few == grid.few_keys.end() || query.kv_heads <= few->second;
+    if (const auto hit = grid.ratios.exact(place); hit >= 0 && as_asked && query.dtype == Dtype::bf16)
         return exact_answer(grid.measured[static_cast<std::size_t>(hit)]);
-    const auto like = grid.ratios.place_of(key_of(of_equal_blocks(grid.ratios, query)));
+    const auto like = grid.ratios.place_of(key_of(of_equal_blocks(grid.ratios, query), grid.few_keys));
     const auto found = grid.ratios.estimate_at(like);
     const auto estimate = found ? *found : grid.ratios.nearest(like.at);
     const double ns = 1e3 * std::exp(estimate.value) * attention_base_us(device, shape_of(query));

@@ -145,6 +145,17 @@ std::string trust_text(const Job& job, const Plan& plan) {
                               worth->wins, worth->draws, worth->over, alike ? "" : ", of which one is padded");
 }
 
+namespace {
+
+// Where the advised rung is the faster one only as long as no GPU waits for its host.
+std::string turned_by_host(const Ladder& ladder) {
+    const auto& far = ladder.best().host;
+    const bool turns = ladder.has_now() && far && ladder.now().host && far->most() > ladder.now().host->most();
+    return turns ? fmt::format("; kernel by kernel {} is the faster", ladder.now().name) : "";
+}
+
+}  // namespace
+
 std::string host_text(const Ladder& ladder) {
     std::string text;
     for (const Rung& rung : ladder.rungs)
@@ -153,7 +164,9 @@ std::string host_text(const Ladder& ladder) {
                                 seconds(rung.host->most()));
     if (text.empty()) return text;
     return text +
-           ", from layers in CUDA graphs or few kernels, as steps above are, to kernel by kernel; --launched takes one";
+           ", from layers in CUDA graphs or few kernels, as steps above are, to kernel by kernel; --launched takes "
+           "one" +
+           turned_by_host(ladder);
 }
 
 std::vector<std::string> not_worth_lines(const Ladder& ladder) {
@@ -190,7 +203,8 @@ std::optional<Room> room_of(const Job& job, const Batch& batch, const Rung& rung
     const emulator::Setup& setup = setup_of(job, rung);
     const planner::Target& runs = planner::target(job.target);
     if (rung.padding || (runs.fixed_shapes && setup.layout.pp > 1)) return std::nullopt;
-    Room room{.shapes = shapes_of(setup.model, batch.microbatches)};
+    const bool is_packed_apart = rung.launched && rung.launched->batch;
+    Room room{.shapes = shapes_of(setup.model, (is_packed_apart ? *rung.launched->batch : batch).microbatches)};
     if (room.shapes < 2) return std::nullopt;
     room.memory = workloads::device(setup.cluster.device).memory;
     room.left = room.memory - rung.peak;
@@ -250,12 +264,21 @@ std::string launch_step(const Rung& rung, const SortedFiles& files, bool is_data
     return is_data ? source : fmt::format("{}: {}", source, rung.needs);
 }
 
-// The fastest rung of the same runtime that gains something without another checkpoint; null: there is none.
+// Whether a rung is worth its change over an easier one: as drawn, else by its gain alone.
+bool is_worth(const Rung& rung, const Rung& easier) {
+    if (rung.worth && rung.worth->over == easier.name) return rung.worth->is_enough;
+    return ratio(easier.step, rung.step) >= margins.worth;
+}
+
+// The last rung of the same runtime that is worth its change and needs no other checkpoint; null: there is none.
 const Rung* in_own_layout(const Ladder& ladder, const Rung& rung) {
-    const Rung* last = nullptr;
-    for (const Rung& one : ladder.rungs)
-        if (!ladder.is_now(one) && one.target == rung.target && one.why_nothing.empty() && !one.reshards) last = &one;
-    return last;
+    const Rung* now = ladder.has_now() ? &ladder.now() : nullptr;
+    const Rung* last = now;
+    for (const Rung& one : ladder.rungs) {
+        if (&one == now || one.target != rung.target || !one.why_nothing.empty() || one.reshards) continue;
+        if (!last || is_worth(one, *last)) last = &one;
+    }
+    return last == now ? nullptr : last;
 }
 
 void add_checkpoint(std::vector<std::string>& steps, const Rung& rung, const emulator::Layout& layout) {

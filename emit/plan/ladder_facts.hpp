@@ -40,8 +40,8 @@ namespace pipeweaver::emit {
 /// if they are wrong: a phrase. Pre: the plan has a ladder.
 [[nodiscard]] std::string trust_text(const planner::Job& job, const planner::Plan& plan);
 
-/// Both ends of the steps of what runs now and of the advised rung, by how layers are launched: a phrase; nothing where
-/// no rung has two.
+/// Both ends of the steps of what runs now and of the advised rung, by how layers are launched, and whether they end in
+/// another order: a phrase; nothing where no rung has two.
 [[nodiscard]] std::string host_text(const planner::Ladder& ladder);
 
 /// What rungs would bring that come after the advised one and are not worth their change: a phrase each.
@@ -63,7 +63,8 @@ struct Room {
 /// What the rung is launched in, else the plan's own.
 [[nodiscard]] const emulator::Setup& setup_of(const planner::Job& job, const planner::Rung& rung);
 
-/// Of a rung whose microbatches have several shapes; none: they have one, or are padded to one.
+/// Of a rung whose microbatches have several shapes; none: they have one, or are padded to one. `batch`: of a rung that
+/// is launched with no batch of its own.
 [[nodiscard]] std::optional<Room> room_of(const planner::Job& job, const planner::Batch& batch,
                                           const planner::Rung& rung);
 

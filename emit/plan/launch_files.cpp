@@ -1,6 +1,7 @@
 #include "emit/plan/launch_files.hpp"
 
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/emit/mimo_script.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/emit/targets.hpp"
 #include "pipeweaver/launch/launch.hpp"
@@ -25,6 +26,23 @@ void for_rows(const std::string& target, Take take) {
 
 bool is_launched(const Ladder& ladder, const Rung& rung) { return ladder.launched() == &rung; }
 
+constexpr const char* grids_script = "mimo.sh";
+
+// Of modules on GPUs of their own that the job's target launches, where its rows lie.
+std::vector<std::string> files_of_grids(const Job& job, const Rung& rung) {
+    std::vector<std::string> files;
+    if (!rung.placing || !rung.why_nothing.empty()) return files;
+    for_rows(job.target,
+             [&](const emit::Target& row) { files.push_back(fmt::format("{}/{}", row.folder, grids_script)); });
+    return files;
+}
+
+void add_grids(std::vector<FileToWrite>& files, const Job& job, const Plan& plan, const fs::path& folder) {
+    for (const Rung& rung : plan.ladder.beyond)
+        for (const std::string& file : files_of_grids(job, rung))
+            files.push_back({folder / file, mimo_script(*rung.placing, job.setup->model)});
+}
+
 }  // namespace
 
 bool has_own_assignment(const Job& job, const Rung& rung) {
@@ -35,10 +53,12 @@ bool has_own_assignment(const Job& job, const Rung& rung) {
 }
 
 std::vector<FileToWrite> launch_files(const Job& job, const Plan& plan, const fs::path& folder) {
+    std::vector<FileToWrite> files;
+    add_grids(files, job, plan, folder);
     const Rung* rung = plan.ladder.launched();
-    if (rung == nullptr) return {};
+    if (rung == nullptr) return files;
     const launch::Launch launch = launch::launch_of(*rung);
-    std::vector<FileToWrite> files{{folder / launch::launch_file, launch::to_json(launch)}};
+    files.push_back({folder / launch::launch_file, launch::to_json(launch)});
     if (has_own_assignment(job, *rung))
         files.push_back({folder / launched_assignment_file, assignment_json(*rung->launched)});
     for_rows(job.target, [&](const emit::Target& row) {
@@ -50,6 +70,7 @@ std::vector<FileToWrite> launch_files(const Job& job, const Plan& plan, const fs
 
 std::vector<std::string> files_of_rung(const Job& job, const Ladder& ladder, const Rung& rung) {
     std::vector<std::string> files = rung.files;
+    for (std::string& file : files_of_grids(job, rung)) files.push_back(std::move(file));
     if (has_own_assignment(job, rung)) {
         std::erase(files, assignment_file);
         if (is_launched(ladder, rung)) files.emplace(files.begin(), launched_assignment_file);
@@ -69,7 +90,8 @@ std::vector<std::string> refused_of_rung(const Job& job, const Ladder& ladder, c
     const launch::Launch launch = launch::launch_of(rung);
     for_rows(job.target, [&](const emit::Target& row) {
         if (const auto why = row.check_launch(launch))
-            refused.push_back(fmt::format("no files in {}/: {}: {}", row.folder, row.name, *why));
+            refused.push_back(fmt::format("no files in {}/: {}{}", row.folder,
+                                          row.name == row.folder ? "" : fmt::format("{}: ", row.name), *why));
     });
     return refused;
 }
@@ -77,7 +99,11 @@ std::vector<std::string> refused_of_rung(const Job& job, const Ladder& ladder, c
 void remove_older_launches(const fs::path& folder, const std::vector<fs::path>& written) {
     remove_files(folder, {launch::launch_file, std::string(launched_assignment_file)}, written);
     for (const emit::Target& row : targets())
-        if (row.is_launched()) remove_files(folder / row.folder, row.files, written);
+        if (row.is_launched()) {
+            std::vector<std::string> names = row.files;
+            names.emplace_back(grids_script);
+            remove_files(folder / row.folder, names, written);
+        }
 }
 
 std::vector<FileToWrite> emit_launch(const fs::path& source, const emit::Target& target, const fs::path& out) {

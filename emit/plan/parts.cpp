@@ -36,6 +36,10 @@ void add_rules(Writer& json, const Job& job, const Batch& batch) {
     if (model.microbatch_tokens_of_file) json["microbatch_tokens"] = model.microbatch_tokens;
     if (model.too_long != workloads::TooLong::usual) json["too_long"] = name_of(model.too_long);
     if (!batch.dropped.empty()) json["dropped"] = batch.dropped.size();
+    if (const Layout& layout = job.setup->layout; layout.placement.is_made()) {
+        json["placement"] = name_of(layout.placement);
+        json["numbers_by_place"] = numbers_by_place(layout);
+    }
 }
 
 Writer peak_json(Bytes capacity, Bytes peak, const StaticMemory& fixed) {
@@ -49,8 +53,10 @@ Writer peak_json(Bytes capacity, Bytes peak, const StaticMemory& fixed) {
 }
 
 std::string setup_text(const Setup& setup) {
-    return fmt::format("{} on {} x {}, {}", setup.model.name, setup.cluster.gpus, setup.cluster.device,
-                       name_of(setup.layout));
+    const Placement& placement = setup.layout.placement;
+    return fmt::format("{} on {} x {}, {}{}", setup.model.name, setup.cluster.gpus, setup.cluster.device,
+                       name_of(setup.layout),
+                       placement.is_made() ? fmt::format(", placed {}", name_of(placement)) : "");
 }
 
 std::string batch_text(const Batch& batch) {

@@ -74,6 +74,8 @@ std::vector<std::string> approximations(const Setup& setup, bool has_range) {
             fmt::format("of tensor-parallel traffic {:.2f} is exposed, the rest runs inside products: as fitted "
                         "to runs of constant lengths",
                         in_situ.inside_gemms));
+    if (layout.placement.is_made())
+        all.emplace_back("groups share the links of racks, cubes or rings as these are built: held to no run");
     if (!has_range && !recipe.has_host())
         all.emplace_back(recipe.launched == Launched::graphs
                              ? "layers lie in CUDA graphs: their host is never waited for"

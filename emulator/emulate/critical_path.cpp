@@ -1,5 +1,7 @@
 #include "emulator/emulate/critical_path.hpp"
 
+#include "pipeweaver/schedule/critical_path.hpp"
+
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -12,11 +14,8 @@ namespace {
 
 class CriticalPath {
 public:
-    CriticalPath(const ScheduledStep& step, const StepTimes& times) : step_(step), times_(times) {
-        before_.resize(times.start.size());
-        for (const auto& order : step.schedule().order)
-            for (std::size_t i = 1; i < order.size(); ++i) before_[index(order[i])] = index(order[i - 1]);
-    }
+    CriticalPath(const ScheduledStep& step, const StepTimes& times)
+        : step_(step), times_(times), causes_(step.replayer(), step.schedule()) {}
 
     std::vector<CriticalPart> run(const std::vector<RankEnd>& ends, Duration optimizer) {
         const std::size_t rank = static_cast<std::size_t>(
@@ -39,14 +38,10 @@ private:
     // Adds the task, and the transfer in front of it; returns the task that it waited for.
     std::optional<std::size_t> walk(std::size_t task) {
         add_task(task);
-        const std::int64_t start = times_.start[task];
-        if (before_[task] && times_.end[*before_[task]] == start) return before_[task];
-        for (const auto& arc : step_.replayer().predecessors(task))
-            if (times_.end[arc.task] + arc.lag_ns == start) {
-                add("transfer", {}, arc.lag_ns);
-                return arc.task;
-            }
-        return std::nullopt;
+        const auto cause = causes_.of(TaskId{static_cast<std::uint32_t>(task)}, {times_.start, times_.end});
+        if (!cause) return std::nullopt;
+        add("transfer", {}, cause->lag.count());
+        return index(cause->task);
     }
 
     // From the kernel that ends last back to the task's start.
@@ -96,7 +91,7 @@ private:
 
     const ScheduledStep& step_;
     const StepTimes& times_;
-    std::vector<std::optional<std::size_t>> before_;  // per task: the one in front of it on its rank
+    Causes causes_;
     std::map<std::pair<std::string, std::string>, std::int64_t> sum_;
 };
 

@@ -160,6 +160,7 @@ void OperatorBuilder::exchange(std::string_view name, std::int64_t bytes, std::i
                                  .message = Bytes{bytes},
                                  .network = {layout_.network.bytes_per_second * (inside ? node : in_node) / node},
                                  .node_link = layout_.node_link});
+    last_over_links(layout_.stride());
     operators.back().stream = Stream::context;
 }
 
@@ -169,6 +170,8 @@ void OperatorBuilder::send(std::string_view name, std::int64_t bytes, std::vecto
                                    .message = Bytes{bytes},
                                    .network = layout_.network_of_gpu(),
                                    .node_link = layout_.node_link});
+    set_links(layout_, layout_.cp / layout_.exchanging(), layout_.stride() * layout_.exchanging(),
+              std::get<costdb::PointToPoint>(operators.back().query));
     operators.back().stream = Stream::context;
     operators.back().after = std::move(after);
 }

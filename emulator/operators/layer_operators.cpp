@@ -2,7 +2,6 @@
 #include "emulator/operators/expert_operators.hpp"
 #include "emulator/operators/head_network.hpp"
 #include "emulator/operators/latent_attention.hpp"
-#include "emulator/operators/linear_attention.hpp"
 #include "emulator/operators/operator_builder.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/workloads/counts.hpp"
@@ -12,8 +11,11 @@
 
 namespace pipeweaver::emulator {
 
+using costdb::ElementwiseKind;
 using workloads::Architecture;
 using workloads::BlockKind;
+using workloads::LinearAttention;
+using workloads::LinearKind;
 
 namespace {
 
@@ -200,6 +202,43 @@ void block(OperatorBuilder& layer, const Architecture& network, const Layout& la
         layer.gemm("layer embedding in", network.layer_embedding, w.hidden);
         layer.gemm("layer embedding out", w.hidden, network.layer_embedding);
     }
+}
+
+// The heads that are left on one of `parts` GPUs. Keys that are fewer are copied.
+LinearAttention part_of(LinearAttention linear, std::int64_t parts) {
+    linear.value_heads /= parts;
+    linear.key_heads = std::max<std::int64_t>(1, linear.key_heads / parts);
+    return linear;
+}
+
+// In front of the rule, bytes a position. Delta nets: the columns are transposed, convolved and transposed back, keys
+// and queries normed and copied to the value heads.
+std::int64_t convolution_traffic(const LinearAttention& linear) {
+    if (linear.kind == LinearKind::mamba2) return 4 * linear.convolved();
+    const std::int64_t both = 2 * linear.keys(), spread = 2 * linear.value_heads * linear.key_dim;
+    return 8 * linear.convolved() + 4 * both + (spread > both ? 2 * (both + spread) : 0);
+}
+
+// Adds the linear attention of a block over m positions of packed sequences: projections, convolution, rule, gated
+// norm, and what context parallel GPUs exchange around it. Pre: network.linear.
+void linear_attention(OperatorBuilder& layer, const workloads::Architecture& network, const Layout& layout,
+                      std::int64_t m, const std::vector<std::int64_t>& lengths) {
+    const auto& whole = *network.linear;
+    constexpr double backward_ratio = 1.6;
+    const auto own = part_of(whole, layout.tp), at_work = part_of(whole, layout.gpus_of_rank());
+    const std::int64_t positions = m * layout.cp;  // that the heads at work see
+    layer.over(m);
+    layer.column_parallel("linear in", whole.columns() / layout.tp, network.hidden);
+    layer.exchange_heads(at_work.columns() * layout.cp, own.values());
+    layer.elementwise("convolution", ElementwiseKind::other, positions * convolution_traffic(at_work), backward_ratio,
+                      {});
+    if (layer.pass_kind() != PassKind::weight_gradient)
+        layer.add("linear attention",
+                  LinearRule{at_work, lengths,
+                             layer.pass_kind() == PassKind::forward ? costdb::Pass::forward : costdb::Pass::backward});
+    layer.elementwise("gated norm", ElementwiseKind::other, 6 * positions * at_work.values(), backward_ratio, {});
+    layer.exchange_back(at_work.columns() * layout.cp, own.values());
+    layer.row_parallel("linear out", network.hidden, own.values());
 }
 
 // A block with linear attention, or of one part alone.

@@ -1,6 +1,7 @@
 // Collects the operators of one pass.
 #pragma once
 
+#include "emulator/operators/group_links.hpp"
 #include "pipeweaver/emulator/operators.hpp"
 #include "pipeweaver/emulator/recipe.hpp"
 
@@ -177,6 +178,7 @@ public:
                                      .message = message,
                                      .network = {network},
                                      .node_link = layout_.node_link});
+        last_over_links(execution_.experts.tensor_parallel);
         operators.back().stream = Stream::context;
     }
 
@@ -191,6 +193,7 @@ public:
                                      .message = message,
                                      .network = layout_.network,
                                      .node_link = layout_.node_link});
+        last_over_links(1);
         operators.back().stream = Stream::context;
     }
 
@@ -240,7 +243,13 @@ public:
                                      .message = Bytes{m_ * columns * bytes_each.value_or(value_bytes())},
                                      .network = layout_.network,
                                      .node_link = layout_.node_link});
+        last_over_links(1);
         operators.back().stream = Stream::tensor;
+    }
+
+    // The collective that was added last is among GPUs so far apart in the layout's numbers.
+    void last_over_links(std::int64_t stride) {
+        set_links(layout_, stride, std::get<costdb::Collective>(operators.back().query));
     }
 
     template <class Query>

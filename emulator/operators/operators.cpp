@@ -1,5 +1,6 @@
 #include "pipeweaver/emulator/operators.hpp"
 
+#include "emulator/operators/group_links.hpp"
 #include "emulator/operators/operator_builder.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emulator/product_format.hpp"
@@ -164,6 +165,7 @@ std::vector<Operator> gathered_edge(std::int64_t columns, std::int64_t rows, con
                                        .message = Bytes{execution.value_bytes() * layout.cp * rows * columns},
                                        .network = layout.network,
                                        .node_link = layout.node_link}};
+    set_links(layout, 1, std::get<costdb::Collective>(gather.query));
     gather.stream = Stream::context;
     return {std::move(gather)};
 }

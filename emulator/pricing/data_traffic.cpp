@@ -1,5 +1,6 @@
 #include "emulator/pricing/data_traffic.hpp"
 
+#include "emulator/operators/group_links.hpp"
 #include "pipeweaver/workloads/counts.hpp"
 
 #include <algorithm>
@@ -9,9 +10,9 @@ namespace pipeweaver::emulator {
 using costdb::CollectiveKind;
 
 Operator among_copies(std::string_view name, CollectiveKind kind, std::int64_t copies, std::int64_t stride,
-                      std::int64_t bytes, const workloads::Cluster& cluster) {
-    const std::int64_t per_node = std::clamp<std::int64_t>(cluster.gpus_per_node / stride, 1, copies);
-    const Bandwidth share{cluster.network.bytes_per_second * per_node / cluster.gpus_per_node};
+                      std::int64_t bytes, const Layout& layout) {
+    const std::int64_t per_node = std::clamp<std::int64_t>(layout.gpus_per_node / stride, 1, copies);
+    const Bandwidth share{layout.network.bytes_per_second * per_node / layout.gpus_per_node};
     Operator op{name, costdb::Collective{
                           .kind = kind,
                           .dtype = kind == CollectiveKind::all_reduce ? costdb::Dtype::fp32 : costdb::Dtype::bf16,
@@ -19,7 +20,8 @@ Operator among_copies(std::string_view name, CollectiveKind kind, std::int64_t c
                           .gpus_per_node = per_node,
                           .message = {bytes},
                           .network = share,
-                          .node_link = cluster.node_link}};
+                          .node_link = layout.node_link}};
+    set_links(layout, stride, std::get<costdb::Collective>(op.query));
     op.stream = Stream::data;
     return op;
 }
@@ -64,18 +66,18 @@ void add_accumulation(std::vector<Operator>& operators, std::int64_t parameters,
 }
 
 void add_data_traffic(std::vector<Operator>& operators, const OwnParameters& own, PassKind pass, bool trained,
-                      const Recipe& recipe, const workloads::Cluster& cluster) {
+                      const Recipe& recipe, const Layout& layout) {
     if (recipe.zero < 2 || own.copies == 1 || own.parameters == 0 || operators.empty()) return;
     const bool gradients = trained && (pass == PassKind::backward || pass == PassKind::weight_gradient);
     if (gradients) {
         const auto last = static_cast<std::uint32_t>(operators.size() - 1);
         operators.push_back(among_copies(own.reduction(), CollectiveKind::reduce_scatter, own.copies, own.stride,
-                                         reduced_bytes(recipe.state) * own.parameters, cluster));
+                                         reduced_bytes(recipe.state) * own.parameters, layout));
         operators.back().after = {last};
     }
     if (recipe.zero >= 3 && pass != PassKind::weight_gradient)
         put_first(operators, among_copies(own.gathering(), CollectiveKind::all_gather, own.copies, own.stride,
-                                          recipe.state.weight * own.parameters, cluster));
+                                          recipe.state.weight * own.parameters, layout));
 }
 
 }  // namespace pipeweaver::emulator

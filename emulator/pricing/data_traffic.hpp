@@ -3,16 +3,15 @@
 
 #include "pipeweaver/emulator/operators.hpp"
 #include "pipeweaver/emulator/recipe.hpp"
-#include "pipeweaver/workloads/cluster.hpp"
 
 #include <vector>
 
 namespace pipeweaver::emulator {
 
 /// A collective among `copies` GPUs that lie `stride` GPUs apart; all GPUs of a node do so at once and share its
-/// network. `bytes` is the whole tensor.
+/// network. `bytes` is the whole tensor. Pre: the layout is on its cluster (Layout::on).
 [[nodiscard]] Operator among_copies(std::string_view name, costdb::CollectiveKind kind, std::int64_t copies,
-                                    std::int64_t stride, std::int64_t bytes, const workloads::Cluster& cluster);
+                                    std::int64_t stride, std::int64_t bytes, const Layout& layout);
 
 /// Bytes of a gradient on its way between GPUs: one that its host keeps is as wide there as its weight.
 [[nodiscard]] inline std::int64_t reduced_bytes(const StateBytes& state) {
@@ -52,6 +51,6 @@ void add_accumulation(std::vector<Operator>& operators, std::int64_t parameters,
 /// What ZeRO adds to a pass of these layers: weights are gathered in front of it (stage 3), gradients reduced after
 /// it (from stage 2 on, where the pass makes them). Nothing for a single copy.
 void add_data_traffic(std::vector<Operator>& operators, const OwnParameters& own, PassKind pass, bool trained,
-                      const Recipe& recipe, const workloads::Cluster& cluster);
+                      const Recipe& recipe, const Layout& layout);
 
 }  // namespace pipeweaver::emulator

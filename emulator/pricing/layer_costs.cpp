@@ -7,11 +7,16 @@
 #include "emulator/pricing/price.hpp"
 #include "emulator/pricing/stage_memory.hpp"
 #include "emulator/pricing/stage_walk.hpp"
+#include "pipeweaver/workloads/activations.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <iterator>
 #include <memory>
+#include <optional>
+#include <variant>
+#include <vector>
 
 namespace pipeweaver::emulator {
 
@@ -134,7 +139,7 @@ PricedOperators LayerCosts::priced_layer(std::int64_t layer, const PassShape& sh
     for (const OwnParameters& own : {layer_weights(module.architecture, layer, layout),
                                      layer_experts(module.architecture, layer, layout, recipe_.execution.experts)}) {
         add_accumulation(operators, own.parameters, place.pass, module.trainable, recipe_);
-        add_data_traffic(operators, own, place.pass, module.trainable, recipe_, cluster_);
+        add_data_traffic(operators, own, place.pass, module.trainable, recipe_, layout);
     }
     if (module.adapters) {
         const auto parts = adapter_parameters(module.architecture, layer, *module.adapters);
@@ -142,7 +147,7 @@ PricedOperators LayerCosts::priced_layer(std::int64_t layer, const PassShape& sh
              {OwnParameters{parts.common(layout.tp), layout.weight_copies(), layout.stride()},
               adapters_of_experts(module.architecture, layer, *module.adapters, layout, recipe_.execution.experts)}) {
             add_accumulation(operators, thin.parameters, place.pass, true, recipe_);
-            add_data_traffic(operators, thin, place.pass, true, recipe_, cluster_);
+            add_data_traffic(operators, thin, place.pass, true, recipe_, layout);
         }
     }
     // A layer of one part launches half as much.
@@ -199,6 +204,27 @@ bool runs_again(const Operator& op, bool core_attention) {
     return memory_bound != nullptr && memory_bound->kind == costdb::ElementwiseKind::norm_activation;
 }
 
+// Of a product, the columns that every second product makes: keys of queries, keys and values, the attention's output,
+// and of a gated feed-forward the half that no activation follows. Nothing: none.
+std::optional<std::int64_t> second_columns(const Operator& op, const workloads::Architecture& network,
+                                           const Layout& layout) {
+    const auto* product = std::get_if<costdb::Gemm>(&op.query);
+    if (product == nullptr) return std::nullopt;
+    if (op.name == "qkv") return std::max(network.kv_heads, layout.tp) * network.head_dim / layout.tp;
+    if (op.name == "attention output") return product->n;
+    if (op.name == "up" && network.gated) return product->n / 2;
+    return std::nullopt;
+}
+
+// What runs again of a block's forward where every second product does.
+void keep_second_products(std::vector<Operator>& operators, const workloads::Architecture& network,
+                          const Layout& layout) {
+    std::erase_if(operators,
+                  [&](const Operator& op) { return !second_columns(op, network, layout) && !runs_again(op, false); });
+    for (Operator& op : operators)
+        if (const auto columns = second_columns(op, network, layout)) std::get<costdb::Gemm>(op.query).n = *columns;
+}
+
 }  // namespace
 
 PricedOperators LayerCosts::priced_again(std::int64_t layer, const PassShape& shape, Place place,
@@ -211,7 +237,12 @@ PricedOperators LayerCosts::priced_again(std::int64_t layer, const PassShape& sh
     auto operators =
         layer_operators(module.architecture, shape, layout, place.pass, layer, recipe_.execution_of(module, layer));
     const bool core = recompute == Recompute::core_attention || !recipe_.execution.fused_attention;
-    std::erase_if(operators, [core](const Operator& op) { return !runs_again(op, core); });
+    const bool products =
+        recompute == Recompute::second_products && !core && workloads::has_second_products(module.architecture, layer);
+    if (products)
+        keep_second_products(operators, module.architecture, layout);
+    else
+        std::erase_if(operators, [core](const Operator& op) { return !runs_again(op, core); });
     for (Operator& op : operators) op.after.clear();
     return priced(std::move(operators), place);
 }
@@ -221,7 +252,7 @@ PricedOperators LayerCosts::priced_around(const AroundBlocks& around, std::vecto
     const Layout& layout = layout_of(around.module);
     const OwnParameters own{around.parameters, layout.weight_copies(), layout.tp};
     add_accumulation(operators, around.parameters, around.pass, around.trained, recipe_);
-    add_data_traffic(operators, own, around.pass, around.trained, recipe_, cluster_);
+    add_data_traffic(operators, own, around.pass, around.trained, recipe_, layout);
     const Place place{around.module, rank, around.pass, beside_data};
     auto list = priced(std::move(operators), place);
     // As many kernels as two layers.
@@ -370,7 +401,9 @@ PassCost LayerCosts::blocks_forward(const StageLayers& stage, const std::vector<
                 const auto& module = model_.modules[part.module];
                 const auto kind = workloads::block_kind(module.architecture, first);
                 const std::size_t what = again_kinds + kind_in(kind, recipe_.products_of(module, first)) +
-                                         (recompute == Recompute::core_attention ? after_kinds : 0);
+                                         (recompute == Recompute::core_attention    ? after_kinds
+                                          : recompute == Recompute::second_products ? 2 * after_kinds
+                                                                                    : 0);
                 const double sparsity = workloads::sparsity_of(module.architecture, first);
                 const auto [cost, added] =
                     of(shape).find({part.module, what, PassKind::forward, device(stage.rank), sparsity});

@@ -208,7 +208,7 @@ private:
 
     // Of a block, each value as wide as the module's.
     struct BlockBytes {
-        Bytes kept, recomputable, workspace;
+        Bytes kept, recomputable, second_products, workspace;
         WeightGradientNeeds needs;
     };
 
@@ -232,6 +232,8 @@ private:
         bytes.recomputable = fullest([&](const Architecture& one) {
             return recomputable_activations(one, layer, m, tp) + kept_gate(one, layer, m, tp, setup_.recipe);
         });
+        bytes.second_products =
+            fullest([&](const Architecture& one) { return second_product_activations(one, layer, m, tp); });
         keep_narrow(part, shape, layer, bytes);
         // Of frozen weights no gradients need what norms and activation functions gave.
         if (!module.trains()) bytes.kept -= std::exchange(bytes.recomputable, Bytes{});
@@ -283,6 +285,7 @@ private:
             const Bytes block = bytes.kept;
             Held held{i < again ? width * layer_input(network, m, split_among(layout_of(part))) : block, block, {}};
             if (own == Recompute::selective) held.before = block - bytes.recomputable;
+            if (own == Recompute::second_products) held.before = block - bytes.recomputable - bytes.second_products;
             if (own == Recompute::offload) held.before = {};
             held.after = after(module.trains(), held, bytes.needs);
             blocks_.push_back(held);

@@ -23,6 +23,7 @@ std::string kept_free(Headroom headroom) {
 Setup with_layout(const Setup& setup, const Layout& layout) {
     Setup other{setup.model, setup.cluster, layout, setup.costs, setup.recipe, setup.what_if, setup.headroom};
     workloads::pad_as_built(other.model, layout.tp);
+    if (!layout.placement.places(layout)) other.layout.placement = best_placement(other);
     return other;
 }
 

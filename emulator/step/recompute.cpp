@@ -21,6 +21,8 @@ std::int64_t blocks_of_backbone(std::int64_t count, std::int64_t, bool of_backbo
 
 constinit const RecomputeRow RecomputeRow::none{.name = "none", .layers = no_blocks};
 constinit const RecomputeRow RecomputeRow::selective{.name = "selective", .repeats_parts = true, .layers = all_blocks};
+constinit const RecomputeRow RecomputeRow::second_products{
+    .name = "second-products", .for_plans = false, .repeats_parts = true, .layers = all_blocks};
 constinit const RecomputeRow RecomputeRow::core_attention{
     .name = "core-attention", .for_plans = false, .repeats_parts = true, .layers = all_blocks};
 constinit const RecomputeRow RecomputeRow::half{.name = "half", .layers = half_of_blocks};
@@ -33,9 +35,9 @@ constinit const RecomputeRow RecomputeRow::blocks{.name = "blocks:", .has_number
 
 namespace {
 
-constexpr std::array settings{Recompute::none,     Recompute::selective, Recompute::core_attention,
-                              Recompute::half,     Recompute::full,      Recompute::offload,
-                              Recompute::encoders, Recompute::backbone,  Recompute::blocks(1)};
+constexpr std::array settings{
+    Recompute::none, Recompute::selective, Recompute::second_products, Recompute::core_attention, Recompute::half,
+    Recompute::full, Recompute::offload,   Recompute::encoders,        Recompute::backbone,       Recompute::blocks(1)};
 
 std::optional<std::int64_t> number_in(std::string_view text) {
     std::int64_t n = 0;

@@ -420,7 +420,9 @@ private:
     }
 
     const TransferLag& transfer_time(const costdb::PointToPoint& sent, std::int64_t gathered) {
-        const auto [place, added] = transfer_times_.try_emplace({sent.gpus_per_node, sent.message.count, gathered});
+        const auto [place, added] =
+            transfer_times_.try_emplace({sent.gpus_per_node, sent.message.count, gathered,
+                                         sent.network.bytes_per_second, sent.node_link.bytes_per_second});
         if (added) place->second = transfer_lag(*in_.setup, sent, gathered);
         return place->second;
     }
@@ -520,7 +522,7 @@ private:
     std::vector<std::int64_t> first_stage_;            // per chain
     std::vector<std::vector<std::size_t>> alike_;      // per chain, stage: the first stage with the same costs
     std::vector<std::vector<Bytes>> largest_message_;  // per rank, per (chain, direction)
-    std::map<std::array<std::int64_t, 3>, TransferLag> transfer_times_;
+    std::map<std::array<std::int64_t, 5>, TransferLag> transfer_times_;
     StepProblem out_;
 };
 

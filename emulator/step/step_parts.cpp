@@ -1,5 +1,6 @@
 #include "emulator/step/step_parts.hpp"
 
+#include "emulator/operators/group_links.hpp"
 #include "emulator/pricing/data_traffic.hpp"
 #include "emulator/pricing/price.hpp"
 #include "emulator/pricing/stage_memory.hpp"
@@ -97,9 +98,10 @@ std::vector<Operator> optimizer_of(const StepInput& input, const RankParameters&
 // reduced in buckets.
 void exchange(const StepInput& input, const WeightGroup& group, std::vector<Operator>& tail) {
     if (group.copies == 1 || group.trained == 0) return;
+    const Layout layout = input.setup->layout.on(input.setup->cluster);
     const OwnParameters own{group.trained, group.copies, group.stride, group.experts};
     const auto add = [&](std::string_view name, CollectiveKind kind, std::int64_t bytes) {
-        tail.push_back(among_copies(name, kind, own.copies, own.stride, bytes, input.setup->cluster));
+        tail.push_back(among_copies(name, kind, own.copies, own.stride, bytes, layout));
     };
     const Recipe& recipe = input.setup->recipe;
     const std::int64_t gradients = reduced_bytes(recipe.state) * own.parameters;
@@ -117,19 +119,21 @@ void exchange(const StepInput& input, const WeightGroup& group, std::vector<Oper
 // every backward); those of encoders that lie whole may be averaged over tensor parallel GPUs, and the halves of a tied
 // embedding are summed over their two ranks. All of it is exposed: nothing of this rank is left to hide it.
 std::vector<Operator> tail_of(const StepInput& input, const RankParameters& rank) {
-    const Layout& layout = input.setup->layout;
+    const Layout layout = input.setup->layout.on(input.setup->cluster);
     std::vector<Operator> tail;
     for (const WeightGroup& group : rank.groups)
         if (!group.in_phases) exchange(input, group, tail);
     if (rank.averaged > 0)
         tail.push_back(among_copies("average whole encoders", CollectiveKind::all_reduce, layout.tp, 1,
-                                    reduced_bytes(input.setup->recipe.state) * rank.averaged, input.setup->cluster));
+                                    reduced_bytes(input.setup->recipe.state) * rank.averaged, layout));
     // The first rank of the pipeline and the last: in one node where all ranks are.
     const std::int64_t node = input.setup->cluster.gpus_per_node;
     const std::int64_t apart = layout.gpus() <= node ? 1 : node;
-    if (rank.shares_embedding)
+    if (rank.shares_embedding) {
         tail.push_back(among_copies("tied embedding", CollectiveKind::all_reduce, 2, apart,
-                                    reduced_bytes(input.setup->recipe.state) * rank.tied, input.setup->cluster));
+                                    reduced_bytes(input.setup->recipe.state) * rank.tied, layout));
+        set_links_between(layout, 0, layout.pp - 1, std::get<costdb::Collective>(tail.back().query));
+    }
     for (const WeightGroup& group : rank.groups)
         if (group.in_phases) exchange(input, group, tail);
     return tail;
@@ -142,22 +146,25 @@ costdb::PointToPoint between_ranks(const Setup& setup, RankId from, RankId to, B
                setup.cluster.gpus_per_node;
     };
     const Layout layout = setup.layout.on(setup.cluster);
-    return {node_of(from) == node_of(to) ? 2 : 1, std::max(message, Bytes{1}), layout.network_of_gpu(),
-            layout.node_link};
+    costdb::PointToPoint sent{node_of(from) == node_of(to) ? 2 : 1, std::max(message, Bytes{1}),
+                              layout.network_of_gpu(), layout.node_link};
+    set_links_between(layout, static_cast<std::int64_t>(index(from)), static_cast<std::int64_t>(index(to)), sent);
+    return sent;
 }
 
 TransferLag transfer_lag(const Setup& setup, const costdb::PointToPoint& sent, std::int64_t tp) {
     const costdb::Cost alone = setup.costs->cost(sent);
     Duration whole = alone.duration;
-    if (tp > 1 && !setup.recipe.execution.sequence_parallel)
-        whole += setup.costs
-                     ->cost(costdb::Collective{.kind = costdb::CollectiveKind::all_gather,
-                                               .gpus = tp,
-                                               .gpus_per_node = setup.cluster.gpus_per_node,
-                                               .message = tp * sent.message,
-                                               .network = setup.cluster.network,
-                                               .node_link = sent.node_link})
-                     .duration;
+    if (tp > 1 && !setup.recipe.execution.sequence_parallel) {
+        costdb::Collective gather{.kind = costdb::CollectiveKind::all_gather,
+                                  .gpus = tp,
+                                  .gpus_per_node = setup.cluster.gpus_per_node,
+                                  .message = tp * sent.message,
+                                  .network = setup.cluster.network,
+                                  .node_link = setup.cluster.node_link};
+        set_links(setup.layout.on(setup.cluster), 1, gather);
+        whole += setup.costs->cost(gather).duration;
+    }
     costdb::PointToPoint startup = sent;
     startup.message = Bytes{1};
     const Duration wire = std::max(Duration{0}, alone.duration - setup.costs->cost(startup).duration);

@@ -103,6 +103,7 @@ std::vector<Entry> hugging_face_entries() {
         script_entry("Hugging Face's Trainer", {}, transformers)};
     Entry& any = all.back();
     any.named_by_program = true;
+    any.turned_by_settings = {{"use_mca", example_of_mcore_adapter}};
     any.names = "script";
     any.say = "as a flag of the launch";
     return all;

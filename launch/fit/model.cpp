@@ -105,10 +105,6 @@ void take(const MegatronLaunch& l, Number& size, std::int64_t of_model, const ch
     size = of_model;
 }
 
-}  // namespace
-
-namespace {
-
 // Whether a switch is on; none: it is not said.
 std::optional<bool> switched(const SaidLaunch& said, std::string_view name) {
     std::optional<bool> on;

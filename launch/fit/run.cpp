@@ -19,6 +19,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <memory>
 #include <numeric>
 #include <utility>
 
@@ -40,8 +41,29 @@ void leave_reference_to(std::string_view stage, workloads::Model& model, Run& ru
         fmt::format("'{}' says whether a copy lies beside the model: that of the model's file is not counted", stage));
 }
 
-void put_degrees(planner::WorkloadOptions& workload, const FitAsked& asked, const workloads::Model& model) {
-    workload.model = workloads::to_json(model);
+void put_model(planner::WorkloadOptions& workload, const workloads::Model& model) {
+    workload.model = model.name;
+    workload.model_read = std::make_shared<const workloads::Model>(workloads::as_read(model, "--model"));
+}
+
+void put_degrees(planner::WorkloadOptions& workload, const emulator::Layout& layout) {
+    workload.tp.number = layout.tp;
+    workload.pp.number = layout.pp;
+    workload.cp.number = layout.cp;
+    workload.dp.number = layout.dp;
+    workload.ep.number = layout.ep;
+    if (layout.cp > 1 && layout.context == emulator::ContextParallel::ring) workload.context = "ring";
+}
+
+void put_run_recipe(planner::WorkloadOptions& workload, emulator::Recipe recipe) {
+    if (recipe.zero >= 2 && recipe.bucket > Bytes{})
+        fail(ErrorKind::input, "--recipe: {} reduces gradients in buckets, which goes with zero 0 and 1, not {}",
+             recipe.name, recipe.zero);
+    workload.recipe_read = std::make_shared<const emulator::Recipe>(std::move(recipe));
+}
+
+void put_asked(planner::WorkloadOptions& workload, const FitAsked& asked, const workloads::Model& model) {
+    put_model(workload, model);
     workload.cluster = asked.cluster;
     workload.anchor_read = asked.anchor;
     if (!model.built || model.built->source.empty()) return;
@@ -89,6 +111,7 @@ std::string product_of(const std::string& sequence, std::int64_t samples, std::s
 
 namespace {
 
+using emulator::ContextParallel;
 using emulator::Recipe;
 using emulator::Recompute;
 using frameworks::Effect;
@@ -259,18 +282,31 @@ void put_states(const MegatronLaunch& l, Recipe& recipe) {
 // rlhf_trainers/gkd_loss.py jsd_loss), autograd holds until the last chunk of positions: the model's in 16 bits, and in
 // 32 as they are, with labels, over the temperature, exponentials, both logarithms that are mixed, their mixture,
 // probabilities and differences; the teacher's three times in 16; and its backward two gradients in 32.
-std::int64_t kept_of_logit(const MegatronLaunch& l) {
+std::int64_t kept_of_logit(const MegatronLaunch& l, const std::string& fused_by) {
     constexpr std::int64_t by_engine = 2, own = 6, own_fused = 11, eager = 16, compared = 2 + 9 * 4 + 3 * 2 + 2 * 4;
     const auto* const stage = frameworks::training_stage(l.learns);
     if (stage != nullptr && stage->distils && !l.teacher_logits) return compared;
     if (stage != nullptr && stage->generates) return eager;
     if (!l.fused_loss) return own;
-    if (l.fused_loss_by == "linear") return 0;
-    return l.fused_loss_by == "te" ? by_engine : own_fused;
+    if (fused_by == "linear") return 0;
+    return fused_by == "te" ? by_engine : own_fused;
+}
+
+// On the last rank, whose loss runs backward before its next microbatch.
+void doubt_loss(const MegatronLaunch& l, const workloads::Model& model, Run& run) {
+    if (l.fused_loss_elsewhere.empty()) return;
+    const std::int64_t less = kept_of_logit(l, l.fused_loss_by) - kept_of_logit(l, l.fused_loss_elsewhere);
+    if (less <= 0) return;
+    const std::int64_t logits =
+        model.microbatch_tokens / (l.tp * l.cp) * model.modules[model.backbone()].architecture.vocab;
+    run.doubts.push_back({Effect::less,
+                          fmt::format("a loss that other versions compute by '{}'", l.fused_loss_elsewhere),
+                          written(l.dialect, "cross-entropy-fusion-impl"), true,
+                          l.vpp ? std::nullopt : std::optional(Bytes{2 * less * logits})});
 }
 
 void put_kept(const MegatronLaunch& l, Recipe& recipe) {
-    recipe.kept.logit = kept_of_logit(l);
+    recipe.kept.logit = kept_of_logit(l, l.fused_loss_by);
     if (parse_number("hidden-dropout", l.hidden_dropout, 0, 1) > 0) recipe.kept.masks = 1;
 }
 
@@ -381,13 +417,13 @@ Recompute recompute_of(const MegatronLaunch& l, Run& run) {
     return selective_of(l, run);
 }
 
-// Selective checkpointing keeps what products, attention and collectives give.
+// Selective checkpointing by operators keeps what attention, collectives and every second product give.
 Recompute titan_recompute_of(const TitanLaunch& l, Run& run) {
     if (l.checkpoint == name_of(Recompute::full)) return Recompute::full;
     if (l.checkpoint == name_of(Recompute::selective)) {
-        assume(run, {Effect::either, "selective checkpointing of norms and activation functions"},
-               "selective activation checkpointing is counted as of norms and activation functions");
-        return Recompute::selective;
+        assume(run, {Effect::either, "selective checkpointing by operators"},
+               "selective activation checkpointing is counted as by operators: every second product runs again");
+        return Recompute::second_products;
     }
     if (l.checkpoint != name_of(Recompute::none))
         assume(run, {Effect::less, "checkpointing takes nothing off", "activation-checkpoint:" + l.checkpoint, true},
@@ -510,15 +546,17 @@ Run run_without_batch(const MegatronLaunch& l, const FitAsked& asked) {
     // As Megatron-LM and LoongForge do.
     for (std::string& padded : workloads::pad_heads(model, workloads::internvit_6b_heads, l.tp))
         run.assumed.push_back(std::move(padded));
-    put_degrees(options.workload, asked, model);
-    options.workload.tp = degree(l.tp);
-    options.workload.pp = degree(l.pp);
-    options.workload.cp = degree(l.cp);
-    options.workload.dp = degree(l.dp(asked.gpus));
-    options.workload.ep = degree(l.ep);
-    if (l.cp > 1 && (l.cp_comm.empty() || l.cp_comm.front() != "a2a")) options.workload.context = "ring";
+    put_asked(options.workload, asked, model);
+    const bool exchanges = !l.cp_comm.empty() && l.cp_comm.front() == "a2a";
+    put_degrees(options.workload, {.tp = l.tp,
+                                   .pp = l.pp,
+                                   .dp = l.dp(asked.gpus),
+                                   .cp = l.cp,
+                                   .ep = l.ep,
+                                   .context = exchanges ? ContextParallel::all_to_all : ContextParallel::ring});
     say_encoders(l, model, run);
-    options.workload.recipe = emulator::to_json(recipe_of(l, asked.recipe, run));
+    put_run_recipe(options.workload, recipe_of(l, asked.recipe, run));
+    if (asked.recipe.empty()) doubt_loss(l, model, run);
     const bool says_ranks =
         l.recompute == "full" && l.recompute_method == "block" && !l.custom_recompute_layers.empty();
     options.recompute = says_ranks ? recompute_of_ranks_in(l) : StepRecompute{.everywhere = recompute_of(l, run)};
@@ -574,18 +612,20 @@ Run run_of(const TitanLaunch& l, const FitAsked& asked) {
     const std::int64_t samples = l.pp > 1 ? l.microbatch : l.local_batch;
     model.microbatch_tokens = l.seq_len * samples;
     options.layers = layers_text(built_of(l, model), {}, model, run);
-    put_degrees(options.workload, asked, model);
-    options.workload.tp = degree(l.tp);
-    options.workload.pp = degree(l.pp);
-    options.workload.cp = degree(l.cp);
-    options.workload.dp = degree(l.dp(asked.gpus));
-    options.workload.ep = degree(l.ep);
-    if (l.cp > 1) options.workload.context = "ring";
+    put_asked(options.workload, asked, model);
+    put_degrees(
+        options.workload,
+        {.tp = l.tp, .pp = l.pp, .dp = l.dp(asked.gpus), .cp = l.cp, .ep = l.ep, .context = ContextParallel::ring});
     run.says_tokens =
         product_of("training.seq_len", samples,
                    l.pp > 1 ? "parallelism.pipeline_parallel_microbatch_size" : "training.local_batch_size");
     put_samples(asked, l.seq_len, l.pp > 1 ? l.local_batch / l.microbatch : 1, run);
-    options.workload.recipe = emulator::to_json(recipe_of(l, asked, asked.is_named));
+    const Recipe recipe = recipe_of(l, asked, asked.is_named);
+    put_run_recipe(options.workload, recipe);
+    constexpr std::int64_t at_work = 8;  // a copy in 32 bits, and its gradient
+    if (l.pp == 1)
+        run.logits = Bytes{(recipe.kept.logit + at_work) * (model.microbatch_tokens / (l.tp * l.cp)) *
+                           model.modules[model.backbone()].architecture.vocab};
     // Beside whole 32-bit weights the 16-bit ones that were gathered; of shards, copies in every group.
     run.besides.refers = replicates(l, asked.gpus) && keeps_gathered(l);
     if (!replicates(l, asked.gpus)) run.besides.copies = l.replicate;
@@ -615,6 +655,7 @@ Fit fit_from(const Run& run, const planner::EmulationRequest& request, const pla
         fit.microbatches = std::max(fit.microbatches, static_cast<std::int64_t>(mine.size()));
     fit.assumed = run.assumed;
     fit.doubts = run.doubts;
+    fit.logits = run.logits;
     fit.recipe = request.job.setup->recipe.name;
     if (std::string packing = packing_of(run, request); !packing.empty()) fit.assumed.push_back(std::move(packing));
     if (const std::string anchored = emulator::anchored_text(setup); !anchored.empty())

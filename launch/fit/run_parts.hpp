@@ -1,6 +1,8 @@
 // What runs of all frameworks are made of.
 #pragma once
 
+#include "pipeweaver/emulator/layout.hpp"
+#include "pipeweaver/emulator/recipe.hpp"
 #include "pipeweaver/launch/fit.hpp"
 
 #include <cstdint>
@@ -12,8 +14,6 @@ namespace pipeweaver::launch {
 /// Says it in a sentence, and in short.
 void assume(Run& run, Doubt doubt, std::string sentence);
 
-inline planner::Degree degree(std::int64_t number) { return {number, false}; }
-
 /// A batch file is the step of all replicas as it is. Without an assignment samples are packed and handed out as a plan
 /// has them in its rung "now".
 void put_samples(const FitAsked& asked, std::int64_t sequence, std::int64_t microbatches, Run& run);
@@ -22,7 +22,16 @@ void put_samples(const FitAsked& asked, std::int64_t sequence, std::int64_t micr
 /// the model's file says. `stage` may be empty.
 void leave_reference_to(std::string_view stage, workloads::Model& model, Run& run);
 
-void put_degrees(planner::WorkloadOptions& workload, const FitAsked& asked, const workloads::Model& model);
+/// Throws Error{input} for a model that no file may say.
+void put_model(planner::WorkloadOptions& workload, const workloads::Model& model);
+
+/// The model with how its encoders lie, and what is asked beside the launch.
+void put_asked(planner::WorkloadOptions& workload, const FitAsked& asked, const workloads::Model& model);
+
+void put_degrees(planner::WorkloadOptions& workload, const emulator::Layout& layout);
+
+/// Throws Error{input} for buckets of gradients that are shared out.
+void put_run_recipe(planner::WorkloadOptions& workload, emulator::Recipe recipe);
 
 /// "--seq-length times --micro-batch-size".
 [[nodiscard]] std::string product_of(const std::string& sequence, std::int64_t samples, std::string_view count);

@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <string_view>
 
 namespace pipeweaver::launch {
 
@@ -24,6 +25,7 @@ namespace in_sharded_runs {
 
 namespace {
 
+using emulator::ContextParallel;
 using emulator::Recipe;
 using emulator::Recompute;
 using emulator::StateBytes;
@@ -123,9 +125,7 @@ Recipe sharded_recipe(const ShardedLaunch& l, const FitAsked& asked, Run& run) {
     Recipe recipe = emulator::find_recipe(asked.recipe.empty() ? "torch-fsdp2-eager" : asked.recipe);
     if (asked.recipe.empty() && !l.is_fsdp()) recipe.name = l.is_deepspeed() ? "deepspeed" : "torch-replicas";
     recipe.zero = l.leaves_alone && asked.gpus == 1 ? 0 : l.zero_stage();
-    const auto narrow = recipe.state.narrow;
-    recipe.state = l.is_deepspeed() ? deepspeed_states(l, run) : torch_states(l, run);
-    recipe.state.narrow = narrow;
+    emulator::put_states(recipe, l.is_deepspeed() ? deepspeed_states(l, run) : torch_states(l, run));
     recipe.state.whole = whole_gradients(l, asked.gpus, recipe.state);
     recipe.state.apart = l.is_fsdp() ? recipe.state.weight : 0;
     recipe.state.bare = l.leaves_alone && l.is_fsdp();
@@ -261,7 +261,6 @@ void put_pixels(const ShardedLaunch& l, workloads::Model& model) {
 // The stages that the trainer makes of the layers, in its order.
 void put_pipeline(const ShardedLaunch& l, planner::EmulateOptions& options) {
     options.layers = partition::text_of({{"", built_layers(l).layers}});
-    options.workload.pp = degree(l.pp);
     const auto schedule = l.pp == 1 ? std::nullopt : titan_schedule(l.schedule);
     options.policy = !schedule || schedule->policy.empty() ? "1f1b" : std::string(schedule->policy);
     if (l.pp > 1) options.target = "torch-csv";
@@ -282,15 +281,38 @@ void put_scores(const ShardedLaunch& l, const workloads::Model& model, Run& run)
     if (model.modules.size() > 1) run.doubts.push_back({Effect::more, "scores of encoders", says});
 }
 
-// Without packing a microbatch is so many samples, padded to the longest.
-void hold_samples(const ShardedLaunch& l, const FitAsked& asked, workloads::Model& model, Run& run) {
-    if (l.packs.value_or(false) || (asked.dataset.empty() && asked.batch.empty())) return;
+// transformers 4.49 models/qwen2_vl and models/qwen2_5_vl (no more 4.52.4) hand PyTorch a mask, and queries without a
+// batch, of which it works out all scores of a microbatch's patches at once: in 32 bits products, softmax and that
+// without masked rows, and which are masked (native/transformers/attention.cpp _scaled_dot_product_attention_math).
+void doubt_tower_scores(const ShardedLaunch& l, const workloads::Model& model, std::int64_t of_items, Run& run) {
+    constexpr std::array<std::string_view, 2> families{"qwen2_vl", "qwen2_5_vl"};
+    constexpr std::int64_t of_score = 3 * 4 + 1;
+    const bool is_theirs = std::find(families.begin(), families.end(), model.family) != families.end();
+    const bool is_newer = l.trainer->entry == "NeMo AutoModel";  // asks for transformers 5
+    const std::string says = written(l, &Said::attention);
+    if (!is_theirs || is_newer || says.empty() || l.attention == "flash" || l.attention == "eager") return;
+    const std::int64_t patches = of_items * model.image.merge * model.image.merge;
+    if (patches == 0) return;
+    for (const workloads::Module& module : model.modules)
+        if (module.architecture.kind == workloads::ModuleKind::vision_encoder)
+            run.doubts.push_back({Effect::more, "scores of an encoder, which transformers before 4.52 holds", says,
+                                  true, Bytes{module.architecture.heads * patches * patches * of_score}});
+}
+
+// Without packing a microbatch is so many samples, padded to the longest. Returns how many positions of one are of
+// items, at most.
+std::int64_t hold_samples(const ShardedLaunch& l, const FitAsked& asked, workloads::Model& model, Run& run) {
+    if (l.packs.value_or(false) || (asked.dataset.empty() && asked.batch.empty())) return model.microbatch_tokens;
     const auto request = run.options.request(static_cast<std::uint64_t>(asked.seed), on_threads(1));
-    std::int64_t longest = 0;
-    for (const workloads::Sample& sample : request.batch.samples) longest = std::max(longest, sample.tokens());
+    std::int64_t longest = 0, of_items = 0;
+    for (const workloads::Sample& sample : request.batch.samples) {
+        longest = std::max(longest, sample.tokens());
+        of_items = std::max(of_items, sample.tokens() - sample.text_tokens);
+    }
     if (l.padded_length) longest = *l.padded_length;
     model.microbatch_tokens = std::min(longest, *l.length) * l.sequences();
-    run.options.workload.model = workloads::to_json(model);
+    put_model(run.options.workload, model);
+    return of_items * l.sequences();
 }
 
 }  // namespace
@@ -311,24 +333,26 @@ Run run_of(const ShardedLaunch& l, const FitAsked& asked) {
     put_tuning(tuning_of(l), model, run.doubts);
     put_other_doubts(l, run);
     leave_reference_to(l.stage, model, run);
-    put_degrees(options.workload, asked, model);
+    put_asked(options.workload, asked, model);
+    put_degrees(options.workload, {.tp = l.tp,
+                                   .pp = l.pp,
+                                   .dp = l.dp(asked.gpus),
+                                   .cp = l.sequence * l.ring,
+                                   .ep = l.ep,
+                                   .context = l.ring > 1 ? ContextParallel::ring : ContextParallel::all_to_all});
     put_pipeline(l, options);
-    options.workload.tp = degree(l.tp);
-    options.workload.cp = degree(l.sequence * l.ring);
-    options.workload.dp = degree(l.dp(asked.gpus));
-    options.workload.ep = degree(l.ep);
-    if (l.ring > 1) options.workload.context = "ring";
     const Recipe recipe = sharded_recipe(l, asked, run);
     run.besides = besides_of(l, asked, recipe.state);
     run.besides.reference = reference_of(l, model, asked.gpus);
     say_copies(l.ep, run);
     put_engine(l, asked, run);
-    options.workload.recipe = emulator::to_json(recipe);
+    put_run_recipe(options.workload, recipe);
     options.recompute = {.everywhere = sharded_recompute(l, run)};
     options.any_memory = true;
     put_samples(asked, *l.length, l.parts(), run);
-    hold_samples(l, asked, model, run);
+    const std::int64_t of_items = hold_samples(l, asked, model, run);
     put_scores(l, model, run);
+    doubt_tower_scores(l, model, of_items, run);
     run.says_tokens = product_of(written(l, &Said::length), l.sequences(),
                                  l.pp > 1 ? written(l, &Said::pipeline_batch) : written(l, &Said::micro_batch));
     return run;

@@ -1,8 +1,12 @@
 // LoRA and frozen modules: flags of ms-swift, Megatron-LM's examples/multimodal, Megatron-Bridge and sharded trainers.
 #include "launch/fit/tuning.hpp"
 
+#include "launch/read/shell/patterns.hpp"
+#include "pipeweaver/workloads/module_roles.hpp"
+
 #include <algorithm>
 #include <array>
+#include <string>
 #include <string_view>
 
 namespace pipeweaver::launch {
@@ -87,13 +91,39 @@ void freeze_towers(const Tuning& tuning, Model& model) {
             edge.projector_trainable = !tuning.freeze_projector;
 }
 
+// Megatron-Bridge 0.6.0 peft/module_matcher.py: a layer's own name, or a pattern of its whole one. Encoders of
+// transformers have no layers of Megatron's names, which are the default.
+bool reaches_towers(const Tuning& tuning, const Model& model) {
+    if (!tuning.finds_by_name || !model.built || model.built->framework != "megatron-bridge") return true;
+    constexpr std::string_view own = "linear_";
+    constexpr std::array<std::string_view, 4> layers{"self_attention.linear_qkv", "self_attention.linear_proj",
+                                                     "mlp.linear_fc1", "mlp.linear_fc2"};
+    const auto& said = tuning.targets;
+    if (model.built->lies.tensor == workloads::OnTensorRanks::whole)
+        return std::any_of(said.begin(), said.end(), [&](std::string_view one) {
+            return !one.substr(one.rfind('.') + 1).starts_with(own);  // no '.': all of it
+        });
+    const auto is_theirs = [&](std::string_view one) {
+        return std::any_of(layers.begin(), layers.end(), [&](std::string_view layer) {
+            const std::string whole = "module.vision_model.decoder.layers.0." + std::string(layer);
+            return is_like(whole, one) || is_like(whole.substr(whole.find('.') + 1), one);
+        });
+    };
+    constexpr std::ptrdiff_t many_stars = 4;  // more take long
+    return said.empty() || std::any_of(said.begin(), said.end(), [&](std::string_view one) {
+               const auto stars = std::count(one.begin(), one.end(), '*');
+               return stars == 0 || stars > many_stars || is_theirs(one);
+           });
+}
+
 // Adapters of encoders have a rank of their own, or none.
 void put_adapters(const Tuning& tuning, Model& model, std::vector<Doubt>& doubts) {
     const Adapters adapters = adapters_of(tuning, doubts);
+    const std::int64_t usual = reaches_towers(tuning, model) ? adapters.rank : 0;
     for (std::size_t m = 0; m <= model.backbone(); ++m) {
         workloads::Module& module = model.modules[m];
         const bool is_tower = m < model.backbone();
-        const std::int64_t rank = is_tower ? tuning.tower_rank.value_or(adapters.rank) : adapters.rank;
+        const std::int64_t rank = is_tower ? tuning.tower_rank.value_or(usual) : adapters.rank;
         if (rank == 0 && tuning.leaves_others) continue;
         module.trainable = false;
         if ((is_tower ? tuning.freeze_tower : tuning.freeze_language) || rank == 0) continue;
@@ -105,13 +135,6 @@ void put_adapters(const Tuning& tuning, Model& model, std::vector<Doubt>& doubts
     }
 }
 
-bool trains(const Model& model) {
-    const auto& edges = model.edges;
-    return std::any_of(model.modules.begin(), model.modules.end(), [](const auto& one) { return one.trains(); }) ||
-           std::any_of(edges.begin(), edges.end(),
-                       [](const auto& one) { return one.projector_trainable.value_or(false); });
-}
-
 }  // namespace
 
 Tuning tuning_of(const MegatronLaunch& l) {
@@ -120,6 +143,7 @@ Tuning tuning_of(const MegatronLaunch& l) {
     tuning.tuner = l.tuner.empty() || is_bridges ? (is_bridges ? "lora" : "full") : l.tuner;
     tuning.rank = l.lora_rank;
     tuning.targets = l.lora_targets;
+    tuning.finds_by_name = l.dialect == Dialect::bridge_overrides;
     tuning.freeze_language = l.freeze_llm;
     tuning.freeze_tower = l.freeze_vit;
     tuning.freeze_projector = l.freeze_aligner;
@@ -167,7 +191,7 @@ void put_tuning(const Tuning& tuning, Model& model, std::vector<Doubt>& doubts) 
     freeze_towers(tuning, model);
     if (tuning.freeze_language) model.modules[model.backbone()].trainable = false;
     if (tuning.tuner == "lora") put_adapters(tuning, model, doubts);
-    if (trains(model)) return;
+    if (trains_any(model)) return;
     model.modules[model.backbone()].trainable = true;  // what is trained is not known to us
     doubts.push_back({Effect::less, "a frozen language model is counted as trained", tuning.says_frozen});
 }

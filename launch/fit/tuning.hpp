@@ -19,7 +19,9 @@ struct Tuning {
     std::optional<std::int64_t> rank{};
     std::vector<std::string> targets{};
     std::optional<std::int64_t> tower_rank{};  ///< of encoders; none: as the language model's; 0: no adapters
-    bool leaves_others = false;                ///< modules without adapters are trained unless they are frozen
+    bool finds_by_name =
+        false;  ///< Megatron-Bridge: adapters lie beside all layers, also of encoders, that are called so
+    bool leaves_others = false;  ///< modules without adapters are trained unless they are frozen
     workloads::ExpertAdapters experts = workloads::ExpertAdapters::each;  ///< what routed ones have
     bool apart = false;           ///< queries, keys, values, gate and up are modules of their own
     std::string experts_doubt{};  ///< why they may have none; empty: they have them

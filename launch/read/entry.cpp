@@ -108,9 +108,7 @@ void put_gpus(const std::vector<Word>& words, SaidLaunch& said) {
 }
 
 void put_program_defaults(const std::vector<Word>& words, SaidLaunch& said) {
-    std::vector<std::string> texts;
-    texts.reserve(words.size());
-    for (const Word& word : words) texts.push_back(word.text);
+    const auto texts = texts_of(words);
     for (const frameworks::ProgramDefault& one : said.entry->program_defaults) {
         const bool is_said = std::any_of(said.settings.begin(), said.settings.end(),
                                          [&](const Setting& other) { return other.name == one.setting; });

@@ -17,13 +17,6 @@ bool is_file(const Word& word) {
     return text.ends_with(".yaml") || text.ends_with(".yml") || text.ends_with(".json");
 }
 
-std::size_t behind_program(const std::vector<Word>& words, const frameworks::Entry& entry) {
-    std::vector<std::string> texts;
-    texts.reserve(words.size());
-    for (const Word& word : words) texts.push_back(word.text);
-    return frameworks::words_before(entry, texts);
-}
-
 // The first word behind the program, or what --config names; the number of words: neither is a file.
 std::size_t place_of_file(const std::vector<Word>& words, std::size_t begin) {
     if (begin < words.size() && is_file(words[begin])) return begin;
@@ -49,12 +42,14 @@ void add_flag(const std::string& name, const Json& value, std::size_t line, std:
 
 bool names_file(const std::vector<Word>& words) {
     const frameworks::Entry* const entry = entry_started(words);
-    return entry != nullptr && entry->takes_file && place_of_file(words, behind_program(words, *entry)) < words.size();
+    return entry != nullptr && entry->takes_file &&
+           place_of_file(words, frameworks::words_before(*entry, texts_of(words))) < words.size();
 }
 
 std::vector<Word> with_file(const std::vector<Word>& words, SaidLaunch& said) {
     if (!names_file(words)) return words;
-    const std::size_t begin = behind_program(words, *entry_started(words)), at = place_of_file(words, begin);
+    const std::size_t begin = frameworks::words_before(*entry_started(words), texts_of(words)),
+                      at = place_of_file(words, begin);
     const Word& file = words[at];
     const auto document = document_named(file.text, said);
     if (!document) fail(ErrorKind::io, "{}:{}: '{}' is not at hand", said.from, file.line, file.text);

@@ -115,6 +115,17 @@ void take_tokenizer(MegatronLaunch& l) {
     l.most_vocab = has->most;
 }
 
+// Where versions differ, and nobody says it.
+void take_other_versions(const SaidLaunch& said, MegatronLaunch& l) {
+    if (said.entry == nullptr || said.is_dump) return;
+    for (const frameworks::Default& one : said.entry->by_version) {
+        PIPEWEAVER_ASSERT(one.setting == "cross-entropy-fusion-impl");
+        const bool is_said = std::any_of(said.settings.begin(), said.settings.end(),
+                                         [&](const Setting& of) { return of.name == one.setting; });
+        if (!is_said) l.fused_loss_elsewhere = one.value;
+    }
+}
+
 }  // namespace
 
 std::int64_t MegatronLaunch::sequences() const {
@@ -158,6 +169,7 @@ MegatronLaunch read_megatron(const SaidLaunch& said, std::optional<OfVersion> ve
     take_answers(launch);
     take_tokenizer(launch);
     take_ramp(launch);
+    take_other_versions(said, launch);
     // Where Megatron-Bridge has other defaults than Megatron Core, by version; recipes that are known are of 0.6.0.
     const bool of_entry = said.entry != nullptr && said.entry->turns_off_sequence_parallel;
     const auto [turns_off, parts_no_experts] =

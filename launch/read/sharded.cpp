@@ -81,18 +81,8 @@ public:
         if (is_left_out(text_)) return;
         if (const std::int64_t number = sharded_number(setting_, text_); number >= 0) launch_.*member = number;
     }
-    void operator()(bool Member::*member) const {
-        if (is_switch_)
-            launch_.*member = row_.value;
-        else if (!is_left_out(text_))
-            launch_.*member = sharded_flag(setting_, text_) == row_.value;
-    }
-    void operator()(Member::Flag Member::*member) const {
-        if (is_switch_)
-            launch_.*member = row_.value;
-        else if (!is_left_out(text_))
-            launch_.*member = sharded_flag(setting_, text_) == row_.value;
-    }
+    void operator()(bool Member::*member) const { put_flag(launch_.*member); }
+    void operator()(Member::Flag Member::*member) const { put_flag(launch_.*member); }
     void operator()(std::string Member::*member) const {
         const bool is_none = lower(text_) == "null" || lower(text_) == "none";
         launch_.*member = is_none ? std::string() : text_;
@@ -112,6 +102,13 @@ public:
     }
 
 private:
+    void put_flag(auto& flag) const {
+        if (is_switch_)
+            flag = row_.value;
+        else if (!is_left_out(text_))
+            flag = sharded_flag(setting_, text_) == row_.value;
+    }
+
     ShardedLaunch& launch_;
     const ShardedRow& row_;
     const Setting& setting_;

@@ -16,13 +16,6 @@ namespace {
 
 using frameworks::Entry;
 
-std::vector<std::string> texts_of_words(const std::vector<Word>& words) {
-    std::vector<std::string> texts;
-    texts.reserve(words.size());
-    for (const Word& word : words) texts.push_back(word.text);
-    return texts;
-}
-
 // "deepspeed=ds_z3.json" is a setting.
 bool names_configuration(const std::string& text) {
     if (text.find('=') != std::string::npos) return false;
@@ -118,7 +111,7 @@ std::size_t known_flags(const Entry& entry, const std::vector<Word>& words, std:
 
 // The trainer that the words start; null: none.
 const Entry* sharded_entry_of(const std::vector<Word>& words) {
-    const auto texts = texts_of_words(words);
+    const auto texts = texts_of(words);
     const Entry* const named = frameworks::entry_of(texts);
     if (named != nullptr) return named->dialect == Dialect::sharded_settings ? named : nullptr;
     const Entry* const any = frameworks::entry_of(Dialect::sharded_settings);
@@ -144,15 +137,26 @@ void refuse_by_variables(const Entry& entry, const SaidLaunch& said) {
                  said.variables.at(std::string(name)), entry.name);
 }
 
-// Of a trainer that a variable makes another: the settings in the words of that one's dialect, with '-' in names.
-void turn_by_variables(SaidLaunch& said) {
-    for (const auto& [variable, name] : said.entry->turned_by) {
-        if (!is_enabled(variable, said)) continue;
-        said.entry = frameworks::entry_named(name);
-        said.dialect = said.entry->dialect;
-        for (Setting& one : said.settings) std::replace(one.name.begin(), one.name.end(), '_', '-');
-        return;
-    }
+bool is_turned_on(std::string_view setting, const SaidLaunch& said) {
+    const auto found = std::find_if(said.settings.rbegin(), said.settings.rend(),
+                                    [&](const Setting& one) { return one.name == setting; });
+    if (found == said.settings.rend()) return false;
+    return found->values.empty() || (found->values.front() != "false" && found->values.front() != "False");
+}
+
+// The settings in the words of that trainer's dialect, with '-' in names.
+void turn_to(std::string_view name, SaidLaunch& said) {
+    said.entry = frameworks::entry_named(name);
+    said.dialect = said.entry->dialect;
+    for (Setting& one : said.settings) std::replace(one.name.begin(), one.name.end(), '_', '-');
+}
+
+// Of a trainer that a variable, or a flag, makes another.
+void turn(SaidLaunch& said) {
+    for (const auto& [variable, name] : said.entry->turned_by)
+        if (is_enabled(variable, said)) return turn_to(name, said);
+    for (const auto& [setting, name] : said.entry->turned_by_settings)
+        if (is_turned_on(setting, said)) return turn_to(name, said);
 }
 
 void put_named_model(SaidLaunch& said) {
@@ -170,7 +174,7 @@ void put_named_model(SaidLaunch& said) {
 std::size_t sharded_settings_among(const std::vector<Word>& words) {
     const Entry* const entry = sharded_entry_of(words);
     if (entry == nullptr) return 0;
-    const std::size_t begin = frameworks::words_before(*entry, texts_of_words(words));
+    const std::size_t begin = frameworks::words_before(*entry, texts_of(words));
     const bool has_file = std::any_of(words.begin() + static_cast<std::ptrdiff_t>(begin), words.end(),
                                       [](const Word& word) { return names_configuration(word.text); });
     const std::size_t known = known_flags(*entry, words, begin) + (has_file ? enough_flags : 0);
@@ -181,7 +185,7 @@ void put_sharded_words(const std::vector<Word>& all, SaidLaunch& said) {
     const std::vector<Word> words = without_redirections(all);
     said.entry = sharded_entry_of(words);
     refuse_by_variables(*said.entry, said);
-    const auto texts = texts_of_words(words);
+    const auto texts = texts_of(words);
     const std::size_t begin = frameworks::words_before(*said.entry, texts);
     for (const auto& [variable, setting] : said.entry->by_variables)
         if (const auto found = said.variables.find(std::string(variable)); found != said.variables.end())
@@ -196,7 +200,7 @@ void put_sharded_words(const std::vector<Word>& all, SaidLaunch& said) {
     put_program_defaults(words, said);
     put_gpus(words, said);
     put_named_model(said);
-    turn_by_variables(said);
+    turn(said);
     if (!said.entry->named_by_program || begin == 0) return;
     said.named = fmt::format("the {} {}", said.entry->names, texts[begin - 1]);
 }

@@ -162,12 +162,14 @@ std::vector<Word> without_redirections(const std::vector<Word>& words) {
     return left;
 }
 
-const frameworks::Entry* entry_started(const std::vector<Word>& words) {
+std::vector<std::string> texts_of(const std::vector<Word>& words) {
     std::vector<std::string> texts;
     texts.reserve(words.size());
     for (const Word& word : words) texts.push_back(word.text);
-    return frameworks::entry_of(texts);
+    return texts;
 }
+
+const frameworks::Entry* entry_started(const std::vector<Word>& words) { return frameworks::entry_of(texts_of(words)); }
 
 bool is_known(Dialect dialect, const std::string& name) {
     if (dialect == Dialect::sharded_settings) return frameworks::is_sharded_setting(name);

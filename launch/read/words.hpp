@@ -21,6 +21,9 @@ struct Word {
     bool redirects = false;  ///< it begins with '>' or '<' as written, perhaps behind a number: "2>"
 };
 
+/// What the words are, in order.
+[[nodiscard]] std::vector<std::string> texts_of(const std::vector<Word>& words);
+
 /// Puts the settings that words say in a dialect into `said`. A variable that the script leaves out ("... --bf16
 /// $EXTRA_ARGS") is taken as empty, with a sentence in its notes; a known name's value with an unknown variable in it
 /// is in `unset`.

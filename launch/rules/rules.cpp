@@ -26,9 +26,9 @@ bool is_of(const Rule& rule, const Framework& framework) {
 
 template <class Rule, class Launch>
 void add_broken(std::span<const Rule> rules, Phase phase, const Launch& launch, std::int64_t gpus,
-                const Framework& framework, std::vector<BrokenRule>& broken) {
+                const Framework& framework, std::vector<BrokenRule>& broken, std::string_view alone = {}) {
     for (const Rule& rule : rules)
-        if (rule.phase == phase && is_of(rule, framework))
+        if (rule.phase == phase && is_of(rule, framework) && (alone.empty() || rule.id == alone))
             if (auto why = rule.broken(launch, gpus))
                 broken.push_back({rule.id, rule.says, rule.source, rule.phase, std::move(*why)});
 }
@@ -128,6 +128,16 @@ std::vector<BrokenRule> broken_rules(const MegatronLaunch& launch, std::int64_t 
             add_broken(table, phase, as_said ? said : all, gpus, framework, broken);
         if (!broken.empty()) break;
     }
+    return broken;
+}
+
+std::vector<BrokenRule> broken_without_sizes(const MegatronLaunch& launch, std::int64_t gpus,
+                                             const Framework& framework) {
+    const MegatronLaunch all = settled(launch);
+    std::vector<BrokenRule> broken;
+    add_broken(configuration_rules(), Phase::groups, all, gpus, framework, broken);
+    if (!broken.empty() || !all.micro_batch || !all.global_batch) return broken;
+    add_broken(step_rules(), Phase::step, all, gpus, framework, broken, "global-batch");
     return broken;
 }
 

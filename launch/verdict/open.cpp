@@ -72,10 +72,11 @@ bool is_told_of(const SaidLaunch& said, const std::vector<std::string>& passed_o
 }  // namespace
 
 std::vector<Open> not_modelled(const SaidLaunch& said, const frameworks::NamedModel& model) {
-    std::vector<Setting> settings;
-    for (Setting& one : with_defaults(said))
-        if (!is_known(said.dialect, one.name)) settings.push_back(std::move(one));
-    return not_modelled(said.dialect, settings, with_defaults(said), model);
+    std::vector<Setting> settings, all = with_defaults(said);
+    for (const Setting& one : all)
+        if (!is_known(said.dialect, one.name)) settings.push_back(one);
+    all.insert(all.end(), said.settings.begin(), said.settings.end());  // by the names that the launch has, too
+    return not_modelled(said.dialect, settings, all, model);
 }
 
 std::vector<Open> not_modelled(Dialect dialect, const std::vector<Setting>& settings, const std::vector<Setting>& all,
@@ -88,13 +89,16 @@ std::vector<Open> not_modelled(Dialect dialect, const std::vector<Setting>& sett
     std::vector<Open> open;
     for (const Setting& one : settings) {
         const auto* const row = frameworks::memory_setting(dialect, one.name, one.values, model);
-        if (row != nullptr && (row->unless.empty() || !is(row->unless, row->unless_is)))
+        if (row == nullptr || (!row->beside.empty() && !is(row->beside, row->beside_is))) continue;
+        if (row->unless.empty() || !is(row->unless, row->unless_is))
             open.push_back({as_written(dialect, one.name),
                             std::string(row->what),
                             {},
                             row->effect,
                             false,
-                            frameworks::is_of_step(*row, one.values)});
+                            frameworks::is_of_step(*row, one.values),
+                            {},
+                            row->of_loss});
     }
     return open;
 }
@@ -102,7 +106,8 @@ std::vector<Open> not_modelled(Dialect dialect, const std::vector<Setting>& sett
 std::vector<Open> open_of(const std::vector<Doubt>& doubts) {
     std::vector<Open> open;
     for (const Doubt& one : doubts)
-        if (!one.setting.empty()) open.push_back({one.setting, one.phrase, {}, one.effect, false, one.of_step});
+        if (!one.setting.empty())
+            open.push_back({one.setting, one.phrase, {}, one.effect, false, one.of_step, one.most});
     return open;
 }
 

@@ -14,8 +14,9 @@ using frameworks::Effect;
 // Of a device what users fill at most: all but 3 % of it.
 constexpr double most_filled = 0.97;
 
-Verdict without_doubts(const Fit& fit, const MemoryError& error) {
-    const auto peak = static_cast<double>(fit.ranks[fit.fullest].peak.count);
+// `moved`: more, or less, than the fullest rank is said to hold.
+Verdict without_doubts(const Fit& fit, const MemoryError& error, Bytes moved = {}) {
+    const auto peak = static_cast<double>((fit.ranks[fit.fullest].peak + moved).count);
     const auto usable = static_cast<double>(fit.usable.count);
     if (peak * (1 + error.more) <= usable) return Verdict::fits;
     const double most = std::max(usable, most_filled * static_cast<double>(fit.device_memory.count));
@@ -26,6 +27,14 @@ Verdict without_doubts(const Fit& fit, const MemoryError& error) {
 bool turns(Effect effect, Verdict verdict) {
     if (effect == Effect::either) return true;
     return (effect == Effect::less) == (verdict == Verdict::does_not_fit);
+}
+
+// Whether all by which it may move a rank is enough to turn the verdict.
+bool moves_enough(const Open& one, Verdict verdict, const Fit& fit, const MemoryError& error) {
+    if (!one.most) return true;
+    const Bytes less{-one.most->count};
+    return (one.effect != Effect::less && without_doubts(fit, error, *one.most) != verdict) ||
+           (one.effect != Effect::more && without_doubts(fit, error, less) != verdict);
 }
 
 // Whether what lies on a rank all the time is more than it has.
@@ -54,7 +63,8 @@ std::vector<Open> turning(const Fit& fit, const MemoryError& error, const std::v
     const bool is_short = is_short_at_rest(fit, error);
     std::vector<Open> some;
     for (const Open& one : open)
-        if (turns(one.effect, verdict) && !(is_short && one.of_step)) some.push_back(one);
+        if (turns(one.effect, verdict) && !(is_short && one.of_step) && moves_enough(one, verdict, fit, error))
+            some.push_back(one);
     return some;
 }
 

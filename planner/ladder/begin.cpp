@@ -183,6 +183,13 @@ std::string priced_so(const workloads::Model& model) {
     return built.empty() ? "" : fmt::format("; priced with {} (--encoders names another launcher)", built);
 }
 
+// "; --headroom 3% keeps less free", where more is.
+std::string to_keep_less(const emulator::Setup& setup) {
+    constexpr emulator::Headroom least = emulator::usual_headroom;
+    if (setup.headroom.parts_per_million <= least.parts_per_million) return {};
+    return fmt::format("; --headroom {:.0f}% keeps less free", 100 * least.fraction());
+}
+
 // Where nothing that the target launches fits in the user's own layout: what it launches in another.
 void move_elsewhere(LadderStart& start, const std::vector<Request>& packings, const NowWanted& wanted,
                     const Executor& execute, const Time& time) {
@@ -198,10 +205,10 @@ void move_elsewhere(LadderStart& start, const std::vector<Request>& packings, co
     WhyNone none_there;
     auto best = fastest_of("layout", all, request, execute, time, none_there);
     if (!best)
-        fail(ErrorKind::limit, "{}; {}{}", start.why_none,
+        fail(ErrorKind::limit, "{}; {}{}{}", start.why_none,
              other.is_whole ? fmt::format("nor does it in the best of {} other layouts of the same GPUs", other.layouts)
                             : std::string("there was no time for other layouts, leave --budget out"),
-             priced_so(request.job.setup->model));
+             to_keep_less(*request.job.setup), priced_so(request.job.setup->model));
     start.request = moved_to(best->way, request);
     start.layout = std::move(best->rung);
     start.opponents.ways = {std::move(best->way)};

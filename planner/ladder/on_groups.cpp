@@ -1,19 +1,19 @@
 #include "planner/ladder/on_groups.hpp"
 
 #include "pipeweaver/base/option_values.hpp"
-#include "pipeweaver/base/options.hpp"
 #include "pipeweaver/emulator/memory.hpp"
 #include "pipeweaver/emulator/recompute.hpp"
 #include "pipeweaver/emulator/setup.hpp"
 #include "pipeweaver/groups/plan.hpp"
+#include "pipeweaver/planner/groups_words.hpp"
+#include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/planner/workload_options.hpp"
 #include "pipeweaver/workloads/batch.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cstddef>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,32 +23,13 @@ namespace pipeweaver::planner {
 
 namespace {
 
-constexpr std::size_t priced_to_find = 16;
-
-// Options of a plan that say nothing of a split's step: layouts of shared GPUs, what feeds them, the whole run.
-constexpr std::array<std::string_view, 15> without_effect{
-    "layout", "tp",    "pp",   "dp",         "cp",     "ep",       "context",    "microbatches",
-    "tokens", "price", "zero", "assignment", "loader", "headroom", "deal-images"};
-
-bool is_without_effect(std::string_view name) {
-    return std::find(without_effect.begin(), without_effect.end(), name) != without_effect.end();
-}
-
 // The job's options as `groups` takes them, without the split. None: it has not all of them.
 std::optional<OptionValues> words_of_groups(const Request& request, int zero) {
     const Job& job = request.job;
-    if (!job.words || job.equal_microbatches || job.defer || job.setup->recipe.anchored) return std::nullopt;
-    OptionTable table;
-    WorkloadOptions known;
-    known.add_apart_from_layout(table);
-    OptionValues words;
-    for (const OptionValues::Value& one : job.words->all()) {
-        if (is_without_effect(one.name)) continue;
-        const bool takes = std::any_of(table.entries().begin(), table.entries().end(),
-                                       [&](const auto& entry) { return entry.name == one.name; });
-        if (!takes && one.name != "seed") return std::nullopt;
-        one.flag ? words.set_flag(one.name) : words.set(one.name, one.text);
-    }
+    if (!job.words || job.defer || job.setup->recipe.anchored) return std::nullopt;
+    if (job.equal_microbatches && !target(job.target).launches_grids) return std::nullopt;
+    auto [words, not_there] = groups_words(*job.words);
+    if (!not_there.empty()) return std::nullopt;
     if (job.packing != workloads::Packing::given) words.set("packing", std::string(name_of(job.packing)));
     if (request.batch.drawn_microbatches > 0)
         words.set("global-batch", fmt::format("{}mb", request.batch.drawn_microbatches * job.setup->layout.dp));
@@ -58,10 +39,11 @@ std::optional<OptionValues> words_of_groups(const Request& request, int zero) {
     return words;
 }
 
-// As that command packs them.
+// As that command packs them, which knows no replicas that have equally many.
 std::vector<workloads::Microbatch> packed_alone(const Request& request) {
-    if (request.batch.drawn) return request.batch.microbatches;
-    return workloads::pack(request.batch.samples, request.job.setup->model, request.job.packing);
+    const Batch& batch = request.batch;
+    if (batch.drawn && !request.job.equal_microbatches) return batch.microbatches;
+    return workloads::pack(batch.samples, request.job.setup->model, request.job.packing, {}, batch.drawn_into);
 }
 
 std::string words_of_group(const groups::Placed& placed) {
@@ -79,14 +61,12 @@ Rung rung_of_groups(const groups::Placing& placing, const groups::Request& asked
     rung.microbatches = asked.microbatches.size();
     for (const workloads::Microbatch& one : asked.microbatches) rung.tokens += one.tokens;
     rung.usable = emulator::capacity_of(*asked.setup);
-    std::string split;
     for (const groups::Placed& one : placing.groups) {
         rung.way += (rung.way.empty() ? "" : "; ") + words_of_group(one);
-        split += (split.empty() ? "" : ",") + groups::text_of(one);
         rung.peak = std::max(rung.peak, one.peak);
     }
     rung.needs = "GPUs of its own for each module, as Megatron-Bridge's MegatronMIMO has them for encoders";
-    words.set("groups", std::move(split));
+    words.set("groups", groups::text_of(placing));
     rung.command = words.command("pipeweaver groups");
     return rung;
 }
@@ -102,15 +82,17 @@ std::optional<Rung> rung_on_groups(const Request& request) {
     asked.setup = &setup;
     asked.microbatches = packed_alone(request);
     asked.groups = groups::groups_with_work(setup.model, asked.microbatches);
+    const Target& runs = target(request.job.target);
     if (asked.groups.size() < 2 || groups::why_not(asked)) return std::nullopt;
-    asked.priced = priced_to_find;
-    const auto found = groups::on_own_gpus(asked);
+    if (!ask_for_launched(runs, asked)) return std::nullopt;
+    auto found = groups::on_own_gpus_soon(asked);
     if (!found) return std::nullopt;
-    for (std::size_t g = 0; g < asked.groups.size(); ++g) groups::take_layout(found->groups[g], asked.groups[g]);
-    asked.priced = groups::most_priced;
-    const auto exact = groups::on_own_gpus(asked);
-    if (!exact) return std::nullopt;
-    return rung_of_groups(*exact, asked, std::move(*words));
+    Rung rung = rung_of_groups(*found, asked, std::move(*words));
+    if (!runs.launches_grids) return rung;
+    rung.target = runs.option;
+    rung.needs = "launch MegatronMIMO's grids (Megatron-Bridge 067f987d, of August 2026)";
+    rung.placing = std::make_shared<const groups::Placing>(std::move(*found));
+    return rung;
 }
 
 }  // namespace pipeweaver::planner

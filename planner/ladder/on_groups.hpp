@@ -10,7 +10,8 @@ namespace pipeweaver::planner {
 
 /// The best split of the job's GPUs to groups of its modules, by `groups`, whose step its command prints. Modules
 /// without work share the backbone's group. Few microbatches are priced to find the split, as many as by the command
-/// for its step. None: the model has one module at work, nothing fits, or options ask for what that command has not.
+/// for its step; of a target with grids the best that they say (ask_for_launched()). None: the model has one module at
+/// work, or others than grids are for, nothing fits, or options ask for what that command has not.
 [[nodiscard]] std::optional<Rung> rung_on_groups(const Request& request);
 
 }  // namespace pipeweaver::planner

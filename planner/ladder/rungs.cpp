@@ -104,6 +104,9 @@ WhyNone why_none_of(const Job& job, const Opponents& ways) {
     if (zero < runs.launch.least_zero || zero > runs.launch.most_zero)
         return {fmt::format("--zero, --recipe: the job has ZeRO {}, but {} launches ZeRO {} to {} alone", zero,
                             runs.option, runs.launch.least_zero, runs.launch.most_zero)};
+    if (runs.launch.replicas_alone && job.setup->recipe.state.offloaded > 0 && zero < 3)
+        return {fmt::format("--offload-optimizer: below ZeRO 3 {} puts gradients on the host, too, which plans do not",
+                            runs.option)};
     if (!ways.not_applicable.empty()) return why_not_of(ways.not_applicable);
     return {fmt::format("{} launches nothing in {}", runs.option, name_of(job.setup->layout))};
 }

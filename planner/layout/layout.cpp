@@ -1,6 +1,7 @@
 #include "pipeweaver/base/assert.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/emulator/memory.hpp"
 #include "pipeweaver/partition/replicas.hpp"
 #include "pipeweaver/planner/job.hpp"
 #include "pipeweaver/planner/layout_choice.hpp"
@@ -311,6 +312,21 @@ std::string split_would_fit(const LayoutRequest& request, const Executor& execut
     return "; with --encoders split, as other launchers can, " + what_would_fit(other, execute);
 }
 
+// "; with --headroom 3% tp 2 x pp 1 x dp 4 fits on these GPUs"; nothing where no more is kept free, or less fails.
+std::string fuller_would_fit(const LayoutRequest& request, const Executor& execute) {
+    constexpr emulator::Headroom least = emulator::usual_headroom;
+    if (request.setup->headroom.parts_per_million <= least.parts_per_million) return {};
+    emulator::Setup fuller = with_layout(*request.setup, {});
+    fuller.headroom = least;
+    LayoutRequest other = request;
+    other.setup = &fuller;
+    const Time endless;
+    const auto choice = Choosing(other, execute, endless).run();
+    if (choice.tried.empty()) return {};
+    return fmt::format("; with --headroom {:.0f}% {} fits on these GPUs", 100 * least.fraction(),
+                       emulator::name_of(choice.layout()));
+}
+
 [[noreturn]] void fail_without(Choosing& choosing, const LayoutRequest& request, const LayoutChoice& choice,
                                const Executor& execute) {
     const auto asked = asked_of(request);
@@ -320,10 +336,11 @@ std::string split_would_fit(const LayoutRequest& request, const Executor& execut
              what_would_fit(request, execute), split_would_fit(request, execute));
     if (const Considered* near = choosing.closest())
         fail(ErrorKind::limit,
-             "{}: no layout fits the memory; {} comes closest: rank {} is {} short of the {} usable of a {}{}; {}{}",
+             "{}: no layout fits the memory; {} comes closest: rank {} is {} short of the {} usable of a {}{}{}; {}{}",
              asked, emulator::name_of(near->is.as.layout), index(near->trial.shortage->rank),
              human(near->trial.shortage->short_by()), human(capacity_of(*request.setup)), request.setup->cluster.device,
-             kept_free(request.setup->headroom), what_would_fit(request, execute), split_would_fit(request, execute));
+             kept_free(request.setup->headroom), fuller_would_fit(request, execute), what_would_fit(request, execute),
+             split_would_fit(request, execute));
     fail(ErrorKind::input, "{}: no layout is possible: {}", asked, text(choice));
 }
 

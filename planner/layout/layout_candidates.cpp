@@ -110,12 +110,14 @@ Setup in_layout(const Setup& setup, const LayoutAndZero& layout) {
     Recipe recipe = setup.recipe;
     recipe.zero = layout.zero;
     if (recipe.zero >= 2) recipe.bucket = {};
-    return with_recipe(with_layout(setup, layout.layout), recipe, setup.what_if);
+    Setup made = with_recipe(with_layout(setup, layout.layout), recipe, setup.what_if);
+    if (!layout.layout.placement.places(layout.layout)) made.layout.placement = best_placement(made);
+    return made;
 }
 
 std::shared_ptr<LayerStore> LayoutStores::of(const Layout& layout, bool judging) {
     const std::lock_guard lock(mutex_);
-    auto& store = stores_[{layout.tp, layout.cp, layout.ep, judging}];
+    auto& store = stores_[{layout.tp, layout.cp, layout.ep, layout.placement, judging}];
     if (!store) store = std::make_shared<LayerStore>();
     return store;
 }
@@ -210,10 +212,17 @@ void LayoutCandidates::add(const Layout& layout) {
             last = shares ? std::max(first, launch.most_zero) : first;
         }
         for (candidate.as.zero = first; candidate.as.zero <= last; ++candidate.as.zero)
-            if (!request_.allows || request_.allows(candidate.as)) all_.push_back(candidate);
+            if (!request_.allows || request_.allows(candidate.as)) all_.push_back(placed(candidate));
         // What any ep is refused for, every one is.
         if (candidate.refused && request_.any_ep) return;
     }
+}
+
+// Where its GPUs lie, of one that is tried on a network with a shape.
+LayoutCandidate LayoutCandidates::placed(LayoutCandidate candidate) const {
+    if (!candidate.refused && fabric_of(request_.setup->cluster).has_shape())
+        candidate.as.layout = in_layout(*request_.setup, candidate.as).layout;
+    return candidate;
 }
 
 void LayoutCandidates::add_own() {
@@ -224,7 +233,7 @@ void LayoutCandidates::add_own() {
         found->is_own = true;
         return;
     }
-    all_.push_back({.as = *request_.own, .is_own = true, .refused = refusal(request_.own->layout)});
+    all_.push_back(placed({.as = *request_.own, .is_own = true, .refused = refusal(request_.own->layout)}));
 }
 
 std::optional<LayoutReason> LayoutCandidates::refusal(const Layout& layout) const {

@@ -110,11 +110,13 @@ public:
     [[nodiscard]] static std::size_t count(const LayoutRequest& request);
 
 private:
-    // Layouts that price what judges them alike: tp, cp, ep.
-    using Pricing = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
+    // Layouts that price what judges them alike: tp, cp, ep, and where their GPUs lie.
+    using Pricing = std::tuple<std::int64_t, std::int64_t, std::int64_t, emulator::Placement>;
     using Priced = std::tuple<Pricing, int, std::int64_t>;  // and from ZeRO 2 on the stage, and replicas
 
-    static Pricing pricing_of(const emulator::Layout& layout) { return {layout.tp, layout.cp, layout.ep}; }
+    static Pricing pricing_of(const emulator::Layout& layout) {
+        return {layout.tp, layout.cp, layout.ep, layout.placement};
+    }
     static Priced priced_of(const LayoutAndZero& as);
 
     struct MicrobatchCosts {
@@ -130,6 +132,7 @@ private:
     void enumerate();
     void add_stores(const LayoutAndZero& as);
     void add(const emulator::Layout& layout);
+    LayoutCandidate placed(LayoutCandidate candidate) const;
     void add_own();
     std::vector<std::int64_t> experts_of(const emulator::Layout& layout) const;
     std::optional<LayoutReason> refusal(const emulator::Layout& layout) const;

@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -56,6 +57,14 @@ std::optional<JsonDocument> plan_of(const std::filesystem::path& schedule) {
 std::filesystem::path dealt_by_loading(const std::filesystem::path& schedule) {
     const auto plan = plan_of(schedule);
     return plan && plan->root().at("assignment").find("by_loading") ? schedule / "assignment.json" : "";
+}
+
+// As much is kept free as the plan kept.
+void keep_free_as(const Json& planned, WorkloadOptions& as) {
+    const auto kept = planned.find("headroom");
+    if (!kept || as.says_headroom) return;
+    as.automatic_headroom = false;
+    as.headroom = {std::llround(kept->number(0, 1) * 1e6)};
 }
 
 // Whether it is the name of a partitioner that decides on its chunks itself.
@@ -127,12 +136,9 @@ void take_assignment(const std::filesystem::path& file, const Job& job, Batch& b
 }
 
 bool takes_items_of(const workloads::Module& module, const Batch& batch) {
-    if (module.unit != workloads::PassUnit::items) return false;
     return std::any_of(batch.samples.begin(), batch.samples.end(), [&](const workloads::Sample& sample) {
-        return std::any_of(sample.items.begin(), sample.items.end(), [&](const workloads::Item& item) {
-            return std::find(module.modalities.begin(), module.modalities.end(), item.modality) !=
-                   module.modalities.end();
-        });
+        return std::any_of(sample.items.begin(), sample.items.end(),
+                           [&](const workloads::Item& item) { return takes(module, item); });
     });
 }
 
@@ -337,7 +343,8 @@ void EmulateOptions::check() const {
         fail(ErrorKind::input, "--chunks: goes with all partitions but dip, modules and files, which have their own");
 }
 
-// Samples are packed and shared out as the plan folder of --schedule says, unless options say it.
+// Samples are packed and shared out, and memory is kept free, as the plan folder of --schedule says, unless options say
+// it.
 std::pair<WorkloadOptions, BatchOptions> EmulateOptions::as_planned() const {
     std::pair as(workload, batch);
     if (!target.empty()) as.first.target = target_called(target);
@@ -346,6 +353,7 @@ std::pair<WorkloadOptions, BatchOptions> EmulateOptions::as_planned() const {
     const Json was = plan->root().at("asked");
     if (as.first.packing.empty()) as.first.packing = was.at("packing").text();
     as.first.pack_as(was);
+    keep_free_as(was, as.first);
     if (as.second.assignment.empty()) as.second.assignment = plan->root().at("assignment").at("method").text();
     return as;
 }

@@ -5,6 +5,7 @@
 #include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/planner/workload_options.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
+#include "pipeweaver/workloads/module_roles.hpp"
 
 #include <fmt/ranges.h>
 
@@ -57,13 +58,6 @@ void settle_projectors(workloads::Model& model) {
     for (workloads::ModelEdge& edge : model.edges)
         if (has_projector(edge) && !edge.projector_trainable)
             edge.projector_trainable = model.modules[edge.from].trainable;
-}
-
-bool trains_any(const workloads::Model& model) {
-    const auto& edges = model.edges;
-    return std::any_of(model.modules.begin(), model.modules.end(), [](const auto& one) { return one.trains(); }) ||
-           std::any_of(edges.begin(), edges.end(),
-                       [](const auto& one) { return has_projector(one) && one.projector_trainable.value_or(false); });
 }
 
 // The parts that are named are frozen, adapters and all; of the others the model's file counts.

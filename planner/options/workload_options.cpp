@@ -257,6 +257,7 @@ void add_costs(OptionTable& options, std::string& path) {
 
 void WorkloadOptions::add_to(OptionTable& options) {
     add_machine(options);
+    add_network(options);
     add_layout(options);
     add_samples(options);
     options.integer("microbatches", microbatches, 1, 100'000,
@@ -303,6 +304,14 @@ void WorkloadOptions::add_machine(OptionTable& options) {
                  "NAME:GPUS of `pipeweaver list clusters`, or a cluster file (JSON or YAML) (required)");
 }
 
+void WorkloadOptions::add_network(OptionTable& options) {
+    options.text("network", network, "NETWORK",
+                 "how high bandwidth joins the GPUs: dgx-8, nvl-36, nvl-72, nvl-576, cube-64, ring-k2, ring-k3 or a "
+                 "network file (default: as the cluster's nodes do)");
+    options.text("rack", rack, "GPUS[:OVERSUBSCRIPTION]",
+                 "GPUs of a rack, and how many times what leaves it its nodes can send, like 64:4 (default: no racks)");
+}
+
 void WorkloadOptions::add_samples(OptionTable& options) {
     options.text("batch", batch, "FILE", "a batch file (.jsonl, one sample a line)");
     options.text("dataset", dataset, "DATASET", "draw the batch from this data set of `pipeweaver list datasets`");
@@ -321,6 +330,7 @@ void WorkloadOptions::add_headroom(OptionTable& options) {
         "unless the target's launches have the allocator's segments expand, else 3% (default: of plans auto, of what "
         "is emulated 3%)",
         [this](const std::string& text) {
+            says_headroom = true;
             automatic_headroom = text == automatic;
             headroom = automatic_headroom ? emulator::usual_headroom : headroom_of(text);
         },
@@ -406,7 +416,7 @@ void WorkloadOptions::check() const {
 }
 
 workloads::Model WorkloadOptions::found_model() const {
-    workloads::Model found = workloads::find_model(model);
+    workloads::Model found = model_read ? *model_read : workloads::find_model(model);
     const bool is_said = found.microbatch_tokens_of_file != 0;
     const bool has_samples = !batch.empty() || (global_batch && !global_batch->of_microbatches);
     if (microbatch_tokens) {
@@ -425,16 +435,34 @@ workloads::Model WorkloadOptions::found_model() const {
     return found;
 }
 
+workloads::Cluster WorkloadOptions::found_cluster() const {
+    workloads::Cluster found = workloads::find_cluster(cluster);
+    if (!network.empty()) found = workloads::with_network(std::move(found), workloads::find_network(network));
+    if (rack.empty()) return found;
+    constexpr std::int64_t most_gpus = 1'000'000;
+    constexpr double most_over = 1000;
+    const std::size_t colon = rack.find(':');
+    const auto gpus = integer_in(rack.substr(0, colon), 1, most_gpus);
+    const auto over = colon == std::string::npos ? std::optional(1.0) : number_in(rack.substr(colon + 1), 1, most_over);
+    if (!gpus || !over)
+        fail(ErrorKind::input, "--rack: {}",
+             must_be(rack, "GPUs and their oversubscription from 1 to 1000, like 64:4"));
+    return workloads::with_racks(std::move(found), *gpus, *over);
+}
+
 emulator::Setup WorkloadOptions::setup() const {
     check();
     return setup(find_costs(costs));
 }
 
 emulator::Setup WorkloadOptions::setup(const std::optional<CostFile>& file) const {
-    emulator::Setup setup{found_model(), workloads::find_cluster(cluster), {}, nullptr};
+    emulator::Setup setup{found_model(), found_cluster(), {}, nullptr};
     if (price_per_gpu_hour) setup.cluster.price_per_gpu_hour = *price_per_gpu_hour;
     setup.store = std::make_shared<emulator::LayerStore>(store_bytes);
-    if (!recipe.empty()) setup.recipe = emulator::find_recipe(recipe);
+    if (recipe_read)
+        setup.recipe = *recipe_read;
+    else if (!recipe.empty())
+        setup.recipe = emulator::find_recipe(recipe);
     setup.recipe = overrides.over(std::move(setup.recipe));
     if (!anchor.empty() && !anchor_read) fail(ErrorKind::input, "--anchor: is for emulate, plan, check and recommend");
     if (anchor_read) setup.recipe = anchored(std::move(setup.recipe), *anchor_read, setup.cluster.device);
@@ -468,6 +496,7 @@ Job WorkloadOptions::job(std::uint64_t seed, const Executor& execute, Batch* giv
         setup.layout = layout(setup);
         workloads::pad_as_built(setup.model, setup.layout.tp);
         emulator::check(setup.layout, setup.cluster, setup.model, setup.recipe.execution.experts.tensor_parallel);
+        setup.layout.placement = emulator::best_placement(setup);
         ranks = setup.layout.pp;
     }
     if (automatic_headroom) setup.headroom = headroom_for(setup.model, some_microbatches(setup.model, seed), ranks);
@@ -477,8 +506,8 @@ Job WorkloadOptions::job(std::uint64_t seed, const Executor& execute, Batch* giv
         require_one_step(*given, setup.layout.dp);
     }
     job.setup = std::make_shared<const emulator::Setup>(std::move(setup));
-    // Options alone ask for the same where the batch is a file's or drawn, and costs are read.
-    if (!batch_text && !known_costs) {
+    // Options alone ask for the same where the batch is a file's or drawn, and model, recipe and costs are read.
+    if (!batch_text && !known_costs && !model_read && !recipe_read) {
         job.words = values_of(with_chosen(job));
         // What of a global batch a command draws does not follow from its replicas.
         if (global(*job.setup)) job.words->set("seed", std::to_string(seed));

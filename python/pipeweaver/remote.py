@@ -40,7 +40,7 @@ _step_of_first = 2**53 - 1
 _own_steps = 2**28  # of a forked child: so many, from a number that it draws
 # Options of a plan that a session has not: they say where the batch is, or what is done with the plan.
 _not_asked = ("out", "threads")
-_may_be_files = ("model", "teacher", "cluster", "recipe", "partition")
+_may_be_files = ("model", "teacher", "cluster", "network", "recipe", "partition")
 
 Fallback = Union[bool, Path]
 

@@ -12,7 +12,7 @@
 #include "pipeweaver/base/random.hpp"
 #include "search/construct/dispatch.hpp"
 #include "search/instance/candidate.hpp"
-#include "search/instance/pair_groups.hpp"
+#include "search/instance/task_groups.hpp"
 
 namespace pipeweaver::search {
 

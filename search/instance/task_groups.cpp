@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string_view>
 #include <tuple>
 
 namespace pipeweaver::search {
@@ -30,6 +31,17 @@ std::size_t count_models(const Flat& flat, const TaskGroups& groups) {
     std::set<std::string_view> models;
     for (const auto& [module, with] : joined) models.insert(model_of(with));
     return models.size();
+}
+
+// Lists in the order of their keys.
+template <class Key>
+Groups<std::uint32_t> joined(const std::map<Key, std::vector<std::uint32_t>>& lists) {
+    Groups<std::uint32_t> all;
+    for (const auto& [key, list] : lists) {
+        all.items.insert(all.items.end(), list.begin(), list.end());
+        all.first.push_back(static_cast<std::uint32_t>(all.items.size()));
+    }
+    return all;
 }
 
 }  // namespace
@@ -75,6 +87,22 @@ TaskGroups::TaskGroups(const Flat& flat) : group_of(flat.tasks()), segment_of(se
         tasks.first.push_back(static_cast<std::uint32_t>(tasks.items.size()));
     }
     several_models = count_models(flat, *this) > 1;
+}
+
+PairGroups::PairGroups(const Flat& flat, const TaskGroups& groups) {
+    const auto& problem = flat.problem();
+    std::map<std::tuple<std::uint32_t, std::string_view>, std::vector<std::uint32_t>> modules;
+    std::map<std::tuple<std::uint32_t, std::string_view, std::int64_t>, std::vector<std::uint32_t>> items;
+    for (std::uint32_t k = 0; k < problem.pairs.size(); ++k) {
+        if (problem.pairs[k].modes.size() < 2) continue;
+        const std::size_t forward = index(problem.pairs[k].forward);
+        const std::uint32_t microbatch = groups.microbatch_of[groups.group_of[forward]];
+        const schedule::Task& task = problem.tasks[forward];
+        modules[{microbatch, task.module}].push_back(k);
+        items[{microbatch, task.module, task.item.value_or(-1)}].push_back(k);
+    }
+    of_module = joined(modules);
+    of_item = joined(items);
 }
 
 std::vector<std::uint32_t> Side::forwards(std::vector<std::uint32_t> sequence) const {

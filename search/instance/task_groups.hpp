@@ -27,6 +27,15 @@ struct TaskGroups {
     bool several_models = false;
 };
 
+/// Pairs with a choice of modes by what they belong to: what changes its mode together in the search over groups.
+struct PairGroups {
+    explicit PairGroups(const Flat& flat, const TaskGroups& groups);
+
+    /// Pairs of a microbatch's module, all its items on all ranks; and of one item of it. Empty where no pair has a
+    /// choice.
+    Groups<std::uint32_t> of_module, of_item;
+};
+
 /// A direction of time. A schedule of the reversed problem, read backwards, is a schedule of the problem.
 struct Side {
     Side(Flat flat_, bool reversed_) : flat(std::move(flat_)), groups(flat), reversed(reversed_) {}

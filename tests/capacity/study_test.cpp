@@ -11,6 +11,9 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <array>
+#include <map>
 #include <set>
 #include <string>
 
@@ -132,6 +135,70 @@ TEST_CASE("a row is the fastest point of its cell, and prices rank rows") {
     CHECK(ranking.rows[0].on_front);
 }
 
+TEST_CASE("a cell may have its modules on GPUs of their own, shared ones, or whichever is faster") {
+    auto json = document();
+    json["axes"]["cluster"] = "h100-sxm";
+    json["axes"]["gpus"] = 16;
+    json["axes"]["groups"] = {"shared", "own", "auto"};
+    json["prices"].erase("h200-sxm");
+    json["shown"] = 1;
+    const Study study = study_of(json);
+    REQUIRE(study.cells.size() == 3);
+    CHECK(study.cells[1].axes == "groups own");
+    const auto results = judged(study);
+    REQUIRE(results[1].points.size() == 1);
+    const Point& own = results[1].points[0];
+    REQUIRE(own.status == PointStatus::judged);
+    CHECK(own.split->starts_with("vit="));
+    CHECK(own.memory <= results[1].facts.usable);
+    CHECK(results[2].points.size() == results[0].points.size() + 1);
+    CHECK(to_text(read_cell(study.cells[1], "cell", to_text(results[1]))) == to_text(results[1]));
+    std::array<Duration, 3> step_of{};
+    for (const Row& row : rank(study, results).rows) {
+        step_of[row.cell] = row.flags_step;
+        const bool is_split = results[row.cell].points[row.point].split.has_value();
+        CHECK(row.command.starts_with(is_split ? "pipeweaver groups " : "pipeweaver plan "));
+        CHECK(is_split == (row.command.find(" --groups " + *own.split) != std::string::npos));
+    }
+    CHECK(step_of[1] == own.step);
+    CHECK(step_of[2] == std::min(step_of[0], step_of[1]));
+}
+
+TEST_CASE("for a target with grids the split is one that they say") {
+    auto json = document();
+    json["axes"]["cluster"] = "h100-sxm";
+    json["axes"]["gpus"] = 16;
+    json["axes"]["groups"] = "own";
+    json["prices"].erase("h200-sxm");
+    json["plan"]["target"] = "megatron-mimo";
+    const auto points = judged(study_of(json))[0].points;
+    REQUIRE(points.size() == 1);
+    CHECK(points[0].status == PointStatus::judged);
+    const std::string& split = points[0].split.value();
+    const std::string encoder = split.substr(0, split.find(','));
+    CHECK(encoder.starts_with("vit="));
+    CHECK(encoder.find(":pp1:") != std::string::npos);
+    CHECK(encoder.ends_with(":zero1"));
+    CHECK(split.ends_with(":zero1"));
+}
+
+TEST_CASE("what groups have not is a refused point that says why") {
+    auto json = document();
+    json["axes"]["cluster"] = "h100-sxm";
+    json["axes"]["gpus"] = 8;
+    json["axes"]["groups"] = "own";
+    json["prices"].erase("h200-sxm");
+    const auto why = [&] { return judged(study_of(json))[0].points.at(0).why; };
+    json["plan"]["target"] = "torchtitan";
+    CHECK(why() == "torchtitan launches no groups of GPUs");
+    json["plan"] = {{"dataset", "vlm-mix"}, {"target", "torch-csv"}};
+    CHECK(why() == "torch-csv launches no groups of GPUs");
+    json["plan"] = {{"dataset", "vlm-mix"}, {"policy", "1f1b"}};
+    CHECK(why() == "groups of GPUs have no --policy");
+    json["plan"] = {{"dataset", "constant-4096"}};
+    CHECK(why() == "groups of GPUs: one module alone has work");
+}
+
 TEST_CASE("constraints leave the rows that meet them first, and say which are at risk") {
     auto json = document();
     const Ranking free = rank(study_of(json), judged(study_of(json)));
@@ -233,6 +300,11 @@ TEST_CASE("what recommend asks is a study") {
     CHECK(gpus == std::vector<std::int64_t>{8, 16, 24});
     CHECK(*study.constraints.days == 3);
     CHECK(price_of(study.cells[0]) == 2.5);
+    asked.groups = "auto";
+    CHECK(study_of(asked).cells[0].groups == GroupsAsked::either);
+    asked.groups = "vit=8";
+    CHECK_THROWS_WITH_AS((void)study_of(asked), doctest::Contains("axes.groups"), Error);
+    asked.groups.clear();
     asked.gpus = "24-8";
     CHECK_THROWS_AS((void)study_of(asked), Error);
     asked.gpus = "8";

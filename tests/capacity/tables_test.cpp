@@ -118,6 +118,25 @@ TEST_CASE("the table of rows has their places, answers, steps and commands") {
     for (std::size_t i = 0; i < 4; ++i) CHECK(at(table, i, "command") == found.ranking.rows[i].command);
 }
 
+TEST_CASE("a row in groups of GPUs has its split in place of a layout") {
+    auto found = found_by_hand();
+    CHECK(at(CsvTable("rows.csv", capacity::rows_csv(found.study, found.results, found.ranking)), 0, "split").empty());
+    found.study.cells[1].groups = capacity::GroupsAsked::either;
+    found.results[1].points[1].split = "vit=16:tp1:pp1:dp16,llm=240:tp8:pp2:dp15";
+    const CsvTable rows("rows.csv", capacity::rows_csv(found.study, found.results, found.ranking));
+    CHECK(at(rows, 0, "split") == "vit=16:tp1:pp1:dp16,llm=240:tp8:pp2:dp15");
+    CHECK(at(rows, 0, "tp").empty());
+    CHECK(at(rows, 0, "groups") == "auto");
+    CHECK(at(rows, 1, "groups") == "shared");
+    const auto json = capacity::answer_json(found.study, found.results, found.ranking)["rows"];
+    CHECK(json[0]["layout"].is_null());
+    CHECK(json[0]["split"] == "vit=16:tp1:pp1:dp16,llm=240:tp8:pp2:dp15");
+    CHECK(json[1]["split"].is_null());
+    const std::string in_groups = "groups vit=16,llm=240";
+    CHECK(capacity::answer_text(found.study, found.results, found.ranking).find(in_groups) != std::string::npos);
+    CHECK(capacity::report_html(found.study, found.results, found.ranking).find(in_groups) != std::string::npos);
+}
+
 TEST_CASE("the answer for programs has every row with its figures, its basis and its command") {
     const auto found = found_by_hand();
     const auto json = capacity::answer_json(found.study, found.results, found.ranking);

@@ -67,11 +67,31 @@ TEST_CASE("where nothing runs now there is no factor over it, and no rung is wha
     CHECK(lines[0].find(" tokens, layout: ") != std::string::npos);
 }
 
+TEST_CASE("where the advised rung is the slower one once the host is waited for that is said") {
+    Ladder ladder;
+    ladder.rungs = {rung("now", std::chrono::milliseconds(2000)), rung("layout", std::chrono::milliseconds(1500))};
+    ladder.headline = 1;
+    CHECK(emit::host_text(ladder).empty());
+    ladder.rungs[1].host = HostBound{.as = "eager", .step = std::chrono::milliseconds(3000)};
+    CHECK(emit::host_text(ladder).ends_with("; --launched takes one"));
+    ladder.rungs[0].host = HostBound{.as = "eager", .step = std::chrono::milliseconds(3100)};
+    CHECK(emit::host_text(ladder).ends_with("; --launched takes one"));
+    ladder.rungs[0].host->step = std::chrono::milliseconds(2900);
+    CHECK(emit::host_text(ladder).ends_with("; --launched takes one; kernel by kernel now is the faster"));
+    ladder.headline = 0;
+    CHECK(emit::host_text(ladder).ends_with("; --launched takes one"));
+}
+
 TEST_CASE("a model's first line has the parameters of each module") {
     workloads::Model model = testing::small_request().job.setup->model;
     const auto text = workloads::parameters_by_module(model);
     for (const workloads::Module& module : model.modules) CHECK(text.find(module.name + " ") != std::string::npos);
     CHECK(text.ends_with(" B parameters"));
+    CHECK(text.find("frozen") == std::string::npos);
+    model.modules.front().trainable = false;
+    const auto partly = workloads::parameters_by_module(model);
+    CHECK(partly.starts_with(text.substr(0, text.find(", ")) + " frozen, "));
+    CHECK(partly.ends_with(text.substr(text.find(", "))));
     workloads::Architecture& first = model.modules.front().architecture;
     first.layers = 1'000'000;
     CHECK(workloads::parameters_by_module(model) != text);
@@ -97,6 +117,33 @@ TEST_CASE("what the next rungs would bring and are not worth is said, of no othe
     CHECK(emit::not_worth_lines(ladder) ==
           std::vector<std::string>{"layout would bring 3.45 % more than flags, but is faster in 171 of 200 draws of "
                                    "wrong costs alone, and a change is worth 190 of them"});
+}
+
+TEST_CASE("who stays in the own layout is told the last rung there that is worth its change") {
+    const Job job = testing::small_request().job;
+    Ladder ladder;
+    ladder.rungs = {rung("now", std::chrono::milliseconds(2000)), rung("data", std::chrono::milliseconds(1800)),
+                    rung("flags", std::chrono::milliseconds(1780)), rung("layout", std::chrono::milliseconds(1000)),
+                    rung("schedule", std::chrono::milliseconds(990))};
+    Rung &data = ladder.rungs[1], &layout = ladder.rungs[3], &schedule = ladder.rungs[4];
+    layout.reshards = schedule.reshards = true;
+    ladder.headline = 3;
+    const auto hints = [&] { return emit::rung_hints(job, ladder, layout); };
+    const auto take = [](const char* name) { return std::vector{std::string("to stay in your layout take ") + name}; };
+    CHECK(hints() == take("data"));  // flags are 1.011x of it, and a change is worth 1.02x
+    ladder.rungs[2].step = std::chrono::milliseconds(1700);
+    ladder.rungs[2].worth = Worth{.over = "data", .gain = 1800.0 / 1700, .wins = 188, .draws = 200};
+    CHECK(hints() == take("data"));
+    ladder.rungs[2].worth->is_enough = true;
+    CHECK(hints() == take("flags"));
+    ladder.rungs[2].worth->is_enough = false;
+    data.worth = Worth{.over = "now", .gain = 2000.0 / 1800, .wins = 189, .draws = 200};
+    CHECK(hints() == take("flags"));  // 1.18x of what runs now, against which it was not drawn
+    ladder.rungs[2].why_nothing = "no other cut";
+    CHECK(hints().empty());
+    ladder.why_none = "nothing fits";
+    ladder.rungs.erase(ladder.rungs.begin(), ladder.rungs.begin() + 3);
+    CHECK(emit::rung_hints(job, ladder, ladder.rungs[0]).empty());
 }
 
 TEST_CASE("no factor stands between a padded rung and one that is not, and a padded one says so") {
@@ -150,6 +197,12 @@ TEST_CASE("where shapes vary the room on the fullest GPU is said, at risk below 
     CHECK(emit::room_text(emit::room_of(request.job, request.batch, known))
               .ends_with("is set, which PyTorch's own schedules (torch.distributed.pipelining) leave to you; "
                          "--headroom 20% keeps room for it"));
+    // A launch that packs for itself: its own microbatches have 5, 0 and 2 images.
+    Batch own = request.batch;
+    own.microbatches.resize(3);
+    way->batch = std::make_shared<const Batch>(std::move(own));
+    CHECK(emit::room_text(emit::room_of(request.job, request.batch, known)).find("microbatches have 3 shapes, ") !=
+          std::string::npos);
     // A rung without a pipeline does not pad; for the plan's layout, which does, auto keeps no more.
     auto flat = std::make_shared<LaunchedWay>();
     flat->setup = std::make_shared<const emulator::Setup>(with_layout(*request.job.setup, {.tp = 2, .pp = 1, .dp = 4}));

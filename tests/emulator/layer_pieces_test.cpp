@@ -91,6 +91,21 @@ TEST_CASE("under core attention attention alone runs again, under selective reco
     CHECK(full.time == 2 * layer.time);
 }
 
+TEST_CASE("every second product runs again beside memory-bound kernels, without attention and traffic") {
+    testing::SmallWorkload setup({.tp = 2, .pp = 2, .dp = 1});
+    LayerCosts costs(setup);
+    const std::vector<PassShape> shapes{{}, {{1024}}};
+    const PassCost layer = costs.layer(1, 0, shapes[1], PassKind::forward);
+    const StageLayers one{RankId{0}, {{1, 0, 1}}};
+    const PassCost selective = costs.blocks_forward(one, shapes, Recompute::selective);
+    const PassCost products = costs.blocks_forward(one, shapes, Recompute::second_products);
+    CHECK(of_class(products, OperatorClass::elementwise) == of_class(selective, OperatorClass::elementwise));
+    CHECK(of_class(products, OperatorClass::gemm) > Duration{});
+    CHECK(of_class(products, OperatorClass::gemm) < of_class(layer, OperatorClass::gemm));
+    CHECK(of_class(products, OperatorClass::attention) == Duration{});
+    CHECK(of_class(products, OperatorClass::collective) == Duration{});
+}
+
 TEST_CASE("shares of time sum to 1, each in proportion, and no time has none") {
     TimeShares shares;
     shares.by[0][0] = 3;

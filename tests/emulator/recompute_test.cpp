@@ -105,16 +105,35 @@ TEST_CASE("a recomputation of whole blocks is a row") {
 }
 
 TEST_CASE("a recompute setting is read back by its name") {
-    for (const Recompute setting :
-         {Recompute::none, Recompute::selective, Recompute::half, Recompute::full, Recompute::core_attention,
-          Recompute::offload, Recompute::encoders, Recompute::backbone, Recompute::blocks(1), Recompute::blocks(1234)})
+    for (const Recompute setting : {Recompute::none, Recompute::selective, Recompute::second_products, Recompute::half,
+                                    Recompute::full, Recompute::core_attention, Recompute::offload, Recompute::encoders,
+                                    Recompute::backbone, Recompute::blocks(1), Recompute::blocks(1234)})
         CHECK(recompute_named(name_of(setting)) == setting);
     CHECK(name_of(Recompute::blocks(3)) == "blocks:3");
     for (const std::string name : {"", "blocks", "blocks:", "blocks:0", "blocks:-1", "blocks:x", "blocks:1x",
                                    "blocks: 1", "blocks:1.5", "blocks:99999999999999999999", "Full", "by-rank"})
         CHECK_MESSAGE(!recompute_named(name), name);
-    CHECK(recompute_names() == std::vector<std::string>{"none", "selective", "core-attention", "half", "full",
-                                                        "offload", "encoders", "backbone", "blocks:N"});
+    CHECK(recompute_names() == std::vector<std::string>{"none", "selective", "second-products", "core-attention",
+                                                        "half", "full", "offload", "encoders", "backbone", "blocks:N"});
+}
+
+TEST_CASE("every second product that runs again is between selective and full recomputation") {
+    CHECK_FALSE(is_for_plans(Recompute::second_products));
+    bool saves = false;
+    for (std::uint64_t number = 0; number < 8; ++number) {
+        CAPTURE(number);
+        const auto step = Drawn(number).step({Recompute::selective, Recompute::second_products, Recompute::full});
+        for (const Pair& pair : step.problem.pairs) {
+            const Mode &selective = pair.modes.at(0), &products = pair.modes.at(1), &full = pair.modes.at(2);
+            CHECK(products.held <= selective.held);
+            CHECK(products.held >= full.held);
+            CHECK(products.forward == selective.forward);
+            CHECK(products.backward >= selective.backward);
+            CHECK(products.backward <= full.backward);
+            saves = saves || (products.held < selective.held && products.backward > selective.backward);
+        }
+    }
+    CHECK(saves);
 }
 
 TEST_CASE("fused attention that runs again saves nothing, and makes no backward shorter") {

@@ -13,6 +13,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -104,6 +105,33 @@ double change(const Request& request) {
     return static_cast<double>(own->step.count()) / static_cast<double>(shared->step.count()) - 1;
 }
 
+// Of a step on a GPU more, for the encoder, over that with it on the first stage.
+struct MimoRow {
+    std::int64_t tokens = 0, samples = 0;
+    double published = 0;
+};
+
+std::vector<MimoRow> mimo_rows() {
+    return {{2048, 32, -0.281}, {2048, 32, -0.238}, {2048, 64, -0.305}, {2048, 64, -0.350},
+            {2048, 64, -0.327}, {4096, 32, -0.237}, {4096, 64, -0.277}};
+}
+
+// `launches`: how long the host takes for a layer of the language model, in parts of what the recipe says.
+double change_of(const MimoRow& row, double launches) {
+    Asking asking("qwen3.5-27b", "h100-sxm:17", "megatron-core-plain");
+    asking.with_encoders("megatron-bridge").with_tokens(row.tokens);
+    const std::string sample = "constant-" + std::to_string(row.tokens - 576) + "+1x768px";
+    Request request = asking.draw(sample, row.samples, "vit=1,llm=16:tp4:pp2");
+    emulator::Setup setup = *request.setup;
+    setup.store = std::make_shared<emulator::LayerStore>();
+    setup.recipe.layer_of["llm"] = Duration{std::llround(launches * static_cast<double>(setup.recipe.layer.count()))};
+    request.setup = &setup;
+    request.tp = 4;
+    request.pp = 2;
+    request.even = true;
+    return change(request);
+}
+
 }  // namespace
 
 TEST_CASE("one group on all GPUs is the job on shared GPUs") {
@@ -136,6 +164,20 @@ TEST_CASE("no split that is asked for is faster than the best, which is found ag
     CHECK(again->step == best->step);
 }
 
+TEST_CASE("an encoder that is not dealt parts of microbatches has no more replicas than the language model") {
+    Asking asking("dip-vlm-s", "h100-sxm:16");
+    Request request = asking.draw("vlm-mix", 48, "vit=8:tp1:pp1:dp8,llm=8:tp8:pp1");
+    const auto dealt = on_own_gpus(request);
+    REQUIRE(dealt);
+    CHECK(dealt->groups[1].dp == 1);
+    request.parts_items = false;
+    CHECK(!on_own_gpus(request));
+    request.groups = asked_groups("auto", request.setup->model);
+    const auto whole = on_own_gpus(request);
+    REQUIRE(whole);
+    CHECK(whole->groups[1].dp % whole->groups[0].dp == 0);
+}
+
 TEST_CASE("all modules in one group are cut into stages as on shared GPUs") {
     Asking asking("dip-vlm-s", "h100-sxm:16");
     const Request request = asking.draw("vlm-mix", 64, "vit+llm");
@@ -166,30 +208,28 @@ TEST_CASE("the memory of a group bounds what fits it") {
 // and 2 of images), so that its host launches once for both. All signs are met; of sequences of 4,096 tokens gains are
 // within 8 points, of 2,048, where both sides wait for the host, up to 15 above the published ones.
 TEST_CASE("an encoder off the first stage gains, as published of Megatron MIMO") {
-    struct Row {
-        std::int64_t tokens = 0, samples = 0;
-        double published = 0;
-    };
-    const std::vector<Row> rows{{2048, 32, -0.281}, {2048, 32, -0.238}, {2048, 64, -0.305}, {2048, 64, -0.350},
-                                {2048, 64, -0.327}, {4096, 32, -0.237}, {4096, 64, -0.277}};
     int within = 0;
-    for (const Row& row : rows) {
+    for (const MimoRow& row : mimo_rows()) {
         CAPTURE(row.tokens);
         CAPTURE(row.samples);
-        Asking asking("qwen3.5-27b", "h100-sxm:17", "megatron-core-plain");
-        asking.with_encoders("megatron-bridge").with_tokens(row.tokens);
-        const std::string sample = "constant-" + std::to_string(row.tokens - 576) + "+1x768px";
-        Request request = asking.draw(sample, row.samples, "vit=1,llm=16:tp4:pp2");
-        request.tp = 4;
-        request.pp = 2;
-        request.even = true;
-        const double found = change(request);
+        const double found = change_of(row, 1);
         CHECK(found < 0);
         const double off = std::abs(found - row.published);
         CHECK(off < (row.tokens == 4096 ? 0.08 : 0.15));
         if (off < 0.08) ++within;
     }
     CHECK(within >= 4);
+}
+
+// Three of four layers of that language model are gated delta nets, whose mixer launches about three times as many
+// kernels as attention (Megatron-LM 00caa53a, megatron/core/ssm/gated_delta_net.py). No recipe has a host's time of its
+// own for them; by how much more it would have to be is read off these rows, so that it is no prediction.
+TEST_CASE("published gains are met where layers of the language model take half as much again to launch") {
+    for (const MimoRow& row : mimo_rows()) {
+        CAPTURE(row.tokens);
+        CAPTURE(row.samples);
+        CHECK(std::abs(change_of(row, 1.5) - row.published) < 0.07);
+    }
 }
 
 TEST_CASE("an encoder's replica passes the images of several replicas at once") {

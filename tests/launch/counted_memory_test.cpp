@@ -1,6 +1,10 @@
 // What a launch says beside its layers, in the memory that is told for it.
 #include "pipeweaver/base/parallel.hpp"
 #include "pipeweaver/launch/check.hpp"
+#include "pipeweaver/launch/fit.hpp"
+#include "pipeweaver/launch/megatron.hpp"
+#include "pipeweaver/launch/model.hpp"
+#include "pipeweaver/launch/rules.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
 #include "pipeweaver/workloads/cluster.hpp"
 #include "pipeweaver/workloads/counts.hpp"
@@ -330,4 +334,67 @@ TEST_CASE("attention that keeps its scores is advised to be fused, where that ma
     CHECK(std::any_of(checked.changes.begin(), checked.changes.end(), [](const launch::Change& one) {
         return one.say == "--attention-backend flash" && one.fit.fits();
     }));
+}
+
+TEST_CASE("what Megatron-SWIFT takes is that of its last version, and what others take may turn the verdict") {
+    const auto check = [](const std::string& flags) {
+        launch::CheckAsked asked;
+        asked.said = launch::read_script(
+            "NPROC_PER_NODE=8 megatron sft --model Qwen/Qwen3-8B --max_length 4096 "
+            "--global_batch_size 16 --tensor_model_parallel_size 2 " +
+                flags + "\n",
+            "a.sh");
+        asked.cluster = "h100-sxm:8";
+        asked.model = "qwen3-8b";
+        return launch::check(asked, in_order);
+    };
+    const auto peak = [](const launch::Checked& checked) { return checked.fit->ranks.front().peak; };
+    const auto unsaid = check(""), engines = check("--cross_entropy_fusion_impl te");
+    REQUIRE(unsaid.fit);
+    REQUIRE(engines.fit);
+    CHECK(peak(unsaid) == peak(check("--cross_entropy_fusion_impl native")));
+    CHECK(peak(unsaid) > peak(engines));
+    const auto loss = [](const launch::Checked& checked) {
+        std::int64_t most = 0;
+        for (const auto& one : checked.fit->doubts)
+            if (one.setting == "--cross-entropy-fusion-impl") most = one.most.value_or(Bytes{}).count;
+        return most;
+    };
+    // Twice the 9 bytes of 4096 positions and 151,936 entries, of which each GPU has a half.
+    CHECK(loss(unsaid) == std::int64_t{2} * 9 * 2048 * 151'936);
+    CHECK(loss(engines) == 0);
+    // It has no train_type since 4.1, and passes over it where it is told to.
+    CHECK(check("--train_type lora").verdict == launch::Verdict::fits);
+    CHECK(check("--tuner_type lora --ignore_args_error true").verdict == launch::Verdict::fits);
+    const auto passes = check("--train_type lora --ignore_args_error true");
+    CHECK(passes.verdict == launch::Verdict::undecided);
+    CHECK(passes.open.at(0).setting == "--ignore-args-error");
+    CHECK(check("--train_type lora --ignore_args_error false").verdict == launch::Verdict::fits);
+}
+
+TEST_CASE("adapters of Megatron-Bridge lie beside layers of encoders that have the names of its own") {
+    const auto has_in_front = [](const std::string& model, const std::string& targets) {
+        launch::CheckAsked asked;
+        asked.said = launch::read_words(launch::Dialect::bridge_overrides,
+                                        "model.seq_length=4096 train.micro_batch_size=1 train.global_batch_size=64 "
+                                        "model.bf16=true peft.dim=8 " +
+                                            targets,
+                                        "--args");
+        const auto named = launch::named_model(model, asked.said);
+        const auto l = launch::settled(launch::with_model(launch::read_megatron(asked.said), named));
+        const launch::FitAsked of{.cluster = "h100-sxm:8", .gpus = 8, .model = named, .dataset = "vlm-mix"};
+        const auto made = workloads::find_model(launch::run_of(l, of).options.workload.model);
+        CHECK(made.modules.back().adapters);
+        return made.modules.front().adapters.has_value();
+    };
+    // Its own encoders, of Megatron Core's layers.
+    CHECK(has_in_front("qwen3-vl-8b", ""));
+    CHECK(has_in_front("qwen3-vl-8b", "peft.target_modules=[linear_qkv]"));
+    CHECK(has_in_front("qwen3-vl-8b", "peft.target_modules=['*.layers.*.linear_qkv']"));
+    CHECK(has_in_front("qwen3-vl-8b", "peft.target_modules=['*vision_model*.linear_proj','*language*.linear_qkv']"));
+    CHECK_FALSE(has_in_front("qwen3-vl-8b", "peft.target_modules=['*language_model.*.linear_qkv']"));
+    // Those of transformers, whose layers are called otherwise.
+    CHECK_FALSE(has_in_front("qwen2.5-vl-7b", ""));
+    CHECK_FALSE(has_in_front("qwen2.5-vl-7b", "peft.target_modules=[linear_qkv,linear_fc1]"));
+    CHECK_FALSE(has_in_front("qwen2.5-vl-7b", "peft.target_modules=['*.layers.*.linear_qkv']"));
 }

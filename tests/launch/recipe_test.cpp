@@ -2,11 +2,15 @@
 #include "pipeweaver/frameworks/recipe.hpp"
 
 #include "launch/rules/layout_text.hpp"
+#include "pipeweaver/base/parallel.hpp"
 #include "pipeweaver/frameworks/memory_setting.hpp"
+#include "pipeweaver/launch/check.hpp"
+#include "pipeweaver/launch/fit.hpp"
 #include "pipeweaver/launch/megatron.hpp"
 #include "pipeweaver/launch/model.hpp"
 #include "pipeweaver/launch/said.hpp"
 #include "pipeweaver/launch/titan.hpp"
+#include "pipeweaver/workloads/catalogue.hpp"
 
 #include <doctest/doctest.h>
 
@@ -224,4 +228,42 @@ TEST_CASE("all that recipes set is read, or is known to change memory") {
                 CHECK_NOTHROW(static_cast<void>(launch::read_megatron(said)));
         }
     }
+}
+
+TEST_CASE("a recipe whose model is not known breaks rules that ask for none of its sizes") {
+    const auto checked = [](const std::string& words, const std::string& cluster) {
+        launch::CheckAsked asked;
+        asked.said = launch::read_script("python scripts/training/run_recipe.py " + words + "\n", "a.sh");
+        asked.cluster = cluster;
+        return launch::check(asked, in_order);
+    };
+    // 192 samples on 128 replicas of two GPUs each, in Megatron-Bridge 0.6.0.
+    const auto odd = checked("--recipe nemotronh_56b_pretrain_256gpu_b200_bf16_config", "b200-sxm:256");
+    CHECK(odd.verdict == launch::Verdict::does_not_construct);
+    CHECK(odd.broken.at(0).id == "global-batch");
+    CHECK(odd.open.empty());
+    const auto groups = checked("--recipe olmoe_7b_sft_config -tp 3", "h100-sxm:8");
+    CHECK(groups.broken.at(0).id == "groups-world");
+    CHECK(checked("--recipe olmoe_7b_sft_config", "h100-sxm:8").verdict == launch::Verdict::undecided);
+    CHECK(checked("--recipe mine -tp 3", "h100-sxm:8").verdict == launch::Verdict::undecided);
+}
+
+TEST_CASE("a loss in chunks takes no more off than what a loss holds of logits") {
+    const auto run = [](const std::string& words) {
+        const auto model = workloads::find_model("llama3-8b");
+        const auto said = launch::read_script("MODULE=llama3 CONFIG=llama3_8b ./run_train.sh " + words + "\n", "a.sh");
+        return launch::run_of(launch::with_model(launch::read_titan(said), model),
+                              {.cluster = "h100-sxm:8", .gpus = 8, .model = model, .dataset = "constant-4096"});
+    };
+    const std::string step = "--training.local_batch_size 2 --training.seq_len 4096 ";
+    const auto whole = run(step).logits, halves = run(step + "--parallelism.tensor_parallel_degree 2").logits;
+    REQUIRE((whole && halves));
+    // Of each of 8192 positions and 128,256 entries at least a copy in 32 bits and its gradient.
+    CHECK(whole->count % (std::int64_t{8192} * 128'256) == 0);
+    CHECK(*whole >= Bytes{std::int64_t{8} * 8192 * 128'256});
+    CHECK(whole->count == 2 * halves->count);
+    CHECK_FALSE(run(step + "--parallelism.pipeline_parallel_degree 2").logits);
+    const auto* const row = frameworks::memory_setting(launch::Dialect::titan_settings, "loss", {"chunked"}, {});
+    REQUIRE(row != nullptr);
+    CHECK(row->of_loss);
 }

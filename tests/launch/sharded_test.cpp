@@ -40,7 +40,7 @@ launch::Run run(const std::string& text) {
     return launch::run_of(launch::with_model(read(text), model), {.cluster = "a100-sxm:8", .gpus = 8, .model = model});
 }
 
-emulator::Recipe recipe(const std::string& text) { return emulator::find_recipe(run(text).options.workload.recipe); }
+emulator::Recipe recipe(const std::string& text) { return *run(text).options.workload.recipe_read; }
 
 std::vector<std::string> broken(const std::string& text, const char* framework, std::int64_t gpus = 8) {
     std::vector<std::string> ids;
@@ -186,6 +186,26 @@ TEST_CASE("USE_MCA=1 makes a trainer of Megatron Core of it, by names of both") 
     CHECK(entry_of("USE_MCA=0 " + factory) == "LLaMA-Factory");
 }
 
+// alibaba/ROLL 8eb27cc mcore_adapter/examples/train/run_sft_train.sh has these names.
+TEST_CASE("a flag makes mcore_adapter's example a trainer of Megatron Core") {
+    const std::string words =
+        "torchrun --nproc_per_node=8 train/run_train.py --do_train --stage=sft --cutoff_len=8192 --template=qwen3 "
+        "--model_name_or_path=Qwen/Qwen3-8B --output_dir=./tmp/ --per_device_train_batch_size=1 "
+        "--gradient_accumulation_steps=4 --learning_rate=2e-5 --logging_steps=1 --save_steps=50 --bf16 "
+        "--tensor_model_parallel_size 2 --sequence_parallel --use_distributed_optimizer ";
+    const auto said = launch::read_script(words + "--finetuning_type=full --use_mca", "launch.sh");
+    REQUIRE(said.entry != nullptr);
+    CHECK(said.entry->name == "mcore_adapter's examples");
+    CHECK(said.named_model == "Qwen/Qwen3-8B");
+    const launch::MegatronLaunch l = launch::read_megatron(said);
+    CHECK(l.tp == 2);
+    CHECK(l.seq_length == 8192);
+    CHECK(l.tuner == "full");
+    CHECK(launch::read_megatron(launch::read_script(words + "--use_mca=True", "launch.sh")).tuner == "lora");
+    CHECK(entry_of(words + "--use_mca=False") == "Hugging Face's Trainer");
+    CHECK(entry_of(words) == "Hugging Face's Trainer");
+}
+
 TEST_CASE("fewer pixels are fewer tokens of a longest side, and none fewer of images that are filled up again") {
     auto model = workloads::model("qwen2.5-vl-7b");
     const auto image_of = [&](workloads::ImageRule rule) {
@@ -195,7 +215,7 @@ TEST_CASE("fewer pixels are fewer tokens of a longest side, and none fewer of im
         const auto run =
             launch::run_of(launch::with_model(read("MAX_PIXELS=501760 " + swift + "--max_length 2048"), model),
                            {.cluster = "a100-sxm:8", .gpus = 8, .model = model, .dataset = "vlm-mix"});
-        return workloads::find_model(run.options.workload.model).image;
+        return run.options.workload.model_read->image;
     };
     using workloads::ImageResize;
     const auto side = image_of({.max_tokens = 55 * 55, .resize = ImageResize::side, .longest_side = 1540});
@@ -254,9 +274,7 @@ TEST_CASE("a copy that the launch and the model's file both say is counted once"
         return launch::run_of(launch::with_model(read(text), model),
                               {.cluster = "a100-sxm:8", .gpus = 8, .model = model});
     };
-    const auto is_in_model = [](const launch::Run& one) {
-        return workloads::parse_model(JsonDocument("model", one.options.workload.model)).reference;
-    };
+    const auto is_in_model = [](const launch::Run& one) { return one.options.workload.model_read->reference; };
     const auto dpo = of("swift rlhf --rlhf_type dpo --model M --max_length 1024 --train_type full");
     CHECK(dpo.besides.reference > Bytes{});
     CHECK_FALSE(is_in_model(dpo));
@@ -289,7 +307,7 @@ TEST_CASE("plans for DeepSpeed hold what a launch of Hugging Face's trainers doe
     for (const int zero : {1, 2, 3}) {
         CAPTURE(zero);
         const auto launched = run(full + file(zero));
-        auto of = emulator::find_recipe(launched.options.workload.recipe);
+        auto of = *launched.options.workload.recipe_read;
         CHECK(launched.besides.buckets == planned.beside);
         CHECK(launched.besides.gathered == (zero == 3 ? planned.gathered : Bytes{}));
         CHECK(launched.besides.update == planned.state.update);
@@ -318,9 +336,9 @@ TEST_CASE("adapters and frozen parts are each trainer's") {
         const auto made =
             launch::run_of(launch::with_model(read(text), vision),
                            {.cluster = "a100-sxm:8", .gpus = 8, .model = vision, .dataset = "constant-100+1x336px"});
-        const auto model = workloads::parse_model(JsonDocument("model", made.options.workload.model));
         std::string all;
-        for (const auto& module : model.modules) all += module.adapters ? 'a' : module.trainable ? 't' : 'f';
+        for (const auto& module : made.options.workload.model_read->modules)
+            all += module.adapters ? 'a' : module.trainable ? 't' : 'f';
         return all;
     };
     CHECK(trained(factory) == "fa");
@@ -571,4 +589,28 @@ TEST_CASE("ms-swift's names until 2.6 say what they said then, with the defaults
     CHECK(said.freeze_tower);
     CHECK(said.length == 4096);
     CHECK_FALSE(read(swift + "--tuner_type full").length.has_value());
+}
+
+TEST_CASE("of Qwen2-VL's and Qwen2.5-VL's encoders transformers held scores, unless attention is flash") {
+    const auto most = [](const std::string& text, const char* name, const char* samples) {
+        const auto model = workloads::model(name);
+        const auto made = launch::run_of(launch::with_model(read(text), model),
+                                         {.cluster = "a100-sxm:8", .gpus = 8, .model = model, .dataset = samples});
+        std::int64_t bytes = 0;
+        for (const auto& one : made.doubts)
+            if (one.most) bytes = one.most->count;
+        return bytes;
+    };
+    const std::string sft = swift + "--max_length 2048 ";
+    const char* const image = "constant-100+1x448px";
+    // 32 x 32 patches, 16 heads, 13 bytes of a score.
+    constexpr std::int64_t held = std::int64_t{16} * 1024 * 1024 * 13;
+    for (const char* implementation : {"", "--attn_impl sdpa"})
+        CHECK(most(sft + implementation, "qwen2.5-vl-7b", image) == held);
+    CHECK(most(sft + "--per_device_train_batch_size 2", "qwen2.5-vl-7b", image) == 4 * held);
+    CHECK(most(factory, "qwen2.5-vl-7b", image) == held);
+    for (const char* implementation : {"flash_attn", "eager"})
+        CHECK(most(sft + "--attn_impl " + implementation, "qwen2.5-vl-7b", image) == 0);
+    CHECK(most(sft, "qwen2.5-vl-7b", "constant-100") == 0);
+    CHECK(most(sft, "qwen3-vl-8b", image) == 0);
 }

@@ -53,7 +53,7 @@ TEST_CASE("what hybrids hold is less sure than what experts do") {
     }
 }
 
-TEST_CASE("of hybrids with experts in ms-swift the larger error counts") {
+TEST_CASE("hybrids with experts in ms-swift have the error of hybrids, which is the larger one") {
     const auto more = [](const workloads::Model& model, const char* entry) {
         return launch::memory_error_of("megatron-core", entry, model, false).more;
     };
@@ -61,9 +61,24 @@ TEST_CASE("of hybrids with experts in ms-swift the larger error counts") {
     workloads::Model experts = workloads::find_model("qwen3-30b-a3b");
     const double of_experts = more(experts, "ms-swift");
     experts.modules[experts.backbone()].architecture.linear = dense.modules[dense.backbone()].architecture.linear;
-    CHECK(more(experts, "ms-swift") == of_experts);
-    CHECK(more(experts, "ms-swift") > more(dense, "ms-swift"));
+    CHECK(more(experts, "ms-swift") == more(dense, "ms-swift"));
+    CHECK(more(experts, "ms-swift") > of_experts);
     CHECK(more(experts, "") == more(dense, ""));
+}
+
+TEST_CASE("what moves a rank by so much at most turns a verdict where that is enough") {
+    const auto by = [](Effect effect, std::int64_t gib) {
+        return std::vector<launch::Open>{{"--x", "is not followed", {}, effect, false, true, Bytes{gib << 30}}};
+    };
+    // Of 70 GiB and with an error of a tenth up to 63.6 fit, and from 77.8 do not.
+    CHECK(launch::verdict_of(taking(50), tenth, by(Effect::more, 10)) == Verdict::fits);
+    CHECK(launch::verdict_of(taking(50), tenth, by(Effect::more, 20)) == Verdict::undecided);
+    CHECK(launch::verdict_of(taking(66), tenth, by(Effect::more, 5)) == Verdict::close);
+    CHECK(launch::verdict_of(taking(66), tenth, by(Effect::more, 20)) == Verdict::undecided);
+    CHECK(launch::verdict_of(taking(90), tenth, by(Effect::less, 5)) == Verdict::does_not_fit);
+    CHECK(launch::verdict_of(taking(90), tenth, by(Effect::less, 15)) == Verdict::undecided);
+    CHECK(launch::verdict_of(taking(90), tenth, by(Effect::either, 5)) == Verdict::does_not_fit);
+    CHECK(launch::verdict_of(taking(90), tenth, by(Effect::either, 15)) == Verdict::undecided);
 }
 
 TEST_CASE("what is on the device but not usable by a plan is close") {

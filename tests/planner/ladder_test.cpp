@@ -606,6 +606,7 @@ TEST_CASE("what is done for a rung is said in steps: its launch, its samples, it
     ladder.rungs.assign(3, *start.now);
     Rung &data = ladder.rungs[1], &layout = ladder.rungs[2];
     data.name = "data";
+    data.step = start.now->step * 9 / 10;
     data.needs = "a sampler: packed balanced";
     data.files = layout.files = {"assignment.json"};
     layout.name = "layout";
@@ -641,6 +642,7 @@ TEST_CASE("what is done for a rung is said in steps: its launch, its samples, it
     ladder.rungs[3].name = "schedule";
     ladder.rungs[3].needs = "a runtime";
     ladder.rungs[3].launched.reset();
+    ladder.rungs[3].step = ladder.rungs[1].step * 9 / 10;
     CHECK(emit::rung_steps(job, ladder, ladder.rungs[3]) == std::vector<std::string>{"a runtime"});
     const auto with_schedule = emit::rung_hints(job, ladder, ladder.rungs[2]);
     CHECK(with_schedule[with_schedule.size() - 2] == "to stay in your layout take schedule");

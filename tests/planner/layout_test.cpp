@@ -248,6 +248,28 @@ TEST_CASE("where only the fixed numbers do not fit, a layout on the same GPUs is
     CHECK(message.ends_with(" fits on these GPUs"));
 }
 
+TEST_CASE("where a layout fits with less kept free, that headroom and the layout are named") {
+    Small setup;
+    setup.cluster.gpus = 1;
+    // 13 layers of 4 * 4096^2 + 3 * 4096 * 16384 = 0.268 G, embedding and head 0.262 G, ViT and projector 0.08 G: 3.83
+    // G parameters at 18 bytes are 64.2 GiB. With 20 % kept free 58.88 GiB are usable, with 3 % 71.39.
+    setup.model.modules[1].architecture = testing::small_network(workloads::ModuleKind::language_model, 13, 4096);
+    setup.model.edges[0].projector_out = 4096;
+    setup.headroom = {200'000};
+    auto request = setup.request();
+    request.microbatches = testing::small_batch({0});
+    const std::string message = error_of(setup, request);
+    CAPTURE(message);
+    CHECK(message.find(" with 20 % kept free; with --headroom 3% tp 1 x pp 1 x dp 1 fits on these GPUs; ") !=
+          std::string::npos);
+    setup.headroom = emulator::usual_headroom;
+    CHECK(error_of(setup, request) == "chosen");
+
+    setup.headroom = {200'000};
+    setup.model.modules[1].architecture = testing::small_network(workloads::ModuleKind::language_model, 26, 4096);
+    CHECK(error_of(setup, request).find("--headroom") == std::string::npos);
+}
+
 TEST_CASE("what is short is the weights' 6 bytes a parameter, 12 over the replicas, and one microbatch's activations") {
     Small setup;
     setup.cluster.gpus = 1;

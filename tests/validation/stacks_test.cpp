@@ -237,6 +237,11 @@ TEST_CASE("a note's experts and latent attention are what no column holds") {
     CHECK_FALSE(attention.q_lora_rank);
     CHECK((attention.kv_lora_rank == 512 && attention.qk_rope_head_dim == 64 && attention.v_head_dim == 128));
 
+    // A name that says the size, too: its attention is no column.
+    row.model = "deepseek-v3-671b";
+    CHECK(network_of(row).network->attention.q_lora_rank == 1536);
+    row.model = "sunlight-16b-a3b";
+
     row.note = "MoE on every second layer: 128 experts top-1 (8192) + shared 8192";
     const auto second = network_of(row).network->moe;
     CHECK((second->every == 2 && second->expert_ffn == 8192 && second->shared_ffn == 8192));
@@ -278,11 +283,25 @@ TEST_CASE("a stack's rows are answered in kinds that the default is not asked fo
     const auto none = predicted(row);
     row.recompute = "";
     const auto unsaid = predicted(row);
-    CHECK(unsaid.reason.find("selective recomputation, its stack's default") != std::string::npos);
+    CHECK(unsaid.reason.find("second-products recomputation, its stack's default") != std::string::npos);
     CHECK(*unsaid.memory_gib < *none.memory_gib);
     row.source = "mine";
     row.recompute = "full";
     CHECK(predicted(row).reason == "recompute 'full': no run of h100_sxm that recomputes was fitted");
+}
+
+TEST_CASE("a note says that checkpointing is by operators, and that weights stay gathered") {
+    auto row = of("pytorch/torchtitan branches", "torch.compile");
+    row.recompute = "selective";
+    const auto selective = predicted(row);
+    row.note = "torch.compile, per-op SAC";
+    const auto by_operators = predicted(row);
+    CHECK(*by_operators.memory_gib < *selective.memory_gib);
+    CHECK(*by_operators.step_time_s > *selective.step_time_s);
+    CHECK(recipe_on_h100(row).recipe.zero == 3);
+    row.note = "no reshard, torch.compile, per-op SAC";
+    CHECK(recipe_on_h100(row).recipe.zero == 2);
+    CHECK(*predicted(row).memory_gib > *by_operators.memory_gib);
 }
 
 TEST_CASE("activations that are moved to the host are a recomputation of their own") {

@@ -179,3 +179,44 @@ TEST_CASE("who names a device in place of a cluster is told its cluster") {
     CHECK_THROWS_WITH_AS(find_cluster("h100-94gb:8"), "unknown cluster 'h100-94gb'; did you mean 'h100-nvl'?", Error);
     CHECK_THROWS_WITH_AS(find_cluster("mi300:8"), "unknown cluster 'mi300'; did you mean 'mi300x'?", Error);
 }
+
+TEST_CASE("a cluster's network and racks come back from its file, and a GPU keeps its part of the network") {
+    const Cluster plain = find_cluster("h100-sxm:64");
+    const Cluster wide = with_network(plain, find_network("nvl-72"));
+    CHECK(wide.gpus_per_node == 72);
+    CHECK(wide.network.bytes_per_second == 9 * plain.network.bytes_per_second);
+    const Cluster ring = with_network(plain, find_network("ring-k2"));
+    CHECK(ring.gpus_per_node == 4);
+    CHECK(ring.network.bytes_per_second == plain.network.bytes_per_second / 2);
+    const Cluster racks = with_racks(with_network(plain, find_network("dgx-8")), 32, 4);
+    for (const Cluster& one : {wide, ring, racks}) {
+        const Cluster back = find_cluster(written(to_json(one)).string());
+        CHECK(to_json(back) == to_json(one));
+        CHECK(back.shape == one.shape);
+    }
+    CHECK(to_json(with_network(wide, find_network("nvl-72"))) == to_json(wide));
+}
+
+TEST_CASE("a network's shape that cannot be is refused") {
+    const auto rejects = [](const std::string& members, const char* words) {
+        const std::string text =
+            R"({"format":"pipeweaver-cluster/1","name":"mine","device":"h100","gpus_per_node":8,"gpus":64,)"
+            R"("node_link_bytes_per_s":450000000000,"network_bytes_per_s":400000000000,)" +
+            members + "}";
+        CHECK_THROWS_WITH_AS(static_cast<void>(find_cluster(text)), doctest::Contains(words), Error);
+    };
+    rejects(R"("network":"nvl-73")", "unknown network 'nvl-73'; known are dgx-8");
+    rejects(R"("network":"other.json")",
+            "network: is 'other.json', must be a name of `pipeweaver list networks`, or the network itself");
+    rejects(R"("network":{"format":"pipeweaver-network/1","name":"odd","kind":"cube","gpus_per_domain":36,)"
+            R"("gpus_per_node":4})",
+            "network 'odd': 36 GPUs are no cube, which has a whole number cubed, like 64");
+    rejects(R"("gpus_per_rack":12)", "gpus_per_rack: is 12, must be whole nodes of 8 GPUs");
+    const Cluster racks = with_racks(find_cluster("h100-sxm:64"), 16, 4);
+    CHECK_THROWS_WITH_AS(static_cast<void>(with_network(racks, find_network("nvl-36"))),
+                         "gpus_per_rack: is 16, must be whole nodes of 36 GPUs", Error);
+    rejects(R"("rack_oversubscription":4)", "rack_oversubscription: goes with gpus_per_rack");
+    rejects(R"("gpus_per_rack":16,"rack_oversubscription":0.5)", "rack_oversubscription: is 0.5, must be");
+    rejects(R"("network":"ring-k2","gpus_per_rack":16)",
+            "network 'ring-k2' is a ring through all nodes, which has no racks");
+}

@@ -156,6 +156,24 @@ TEST_CASE("a layer of linear attention keeps what its kernels save") {
     CHECK(needs.gradients == Bytes{m * (2 * (convolved + values + 96) + 4 * ffn + 4 * h)});
 }
 
+TEST_CASE("every second product gives keys, the input of the second norm, and half of a gated up projection") {
+    constexpr std::int64_t m = 1000;
+    const auto& llama = architecture("llama3-8b");
+    CHECK(second_product_activations(llama, 0, m, 1) == Bytes{2 * m * (1024 + 4096 + 14'336)});
+    CHECK(second_product_activations(llama, 0, m, 2) == Bytes{m * (1024 + 4096 + 14'336)});
+    // Normed queries and keys are made again of what is kept or made again.
+    const auto& qwen = architecture("qwen3-14b");
+    CHECK(second_product_activations(qwen, 0, m, 1) == Bytes{2 * m * (1024 + 5120 + 1024 + 5120 + 17'408)});
+    // Of experts all is kept, and of a layer of attention alone there is no second norm.
+    const auto& experts = architecture("qwen3-30b-a3b");
+    CHECK(second_product_activations(experts, 0, m, 1) == Bytes{2 * m * (512 + 4096 + 512 + 2048)});
+    const auto& hybrid = architecture("nemotron-3-nano-30b-a3b");
+    CHECK(second_product_activations(hybrid, 0, m, 1) == Bytes{});
+    CHECK(second_product_activations(hybrid, 5, m, 1) == Bytes{2 * m * 256});
+    CHECK(second_product_activations(architecture("wan2.1-t2v-14b"), 0, m, 1) == Bytes{});
+    CHECK(second_product_activations(architecture("deepseek-v3"), 0, m, 1) == Bytes{});
+}
+
 TEST_CASE("layers of one part have one norm and nothing of the others") {
     const auto& nemotron = architecture("nemotron-nano-9b-v2");
     constexpr std::int64_t m = 128, h = 4480;

@@ -2,6 +2,7 @@
 #include "pipeweaver/workloads/network.hpp"
 
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/workloads/cluster.hpp"
 #include "tests/support/temporary.hpp"
 
 #include <doctest/doctest.h>

@@ -7,6 +7,7 @@
 
 #include <sqlite3.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -112,5 +113,11 @@ private:
     const Sqlite& database_;
     std::unique_ptr<sqlite3_stmt, Finalize> statement_;
 };
+
+/// A number that the database keeps beside its tables, "user_version"; 0 where it has none.
+[[nodiscard]] inline std::int64_t pragma(const Sqlite& database, const std::string& name) {
+    Statement statement(database, "PRAGMA " + name);
+    return statement.step() ? statement.integer(0) : 0;
+}
 
 }  // namespace pipeweaver

@@ -38,6 +38,9 @@ inline constexpr std::array<std::string_view, 6> degree_names{"tp", "cp", "pp", 
 struct Point {
     planner::LayoutAndZero as;
     PointStatus status = PointStatus::refused;
+    /// On GPUs of their own: the groups as `pipeweaver groups --groups` takes them, empty where it is refused; of `as`
+    /// the stage alone counts. None: on shared GPUs.
+    std::optional<std::string> split{};
     std::string why{};              ///< of a refused one
     Duration bound{};               ///< of a step, unless a rule refused it
     Duration step{};                ///< of a judged one; with gradient reduction and optimizer

@@ -18,6 +18,7 @@ struct RecommendAsked {
     std::string prices{};  ///< "h100-sxm=2.5,...": USD of a GPU-hour
     std::string cores{};   ///< "usd=0.05,included=16,node=96": CPU cores of loaders, see CorePrice
     std::string faulty{};  ///< "2%": nodes that are down
+    std::string groups{};  ///< of the axis: "shared", "own" or "auto"; empty: shared
     std::string cp{};      ///< "1,2": context parallel degrees that are tried; empty: all
     OptionValues plan{};   ///< options of `plan`: model, dataset, global-batch, recipe, ...
     std::size_t shown = 1, planned = 3;

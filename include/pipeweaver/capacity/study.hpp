@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace pipeweaver::planner {
@@ -36,6 +37,11 @@ struct Constraints {
     std::optional<double> usd;   ///< for it, at most; needs them and prices
 };
 
+/// Whose GPUs are those of a cell's modules: the same of all, each module's own, or whichever takes the shorter step.
+enum class GroupsAsked : std::uint8_t { shared, own, either };
+/// "shared", "own" or "auto".
+[[nodiscard]] std::string_view name_of(GroupsAsked groups);
+
 /// What CPU cores cost that feed GPUs.
 struct CorePrice {
     double usd = 0;         ///< of a core-hour
@@ -50,8 +56,9 @@ struct Cell {
     std::int64_t gpus = 0;
     workloads::Cluster machine;  ///< with its GPUs, and the price that the study says
     OptionValues asked;          ///< of `plan`, but for the layout
-    std::string axes;            ///< "gpus 64, global-batch 1024": the axes that have several values
-    std::string key;             ///< SHA-256 of all that its points are a function of; this program's version, too
+    GroupsAsked groups{};
+    std::string axes;  ///< "gpus 64, global-batch 1024": the axes that have several values
+    std::string key;   ///< SHA-256 of all that its points are a function of; this program's version, too
     std::shared_ptr<const planner::PlanConfiguration> job{};  ///< what `asked` asks for, under --layout auto
 };
 

@@ -66,7 +66,8 @@ struct Target {
     std::vector<std::string> (*how_to_run)(const WrittenFiles& written) = nullptr;
 };
 
-/// Gives all targets: torch-csv, torch-actions, chrome-trace, megatron, torchtitan, fsdp2, deepspeed, llama-factory.
+/// Gives all targets: torch-csv, torch-actions, chrome-trace, megatron, megatron-mimo, torchtitan, fsdp2, deepspeed,
+/// llama-factory.
 [[nodiscard]] const std::vector<Target>& targets();
 
 }  // namespace pipeweaver::emit

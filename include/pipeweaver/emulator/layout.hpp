@@ -1,6 +1,7 @@
 // How a model is spread over GPUs.
 #pragma once
 
+#include "pipeweaver/emulator/placement.hpp"
 #include "pipeweaver/workloads/cluster.hpp"
 #include "pipeweaver/workloads/model.hpp"
 
@@ -42,6 +43,8 @@ struct Layout {
     std::int64_t alike_context = 1;
     bool all_positions = false;  ///< its tensor parallel GPUs hold them, with sequence parallelism, too
 
+    Placement placement{};  ///< of the job's degrees, where the network has a shape; not made: by its numbers
+
     /// GPUs of a context parallel group that exchange heads: 1 in a ring.
     std::int64_t exchanging() const {
         if (ulysses > 0) return ulysses;
@@ -64,6 +67,7 @@ struct Layout {
         placed.gpus_per_node = cluster.gpus_per_node;
         placed.network = cluster.network;
         placed.node_link = cluster.node_link;
+        if (!placement.places(*this)) placed.placement = as_numbered(*this, fabric_of(cluster));
         return placed;
     }
 

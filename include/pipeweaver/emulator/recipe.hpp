@@ -292,6 +292,12 @@ struct Recipe {
     friend bool operator==(const Recipe&, const Recipe&) = default;
 };
 
+/// Puts other states into it, but for `narrow`: sources of states say nothing of that.
+inline void put_states(Recipe& recipe, StateBytes state) {
+    state.narrow = recipe.state.narrow;
+    recipe.state = state;
+}
+
 /// The same without what reaches from pass to pass: what partitions and shares of replicas are judged by.
 [[nodiscard]] Recipe judging(const Recipe& recipe);
 

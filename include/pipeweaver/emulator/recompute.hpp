@@ -21,13 +21,19 @@ struct RecomputeRow {
     /// Recompute::layers.
     std::int64_t (*layers)(std::int64_t count, std::int64_t n, bool of_backbone) = nullptr;
 
-    static const RecomputeRow none, half, full, selective, core_attention, offload, blocks, encoders, backbone;
+    static const RecomputeRow none, half, full, selective, second_products, core_attention, offload, blocks, encoders,
+        backbone;
 };
 
 /// What of a stage's activations is not kept for the backward, in the words of Megatron-LM:
 ///
 ///   none        nothing is computed again
 ///   selective   outputs of norms and activation functions are (--recompute-modules layernorm, moe_act, ...)
+///   second-products  besides, every second product of a block is: keys, the attention's output, and the half of a
+///               gated up projection that no activation follows. torchtitan's selective checkpointing by operators,
+///               which keeps what attention gives and of the products queries, keys, values, output, gate, up, down
+///               the first, third, ... (torchtitan/distributed/activation_checkpoint.py of 2024 and 2025). Of experts'
+///               products, compressed and linear attention and diffusion transformers it is `selective`
 ///   core-attention  attention itself is, from queries, keys and values (core_attn): of fused attention nothing more is
 ///               left out than it leaves out on its own
 ///   half        of half of the blocks, rounded up, only the input is kept: they are computed again
@@ -42,13 +48,24 @@ struct RecomputeRow {
 /// blocks or fewer it is `full`. The uniform method with groups of several layers keeps fewer inputs than `full` and is
 /// not here.
 struct Recompute {
-    enum class Kind : std::uint8_t { none, half, full, selective, core_attention, offload, blocks, encoders, backbone };
+    enum class Kind : std::uint8_t {
+        none,
+        half,
+        full,
+        selective,
+        second_products,
+        core_attention,
+        offload,
+        blocks,
+        encoders,
+        backbone
+    };
 
     Kind kind = Kind::none;   ///< what frameworks and prices of parts know it by
     std::int64_t layers = 0;  ///< of `blocks`: n
     const RecomputeRow* row = &RecomputeRow::none;
 
-    static const Recompute none, half, full, selective, core_attention, offload, encoders, backbone;
+    static const Recompute none, half, full, selective, second_products, core_attention, offload, encoders, backbone;
 
     /// Pre: n >= 0; with 0 nothing is computed again.
     static constexpr Recompute blocks(std::int64_t n) { return {Kind::blocks, n, &RecomputeRow::blocks}; }
@@ -66,6 +83,7 @@ inline constexpr Recompute Recompute::none{Kind::none, 0, &RecomputeRow::none};
 inline constexpr Recompute Recompute::half{Kind::half, 0, &RecomputeRow::half};
 inline constexpr Recompute Recompute::full{Kind::full, 0, &RecomputeRow::full};
 inline constexpr Recompute Recompute::selective{Kind::selective, 0, &RecomputeRow::selective};
+inline constexpr Recompute Recompute::second_products{Kind::second_products, 0, &RecomputeRow::second_products};
 inline constexpr Recompute Recompute::core_attention{Kind::core_attention, 0, &RecomputeRow::core_attention};
 inline constexpr Recompute Recompute::offload{Kind::offload, 0, &RecomputeRow::offload};
 inline constexpr Recompute Recompute::encoders{Kind::encoders, 0, &RecomputeRow::encoders};
@@ -76,7 +94,8 @@ inline constexpr Recompute Recompute::backbone{Kind::backbone, 0, &RecomputeRow:
     return {Recompute::none, Recompute::half, Recompute::full};
 }
 
-/// "none", "half", "full", "selective", "core-attention", "offload", "encoders", "backbone", or "blocks:3".
+/// "none", "half", "full", "selective", "second-products", "core-attention", "offload", "encoders", "backbone", or
+/// "blocks:3".
 [[nodiscard]] std::string name_of(Recompute recompute);
 
 /// The setting of that name; nothing for other texts, "blocks:0" among them.
@@ -85,8 +104,8 @@ inline constexpr Recompute Recompute::backbone{Kind::backbone, 0, &RecomputeRow:
 /// The names that have no number in them, and "blocks:N".
 [[nodiscard]] std::vector<std::string> recompute_names();
 
-/// Whether plans and their executors know the setting: all but core-attention, encoders and backbone, which steps are
-/// emulated with.
+/// Whether plans and their executors know the setting: all but second-products, core-attention, encoders and backbone,
+/// which steps are emulated with.
 [[nodiscard]] inline bool is_for_plans(Recompute recompute) { return recompute.row->for_plans; }
 
 /// How many of `count` blocks of a module are recomputed, in part or whole: the backbone's, or another's.

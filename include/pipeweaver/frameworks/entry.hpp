@@ -51,7 +51,8 @@ struct VariableSetting {
 struct Entry {
     std::string_view name;  ///< "ms-swift"
     Dialect dialect = Dialect::megatron_arguments;
-    std::vector<std::string_view> programs;  ///< ends of words in a row: "megatron sft", "examples/multimodal/train.py"
+    std::vector<std::string_view>
+        programs{};  ///< ends of words in a row: "megatron sft", "examples/multimodal/train.py"
     std::vector<Default> defaults{};
     std::vector<Meaning> meanings{};
     /// Settings whose value names what sets others: a recipe, a configuration of a registry, a model.
@@ -74,6 +75,7 @@ struct Entry {
     std::vector<VariableSetting> by_variables{};
     std::vector<std::string_view> refused_by{};  ///< variables that make another trainer of it, which is not read
     std::vector<std::pair<std::string_view, std::string_view>> turned_by{};  ///< and those with the name of its entry
+    std::vector<std::pair<std::string_view, std::string_view>> turned_by_settings{};  ///< the same of flags
     std::vector<Implied> implied{};
     /// How the name of a recipe is made of flags and, in capital letters, variables: "{model}_{mode}_config". A flag
     /// may have other spellings and a value where none is said: "{compute_dtype|-c=bf16}".
@@ -97,6 +99,7 @@ struct Entry {
     std::vector<std::string_view> remakes{};    ///< settings with which samples are made in another way than its own
     std::vector<std::string_view> lengthens{};  ///< settings whose text, or file of text, is put into samples
     bool attention_by_variables = false;        ///< NVTE_*_ATTN choose the backend, where no other than auto is said
+    std::vector<Default> by_version{};          ///< other values that some versions have where nobody says the setting
     bool takes_file = false;  ///< of flags, a YAML file among the words has some in front of the others
 };
 

@@ -31,6 +31,9 @@ struct MemorySetting {
     std::string_view only{};  ///< "a|b": the row is of these values; others are of one behind it
     /// "*", or "A*|B*", beginnings of values: then it changes what a step holds, but not weights, gradients and states.
     std::string_view step{};
+    std::string_view beside{};  ///< not empty: the row is of launches that say this setting, too, as `beside_is`
+    std::string_view beside_is{};
+    bool of_loss = false;  ///< it is no more than what a loss holds of logits
 };
 
 /// Whether a setting of that row with these values leaves weights, gradients and states as they are.

@@ -49,6 +49,9 @@ struct Asked {
 /// A group that is placed as that text asks for it: "llm=112:tp8:cp1:pp2:dp7:zero1".
 [[nodiscard]] std::string text_of(const Placed& placed);
 
+/// All of its groups, as --groups takes them.
+[[nodiscard]] std::string text_of(const Placing& placing);
+
 /// Asks for the group's GPUs and layout as it was placed.
 void take_layout(const Placed& placed, Asked& asked);
 
@@ -63,6 +66,8 @@ struct Request {
     std::optional<std::int64_t> tp{}, pp{};  ///< of the layout with all modules on the same GPUs; none: to be chosen
     /// There the backbone's layers are cut evenly, whatever lies beside them; else by time.
     bool even = false;
+    /// A group may have more replicas than the backbone's, each with some items of a microbatch.
+    bool parts_items = true;
     std::size_t priced = most_priced;  ///< microbatches, at least 2: few are quick, and coarse
 };
 
@@ -73,6 +78,10 @@ struct Request {
 /// All modules in groups of their own; none: nothing fits. Throws Error{input} with why_not(), and what the cost
 /// database throws. Pre: microbatches.
 [[nodiscard]] std::optional<Placing> on_own_gpus(const Request& request);
+
+/// The same, sooner: the split is sought with few microbatches priced, then it alone is priced with as many as are
+/// asked for. Its step is that of on_own_gpus() where its groups are asked for (take_layout).
+[[nodiscard]] std::optional<Placing> on_own_gpus_soon(Request request);
 
 /// All modules in one chain, encoders whole on its first stage or all layers cut by time, in the best layout on as many
 /// GPUs at most. Throws as on_own_gpus().

@@ -68,6 +68,7 @@ struct Run {
     std::vector<std::string> assumed{};  ///< where it is not all that the launch says, sentences
     std::string says_tokens{};           ///< what of the launch says how many tokens a microbatch holds
     std::vector<Doubt> doubts{};         ///< the same in short, where memory may be other than is said
+    std::optional<Bytes> logits{};       ///< what the loss of a rank holds of them at most; none: it is not known
     Besides besides{};
 };
 
@@ -118,6 +119,7 @@ struct Fit {
     std::int64_t microbatches = 0;     ///< that were emulated, of the replica with the most
     std::vector<std::string> assumed;  ///< sentences
     std::vector<Doubt> doubts{};
+    std::optional<Bytes> logits{};  ///< of Run
     std::string
         recipe{};  ///< by which it was emulated: of those that ship, the one that it is made of; "deepspeed" and
                    ///< "torch-replicas" are made of torch-fsdp2-eager

@@ -116,6 +116,7 @@ struct MegatronLaunch {
     bool loss_per_token = false;           ///< --calculate-per-token-loss
     bool averages_gradients = false;       ///< ddp.average_in_collective
     std::string fused_loss_by = "native";  ///< native, te, linear
+    std::string fused_loss_elsewhere{};    ///< what other versions take where nobody says it; empty: the same
     std::string hidden_dropout = "0.1";
     std::string main_grads = "fp32", main_params = "fp32", first_moment = "fp32", second_moment = "fp32";
     bool megatron_fsdp = false, torch_fsdp2 = false;

@@ -61,6 +61,10 @@ struct BrokenRule {
 [[nodiscard]] std::vector<BrokenRule> broken_rules(const MegatronLaunch& launch, std::int64_t gpus,
                                                    const Framework& framework);
 
+/// The same of what no size of the model is needed for: process groups, and the global batch where both are said.
+[[nodiscard]] std::vector<BrokenRule> broken_without_sizes(const MegatronLaunch& launch, std::int64_t gpus,
+                                                           const Framework& framework);
+
 /// Another version of the framework, which constructs the launch; null: none does. Throws as above.
 [[nodiscard]] const Framework* version_that_constructs(const MegatronLaunch& launch, std::int64_t gpus,
                                                        const Framework& other_than);

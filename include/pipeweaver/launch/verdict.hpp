@@ -35,8 +35,10 @@ struct Open {
     std::string why;                                         ///< who sets it, or what of it is not counted
     std::string give;                                        ///< how it is told to us; empty: it cannot be
     frameworks::Effect effect = frameworks::Effect::either;  ///< on memory
-    bool is_taken = false;  ///< what is read is taken, of a branch or of a version, and no default
-    bool of_step = false;   ///< weights, gradients and optimizer states do not rest on it
+    bool is_taken = false;        ///< what is read is taken, of a branch or of a version, and no default
+    bool of_step = false;         ///< weights, gradients and optimizer states do not rest on it
+    std::optional<Bytes> most{};  ///< by which it moves a rank; none: it is not known
+    bool of_loss = false;         ///< by what the loss holds of logits at most
 };
 
 /// By how much of what we say the memory of a rank was off in recorded runs, docs/accuracy.md.

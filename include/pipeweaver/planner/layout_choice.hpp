@@ -43,7 +43,9 @@ public:
 
 private:
     std::mutex mutex_;
-    std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, bool>, std::shared_ptr<emulator::LayerStore>> stores_;
+    std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, emulator::Placement, bool>,
+             std::shared_ptr<emulator::LayerStore>>
+        stores_;
 };
 
 struct LayoutRequest {

@@ -12,6 +12,10 @@
 #include <string_view>
 #include <vector>
 
+namespace pipeweaver::groups {
+struct Placing;  // groups/placing.hpp
+}
+
 namespace pipeweaver::planner {
 
 struct LaunchedWay;  // launched_way.hpp
@@ -57,6 +61,8 @@ struct Rung {
     std::optional<Worth> worth{};
     /// How it is launched, of the rungs from now to layout; null: it is no launch. Shared by rungs of one step.
     std::shared_ptr<const LaunchedWay> launched{};
+    /// Of modules on GPUs of their own that the target launches; null: it is no such rung.
+    std::shared_ptr<const groups::Placing> placing{};
 };
 
 /// Whether a factor between their steps is what the rung changes, not what one of them pads.
@@ -67,7 +73,8 @@ struct Rung {
 struct Ladder {
     /// In their order. None, or only from `layout` on: nothing that the target launches runs the batch as it is.
     std::vector<Rung> rungs{};
-    /// What the target does not launch, where it is faster than all rungs; then modules on GPUs of their own.
+    /// What the target does not launch, where it is faster than all rungs; then modules on GPUs of their own, which a
+    /// target with grids launches: no draws of costs are held against it, so that it is not advised.
     std::vector<Rung> beyond{};
     bool now_is_said = false;             ///< by --now; else the first rung is the best that is known today
     std::size_t headline = 0;             ///< the rung that is advised: the last that is worth its change (worth.hpp)

@@ -64,8 +64,13 @@ struct WorkloadOptions {
     static constexpr std::string_view split = "split";     ///< encoders that lie as the language model does
 
     std::string model, cluster, batch, dataset, costs, context, recipe, packing;
+    std::string network{};                        ///< of workloads::networks(), or a file; empty: as the cluster says
+    std::string rack{};                           ///< "64:4": GPUs of a rack, and its oversubscription; empty: so, too
     std::string anchor;                           ///< a file of read_anchor()
     std::shared_ptr<const Anchor> anchor_read{};  ///< what it says; null: nothing corrects the recipe
+    /// In place of the one that `model` names, as_read(); null: that one. Likewise of `recipe`.
+    std::shared_ptr<const workloads::Model> model_read{};
+    std::shared_ptr<const emulator::Recipe> recipe_read{};
     RecipeOverrides overrides;
     Degree tp, pp, dp, cp, ep;
     std::string layout_as;                     ///< "auto": all degrees are tried, and those given are the user's own
@@ -95,6 +100,7 @@ struct WorkloadOptions {
     emulator::Headroom headroom = emulator::usual_headroom;
     bool automatic_headroom = false;                                ///< in its place headroom_for(), of the batch
     bool usual_headroom_is_auto = false;                            ///< it is so where nothing is said
+    bool says_headroom = false;                                     ///< something is
     std::int64_t training_tokens = 0;                               ///< Job::training_tokens
     std::optional<double> price_per_gpu_hour;                       ///< USD, in place of the cluster's
     std::size_t store_bytes = emulator::LayerStore::default_bytes;  ///< for costs of layers that were priced before
@@ -174,6 +180,7 @@ private:
     void add_layout(OptionTable& options);
     void add_global_batch(OptionTable& options);
     void add_machine(OptionTable& options);
+    void add_network(OptionTable& options);
     void add_samples(OptionTable& options);
     void add_headroom(OptionTable& options);
     void add_recipe(OptionTable& options);
@@ -185,6 +192,7 @@ private:
     void settle_adapters(workloads::Model& of) const;
     bool has_lora_apart() const;
     void require_dealt(const workloads::Model& of) const;
+    workloads::Cluster found_cluster() const;
     emulator::Layout layout(const emulator::Setup& setup) const;
     std::optional<LayoutAndZero> own(const emulator::Setup& setup) const;
     std::optional<GlobalBatch> global(const emulator::Setup& setup) const;

@@ -99,6 +99,17 @@ namespace pipeweaver::workloads {
 [[nodiscard]] Bytes recomputable_activations(const Architecture& network, std::int64_t layer, std::int64_t positions,
                                              std::int64_t tp);
 
+/// Whether of block `layer` every second product can run again: full attention of its own, without a diffusion
+/// transformer's modulation.
+[[nodiscard]] bool has_second_products(const Architecture& network, std::int64_t layer);
+
+/// The part of layer_activations() that every second product gives, and what is made of it by memory traffic alone,
+/// per GPU, beside recomputable_activations(): 2 m k d/t keys, 2 m h/t the attention's output in the second norm's
+/// input, of a gated feed-forward 2 m F/t its up half; with qk_norm 2 m (a + k) d/t more, normed queries and keys. 0
+/// without has_second_products().
+[[nodiscard]] Bytes second_product_activations(const Architecture& network, std::int64_t layer, std::int64_t positions,
+                                               std::int64_t tp);
+
 /// What weight gradients are made of, per GPU; see "Between I and W".
 struct WeightGradientNeeds {
     Bytes inputs;     ///< of linear layers

@@ -33,6 +33,9 @@ struct Item {
     }
 };
 
+/// Whether an item is work of a module that goes over items.
+[[nodiscard]] bool takes(const Module& module, const Item& item);
+
 struct Sample {
     std::string id;
     std::int64_t text_tokens = 0;

@@ -3,9 +3,11 @@
 
 #include "pipeweaver/base/json.hpp"
 #include "pipeweaver/base/units.hpp"
+#include "pipeweaver/workloads/network.hpp"
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -40,6 +42,9 @@ struct Cluster {
     Bandwidth network;              ///< per node, between nodes, one direction; 0: none
     double price_per_gpu_hour = 0;  ///< USD; 0: not said
     std::string source;
+    std::optional<Network> shape{};  ///< the ring or the cubes that join GPUs; none: a switch in each node
+    std::int64_t gpus_per_rack = 0;  ///< whole nodes; 0: every node has its whole network to every other
+    double oversubscription = 1;     ///< what the nodes of a rack can send, over what leaves the rack
 };
 
 [[nodiscard]] std::span<const Device> devices();
@@ -57,6 +62,13 @@ struct Cluster {
 /// "h100-sxm:32" (a cluster's name and GPU count) or a cluster file ("pipeweaver-cluster/1"; "file.json:64" overrides
 /// its count). Throws Error{input}, also for a link that this many GPUs need and the file lacks; Error{io}.
 [[nodiscard]] Cluster find_cluster(std::string_view text);
+
+/// The cluster joined so: its nodes are the domains of switches or cubes, or the nodes of a ring. A GPU keeps its part
+/// of the network between them. Throws Error{input} for a cube whose GPUs are no whole number cubed.
+[[nodiscard]] Cluster with_network(Cluster cluster, const Network& shape);
+
+/// The cluster in racks. Throws Error{input}: of no whole nodes, or of a ring, which goes through all of them.
+[[nodiscard]] Cluster with_racks(Cluster cluster, std::int64_t gpus_per_rack, double oversubscription);
 
 /// The cluster as a file to edit.
 [[nodiscard]] std::string to_json(const Cluster& cluster);

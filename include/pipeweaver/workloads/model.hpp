@@ -365,4 +365,7 @@ struct Model {
 /// The model as a file to edit, keys in fixed order. parse_model(to_json(m)) equals m, but for what is of a job.
 [[nodiscard]] std::string to_json(const Model& model);
 
+/// The model as a file of it is read: without what is of a job. Throws Error{input} of `name` for what no file may say.
+[[nodiscard]] Model as_read(const Model& model, std::string name);
+
 }  // namespace pipeweaver::workloads

@@ -10,6 +10,9 @@ namespace pipeweaver::workloads {
 /// Whether a backward pass reaches it, per module: where it or something before it, be it a projector, is trained.
 [[nodiscard]] std::vector<bool> gradient_reaches(const Model& model);
 
+/// Whether anything of it is trained, be it a projector.
+[[nodiscard]] bool trains_any(const Model& model);
+
 /// Whether the edge has a projector that is trained.
 [[nodiscard]] bool trains_projector(const Model& model, const ModelEdge& edge);
 

@@ -3,8 +3,6 @@
 // Source       InfinitePOD / InfiniteHBD, arXiv 2502.03885; each entry of workloads/data/networks.json names its own.
 #pragma once
 
-#include "pipeweaver/workloads/cluster.hpp"
-
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -12,7 +10,13 @@
 #include <string_view>
 #include <vector>
 
+namespace pipeweaver {
+class Json;
+}
+
 namespace pipeweaver::workloads {
+
+struct Cluster;
 
 /// What joins the GPUs of a domain: a switch, fixed links of a torus (a cube), or links from each node to the next few
 /// of one ring through the whole cluster.
@@ -27,7 +31,12 @@ struct Network {
     std::int64_t hops = 0;              ///< of a ring: each node is linked to so many on each side
     std::optional<double> usd_per_gpu;  ///< of the interconnect; none: not known
     std::string source;
+
+    friend bool operator==(const Network&, const Network&) = default;
 };
+
+/// GPUs along an axis of a cube of so many, rounded.
+[[nodiscard]] std::int64_t side_of(std::int64_t gpus_of_cube);
 
 /// "switch", "cube" or "ring".
 [[nodiscard]] std::string_view name_of(NetworkKind kind);
@@ -38,6 +47,9 @@ struct Network {
 /// The network of that name or alias, or of a file ("pipeweaver-network/1"). Throws Error{input} naming the known ones;
 /// Error{io}.
 [[nodiscard]] Network find_network(std::string_view text);
+
+/// Of an object of that format. Throws Error{input}.
+[[nodiscard]] Network parse_network(const Json& json);
 
 /// The network of a cluster by the size of its nodes: dgx-8 of 8 GPUs, nvl-72 of 72; none of other sizes, nor of CPUs.
 [[nodiscard]] std::optional<Network> network_of(const Cluster& cluster);

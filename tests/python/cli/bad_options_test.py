@@ -55,10 +55,10 @@ PLAN_FAULTS = [
     (["--target", "megatron", "--zero", "2"], 2, "--zero: is 2, but --target megatron launches 0 to 1 alone; allowed "
      "with 2 are --target torch-actions, torch-csv, torchtitan, fsdp2, deepspeed, any"),
     (["--target", "torchtitan", "--zero", "1"], 2, "--zero: is 1, but --target torchtitan launches 0 and 2 to 3 alone; "
-     "allowed with 1 are --target torch-actions, torch-csv, megatron, deepspeed, any"),
+     "allowed with 1 are --target torch-actions, torch-csv, megatron, megatron-mimo, deepspeed, any"),
     (["--target", "torchtitan", "--zero", "0", "--cp", "2"], 2, "--zero: is 0, but --target torchtitan launches 0 with "
      "--cp 1 and an --ep that divides --tp, and 2 to 3 alone; "
-     "allowed with 0 are --target torch-actions, torch-csv, megatron, any"),
+     "allowed with 0 are --target torch-actions, torch-csv, megatron, megatron-mimo, any"),
     (["--target", "torchtitan", "--context", "all-to-all"], 2,
      "--context: is all-to-all, but --target torchtitan exchanges no heads; allowed is ring"),
     (["--cp", "0"], 2, "--cp: is '0', must be auto or a whole number from 1 to 1024"),

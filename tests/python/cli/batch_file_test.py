@@ -105,7 +105,7 @@ def test_more_microbatches_than_can_be_planned_are_refused_before_anything_is_bu
 
 def test_samples_too_long_are_dropped_or_have_a_microbatch_of_their_own(pipeweaver, tmp_path):
     batch = write_batch(tmp_path, [(900, []), (5000, [SCREEN]), (100, [SCREEN]), (700, [])])
-    ask = [*PLAN, "--batch", batch, "--microbatch-tokens", "1000", "--max-rounds", "0", "--json"]
+    ask = [*PLAN, "--batch", batch, "--microbatch-tokens", "1000", "--max-rounds", "0", "--headroom", "10%", "--json"]
     assert pipeweaver.fails(*ask, "--out", tmp_path / "plan") == (
         2, f"pipeweaver: {batch}:2: sample 's1' has 5169 tokens, a microbatch of 'dip-vlm-m' holds 1000 "
            "(--microbatch-tokens; --too-long own packs it alone)")
@@ -128,6 +128,9 @@ def test_samples_too_long_are_dropped_or_have_a_microbatch_of_their_own(pipeweav
     job = ["--model", "dip-vlm-m", "--cluster", "h100-sxm:32", "--tp", "8", "--pp", "4", "--batch", batch, "--json"]
     emulated = json.loads(pipeweaver("emulate", *job, "--schedule", tmp_path / "own"))
     assert emulated["asked"]["microbatches"] == 3 and emulated["asked"]["microbatch_tokens"] == 1000
+    assert emulated["asked"]["headroom"] == 0.1  # as is what it kept free
+    status, line = pipeweaver.fails("emulate", *job, "--schedule", tmp_path / "own", "--headroom", "3%")
+    assert status == 2 and "whose times or memory are others" in line
     again = json.loads(pipeweaver("emulate", *job, "--partition", tmp_path / "own" / "partition.json",
                                   "--policy", "gpipe", "--microbatch-tokens", "7000"))
     assert again["asked"]["microbatches"] == 2

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shlex
 
 import pytest
 
@@ -121,6 +122,10 @@ def test_merging_says_what_is_missing_and_refuses_what_is_not_the_studys(study, 
     ({"axes": {**SMALL["axes"], "gpus": "many"}}, "axes.gpus: is 'many', must be a count"),
     ({"axes": {**SMALL["axes"], "gpus": []}}, "axes.gpus: has no value, so the study has no point"),
     ({"axes": {**SMALL["axes"], "gpus": [16, 16]}}, "axes.gpus: has '16' twice"),
+    ({"axes": {**SMALL["axes"], "groups": ["shared", "vit=8"]}},
+     "axes.groups[1]: is 'vit=8', must be one of shared, own"),
+    ({"axes": {**SMALL["axes"], "groups": ["own", "own"]}}, "axes.groups: has 'own' twice"),
+    ({"plan": {"dataset": "vlm-mix", "groups": "own"}}, "plan: unknown key 'groups'"),
     ({"axes": {**SMALL["axes"], "cluster": "h100-sxm:16"}}, "GPUs stand under `gpus`"),
     ({"axes": {key: value for key, value in SMALL["axes"].items() if key != "gpus"}}, "axes: has no `gpus`"),
     ({"axes": {key: value for key, value in SMALL["axes"].items() if key != "global-batch"}}, "has no `global-batch`"),
@@ -188,6 +193,29 @@ def test_a_row_is_planned_as_its_command_plans_it(study, capacity, pipeweaver, t
     assert point["points"] == {"judged": 1, "bounded": 0, "refused": 0}
 
 
+def test_a_row_in_groups_of_gpus_is_what_its_command_prints(study, capacity, pipeweaver, tmp_path):
+    axes = {**SMALL["axes"], "cluster": "h100-sxm", "gpus": 16, "groups": ["shared", "own", "auto"], "global-batch": 32}
+    changes = {"axes": axes, "prices": {}, "planned": 0}
+    capacity(study(**changes), "--out", tmp_path / "out")
+    rows = {row["options"]["groups"]: row for row in json.loads((tmp_path / "out/answer.json").read_text())["rows"]}
+    own = rows["own"]
+    assert own["layout"] is None and own["split"].startswith("vit=") and rows["shared"]["split"] is None
+    assert rows["auto"]["step_ns"] == min(rows["shared"]["step_ns"], own["step_ns"])
+    words = shlex.split(own["command"])
+    assert words[:2] == ["pipeweaver", "groups"]
+    said = json.loads(pipeweaver(*words[1:], "--json"))
+    assert said["split"] == own["split"] and said["own"]["step_ns"] == own["flags_step_ns"]
+    assert max(one["peak_bytes"] for one in said["own"]["groups"]) == own["memory_bytes"]
+    # The row as a study of its own.
+    place = own["row"]
+    script = (tmp_path / f"out/rows/{place:02}.sh").read_text()
+    assert script.endswith(own["command"] + "\n")
+    capacity(tmp_path / f"out/rows/{place:02}.yaml", "--out", tmp_path / "one")
+    one, = json.loads((tmp_path / "one/answer.json").read_text())["rows"]
+    assert (one["split"], one["step_ns"]) == (own["split"], own["step_ns"])
+    assert one["why_not_planned"] == "no order is searched on groups of GPUs"
+
+
 def test_what_is_damaged_is_judged_again_and_rows_of_an_earlier_answer_go(study, capacity, tmp_path):
     capacity(study(planned=0), "--out", tmp_path / "out")
     before = files(tmp_path / "out")
@@ -242,6 +270,7 @@ def test_recommend_answers_and_says_what_is_wrong(pipeweaver, tmp_path):
             (["--tokens", "1B", "--prices", "h100-sxm=2,h100-sxm=3"], "--prices: has h100-sxm twice"),
             (["--tokens", "1B", "--prices", "h100=2"], "'h100' is no cluster of the study"),
             (["--tokens", "1B", "--clusters", ","], "has an empty value"),
+            (["--tokens", "1B", "--groups", "vit=8"], "groups: is 'vit=8', must be one of shared, own, auto"),
             (["--gpus", "16"], "missing --tokens TOKENS: of the whole")]:
         status, line = pipeweaver.fails(*ask, *more)
         assert status == 2 and message in line

@@ -281,8 +281,8 @@ FAULTS = [
     (["--partition", "best"], 2, "--partition: is 'best', must be one of dip, modules, megatron, balanced"),
     (["--recompute", "some"], 2, "--recompute: is 'some', must be one of none, "),
     (["--recompute", "blocks:0"], 2,
-     "--recompute: is 'blocks:0', must be one of none, selective, core-attention, half, full, offload, encoders, "
-     "backbone, blocks:N, "
+     "--recompute: is 'blocks:0', must be one of none, selective, second-products, core-attention, half, full, "
+     "offload, encoders, backbone, blocks:N, "
      "by-rank; N is 1 or more"),
     (["--recompute", "by-rank:full/none"], 2,
      "--recompute: by-rank:full/none says 2 settings, allowed are those of 4 ranks"),

@@ -99,7 +99,7 @@ def test_a_part_of_the_optimizer_on_the_host_leaves_the_rest(pipeweaver, tmp_pat
 
 @pytest.mark.parametrize("flag, verdict", [
     ("--rlhf_type ppo", "undecided"),          # other models beside it
-    ("--rlhf_type dpo", "fits"),               # a reference model is counted
+    ("--rlhf_type dpo", "close"),              # a reference model is counted
     ("--offload_model true", "fits"),          # takes off alone: what fits does so with it
     ("--vision_model_type internvit", "undecided"),  # the model that is named has no encoder
     ("--freeze_parameters_ratio 0", "fits"),
@@ -429,3 +429,22 @@ def test_a_model_in_a_folder_at_hand_is_that_of_its_configuration(pipeweaver, tm
     same = script(pipeweaver, tmp_path, SWIFT, "--cluster", "h100-sxm:8", "--model", f"hf:{tmp_path}/Mine")
     assert answer["memory"] and answer["memory"] == same["memory"]
     assert f"model '{tmp_path}/Mine' is read from its config.json" in answer["assumed"]
+
+
+def test_what_ran_out_of_memory_in_other_versions_is_not_said_to_fit(pipeweaver, tmp_path):
+    # ms-swift#8169: the vocabulary's logits at 128k positions, on 8 GPUs of 141 GB
+    long = ("NPROC_PER_NODE=8 MAX_PIXELS=786432 megatron sft --model Qwen/Qwen3.5-0.8B --dataset train.jsonl "
+            "--train_type lora --lora_rank 16 --target_modules all-linear --freeze_llm false --freeze_vit true "
+            "--tensor_model_parallel_size 2 --sequence_parallel true --micro_batch_size 1 --global_batch_size 32 "
+            "--recompute_granularity full --recompute_method uniform --recompute_num_layers 1 --max_length ")
+    on = ["--cluster", "h200-sxm:8"]
+    assert script(pipeweaver, tmp_path, long + "131072", *on)["verdict"] in ("undecided", "does-not-fit")
+    assert script(pipeweaver, tmp_path, long + "8192", *on)["verdict"] == "fits"
+    # ms-swift#4989: the scores of images' patches, on 8 GPUs of 96 GB
+    image = ("NPROC_PER_NODE=8 swift sft --model Qwen/Qwen2.5-VL-7B-Instruct --dataset data.json --lora_rank 8 "
+             "--freeze_aligner true --torch_dtype bfloat16 --deepspeed zero3 --per_device_train_batch_size 1 "
+             "--gradient_accumulation_steps 4 --gradient_checkpointing true --max_length 5000 ")
+    on = ["--cluster", "h20-sxm:8"]
+    answer = script(pipeweaver, tmp_path, image, *on)
+    assert answer["verdict"] == "undecided" and opened(answer) == ["--attn_impl"]
+    assert script(pipeweaver, tmp_path, image + "--attn_impl flash_attn", *on)["verdict"] == "fits"

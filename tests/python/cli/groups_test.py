@@ -1,8 +1,8 @@
 """pipeweaver groups: modules on GPUs of their own, beside shared GPUs."""
 
 import json
+import resource
 import shlex
-import time
 
 import pytest
 from checkout import ROOT
@@ -100,6 +100,36 @@ def test_a_plans_rung_is_what_its_command_prints(pipeweaver, tmp_path, options):
     assert own["step_ns"] <= 1.05 * asked(pipeweaver, *others)["own"]["step_ns"]
 
 
+@pytest.mark.parametrize("batch", ["--dataset vlm-mix --global-batch 64", "--dataset vlm-mix --global-batch 32mb",
+                                   f"--batch {ROOT}/examples/batch.jsonl"])
+def test_megatron_mimo_launches_a_split_that_its_grids_say(pipeweaver, tmp_path, batch):
+    """Its other rungs are Megatron's."""
+    plans = [asked(pipeweaver, "plan", "--model", "dip-vlm-s", "--cluster", "h100-sxm:16", "--tp", "4", "--pp", "2",
+                   *batch.split(), "--packing", "balanced", "--target", target, "--out", tmp_path / target)
+             for target in ("megatron", "megatron-mimo")]
+    steps = [[(rung["rung"], rung["step_ns"]) for rung in plan["ladder"]] for plan in plans]
+    assert steps[0] == steps[1] and not any(rung["rung"] == "groups" for rung in plans[0]["beyond"])
+    rung = plans[1]["beyond"][-1]
+    assert (rung["rung"], rung["target"]) == ("groups", "megatron-mimo")
+    own = asked(pipeweaver, *shlex.split(rung["command"])[1:])["own"]
+    assert own["step_ns"] == rung["step_ns"]
+    vit, llm = own["groups"]
+    assert vit["pp"] == vit["zero"] == llm["zero"] == 1 and llm["dp"] % vit["dp"] == 0
+    script = tmp_path / "megatron-mimo/megatron-mimo/mimo.sh"
+    if "why_nothing" in rung:  # shared GPUs are faster
+        assert rung["files"] == [] and not script.exists()
+        return
+    assert rung["files"] == ["megatron-mimo/mimo.sh"]
+    pipeweaver(*shlex.split(rung["command"])[1:], "--out", tmp_path / "mimo.sh")
+    assert script.read_text() == (tmp_path / "mimo.sh").read_text()
+
+
+def test_megatron_mimo_has_no_grids_for_a_generator(pipeweaver, tmp_path):
+    plan = asked(pipeweaver, "plan", "--model", "dip-t2v-s", "--cluster", "h100-sxm:16", "--tp", "4", "--pp", "2",
+                 "--dataset", "t2v-mix", "--microbatches", "4", "--target", "megatron-mimo", "--out", tmp_path / "plan")
+    assert all(rung["rung"] != "groups" for rung in plan["beyond"])
+
+
 @pytest.mark.parametrize("model, target", [("llama3-8b", "any"), ("dip-vlm-s", "torch-actions")])
 def test_other_plans_have_no_such_rung(pipeweaver, tmp_path, model, target):
     plan = asked(pipeweaver, "plan", "--model", model, "--cluster", "h100-sxm:16", "--tp", "4", "--pp", "4",
@@ -181,27 +211,52 @@ def test_what_fits_nowhere_is_said(pipeweaver):
     assert done.returncode == 4 and "neither in groups nor on shared GPUs" in done.stderr
 
 
-@pytest.mark.alone
-@pytest.mark.parametrize("llm, width", [("llama3-8b", 4096), ("llama2-13b", 5120), ("llama3-70b", 8192)])
-def test_models_of_disttrains_sizes_are_split_in_seconds(pipeweaver, tmp_path, llm, width):
-    """1,296 GPUs, 1,920 samples a step; the generator's U-Net is a transformer here."""
-    model = tmp_path / "model.json"
+PIXART = {"name": "like-pixart", "kind": "dit", "layers": 28, "hidden": 1152, "ffn": 4608, "heads": 16, "kv_heads": 16,
+          "head_dim": 72, "gated": False, "attention": {"kind": "dense", "causal": False}, "cross_attention_dim": 1152,
+          "text_tokens": 300, "in_channels": 16, "condition_dim": 4096, "embedders": 15667200}
+
+
+def like_disttrain(folder, llm, width, generator):
+    """A model and a batch of its sizes: 1,920 samples, each 16 images read and one of 512 pixels made."""
+    model, batch = folder / "model.json", folder / "batch.jsonl"
     model.write_text(json.dumps({
         "format": "pipeweaver-model/1", "name": "like-disttrain",
         "modules": [{"name": "vit", "architecture": "vit-huge-14", "unit": "items", "modalities": ["image"]},
                     {"name": "llm", "architecture": llm, "unit": "microbatch", "modalities": ["text"]},
-                    {"name": "dit", "architecture": "wan2.1-t2v-1.3b", "unit": "items", "modalities": ["video"]}],
+                    {"name": "dit", "architecture": generator[0], "unit": "items", "modalities": ["video"]}],
         "edges": [{"from": "vit", "to": "llm", "token_reduction": 1, "projector": {"in": 1280, "out": width}},
-                  {"from": "llm", "to": "dit", "projector": {"in": width, "out": 1536}}],
+                  {"from": "llm", "to": "dit", "projector": {"in": width, "out": generator[1]}}],
         "image": {"patch": 14, "merge": 1, "fixed_pixels": 224},
         "video": {"width": 512, "height": 512, "spatial": 16, "frames_in": 1, "frames_out": 1, "fps": 1,
                   "max_seconds": 16},
         "most_items": 64}))
-    batch = tmp_path / "batch.jsonl"
     sample = {"text_tokens": 4096, "images": [{"width": 224, "height": 224}] * 16,
               "videos": [{"tokens": 0, "patches": 1024, "role": "target"}]}
     batch.write_text("".join(json.dumps({"id": str(n), **sample}) + "\n" for n in range(1920)))
-    begun = time.monotonic()
-    answer = asked(pipeweaver, "groups", "--model", model, "--cluster", "a100-sxm:1296", "--batch", batch)
-    assert time.monotonic() - begun < 5
+    return "groups", "--model", model, "--cluster", "a100-sxm:1296", "--batch", batch
+
+
+def cpu_seconds_of_children():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def test_what_the_page_says_of_disttrains_smallest(pipeweaver, tmp_path):
+    """docs/own-gpus.md, beside the published gain."""
+    job = like_disttrain(tmp_path, "llama3-8b", 4096, (PIXART, 1152))
+    at_tp8, best = (asked(pipeweaver, *job, *more) for more in (("--tp", "8", "--pp", "1", "--cut", "even"), ()))
+    steps = [at_tp8["shared"]["step_ns"], best["shared"]["step_ns"], best["own"]["step_ns"]]
+    said = [f"{step * 1e-9:.2f} s" for step in steps] + [f"{steps[0] / steps[2]:.2f}"]
+    page = (ROOT / "docs/own-gpus.md").read_text().split("## Beside DistTrain")[1]
+    assert said == [line.split("|")[2].strip() for line in page.splitlines() if line.startswith(("| shared", "| own"))]
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("llm, width", [("llama3-8b", 4096), ("llama2-13b", 5120), ("llama3-70b", 8192)])
+def test_models_of_disttrains_sizes_are_split_in_seconds(pipeweaver, tmp_path, llm, width):
+    """1,296 GPUs, 1,920 samples a step; the generator's U-Net is a transformer here."""
+    job = like_disttrain(tmp_path, llm, width, ("wan2.1-t2v-1.3b", 1536))
+    begun = cpu_seconds_of_children()
+    answer = asked(pipeweaver, *job)
+    assert cpu_seconds_of_children() - begun < 5  # on one thread, whatever else runs
     assert len(answer["own"]["groups"]) == 3 and answer["own"]["gpus"] <= 1296

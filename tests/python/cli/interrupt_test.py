@@ -155,7 +155,7 @@ def test_an_interrupted_study_goes_on_where_it_was(pipeweaver, tmp_path):
     study.write_text(json.dumps({
         "format": "pipeweaver-study/1", "name": "long", "plan": {"dataset": "vlm-mix"}, "planned": 0,
         "axes": {"model": "dip-vlm-m", "cluster": ["h100-sxm", "h200-sxm"], "gpus": [64, 128, 192, 256],
-                 "global-batch": 512}}))
+                 "global-batch": 256}}))
     process = begin(pipeweaver, "capacity", study, "--out", tmp_path / "out", "--threads", "1", "--quiet")
     wait_for(tmp_path / "out/cells")
     process.send_signal(signal.SIGINT)

@@ -7,7 +7,7 @@ from cli_shared import BATCH, SCREEN, digests, write_batch
 
 
 def test_a_layout_is_chosen_where_it_is_asked_for(pipeweaver, tmp_path):
-    rest = ["plan", "--model", "dip-vlm-m", "--cluster", "h100-sxm:32", *BATCH, "--partition", "dip",
+    rest = ["plan", "--model", "dip-vlm-s", "--cluster", "h100-sxm:16", *BATCH, "--partition", "dip",
             "--max-rounds", "1"]
     plan = json.loads(pipeweaver(*rest, "--tp", "auto", "--json", "--threads", "1", "--out", tmp_path / "one"))
     tried = plan["layout_choice"]["tried"]
@@ -16,10 +16,10 @@ def test_a_layout_is_chosen_where_it_is_asked_for(pipeweaver, tmp_path):
     assert [plan["asked"][key] for key in ("tp", "pp", "dp")] == [taken[key] for key in ("tp", "pp", "dp")]
     assert taken["ns_per_microbatch"] <= 1.005 * tried[0]["ns_per_microbatch"]
     assert [one["ns_per_microbatch"] for one in tried] == sorted(one["ns_per_microbatch"] for one in tried)
-    assert all(one["tp"] * one["pp"] * one["dp"] == 32 and one["microbatches"] == 4 * one["dp"] for one in tried)
+    assert all(one["tp"] * one["pp"] * one["dp"] == 16 and one["microbatches"] == 4 * one["dp"] for one in tried)
     assert plan["asked"]["microbatches"] == taken["microbatches"]
     assert {one["why"]: one["layouts"] for one in plan["layout_choice"]["refused"]}[
-        "tp does not divide the 8 GPUs of a node"] == 3
+        "tp does not divide the 8 GPUs of a node"] == 1
     table = pipeweaver(*rest, "--tp", "auto", "--pp", "auto", "--dp", "auto", "--threads", "2", "--verbose",
                        "--out", tmp_path / "two")
     assert f" of {len(tried)} that fit, by known schedules" in table
@@ -29,11 +29,11 @@ def test_a_layout_is_chosen_where_it_is_asked_for(pipeweaver, tmp_path):
 def test_all_degrees_are_chosen_at_one_global_batch_and_a_command_repeats_it(pipeweaver, tmp_path):
     rest = ["plan", "--model", "dip-vlm-s", "--cluster", "h100-sxm:16", "--dataset", "vlm-mix", "--max-rounds", "1",
             "--json"]
-    plan = json.loads(pipeweaver(*rest, "--layout", "auto", "--tp", "8", "--pp", "2", "--microbatches", "16",
+    plan = json.loads(pipeweaver(*rest, "--layout", "auto", "--tp", "8", "--pp", "2", "--microbatches", "8",
                                  "--out", tmp_path / "auto"))
     choice = plan["layout_choice"]
     tried = choice["tried"]
-    assert choice["same_batch"] and all(one["microbatches"] == 16 for one in tried)
+    assert choice["same_batch"] and all(one["microbatches"] == 8 for one in tried)
     assert {one.get("cp", 1) for one in tried} > {1} and {one["zero"] for one in tried} > {1}
     own, = [one for one in tried if one["own"]]
     assert [own[key] for key in ("tp", "pp", "dp")] == [8, 2, 1]
@@ -41,7 +41,7 @@ def test_all_degrees_are_chosen_at_one_global_batch_and_a_command_repeats_it(pip
     assert taken["step_ns"] <= own["step_ns"]
     layout = [word for key in ("tp", "pp", "dp", "cp", "zero") if key in taken
               for word in (f"--{key}", str(taken[key]))]
-    again = json.loads(pipeweaver(*rest, *layout, "--global-batch", "16mb", "--packing", plan["asked"]["packing"],
+    again = json.loads(pipeweaver(*rest, *layout, "--global-batch", "8mb", "--packing", plan["asked"]["packing"],
                                   "--out", tmp_path / "again"))
     assert again["layout_choice"] is None and again["step_ns"] == plan["step_ns"]
 

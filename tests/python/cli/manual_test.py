@@ -11,10 +11,10 @@ from absent import left_out
 from checkout import ROOT
 from cli_shared import full
 
-COMMANDS = ["", "plan", "partition", "solve", "replay", "check", "emit", "emulate", "layers", "analyze", "recommend",
-            "support", "capacity", "faults", "share", "groups", "mix", "rl", "fuse", "validate",
+COMMANDS = ["", "plan", "partition", "solve", "replay", "explain", "check", "emit", "emulate", "layers", "analyze",
+            "recommend", "support", "capacity", "faults", "share", "groups", "mix", "rl", "fuse", "validate",
             "costdb", "costdb query", "costdb explain", "costdb import", "costdb needs", "costdb stats",
-            "costdb evaluate", "costdb calibrate", "costdb export", "serve", "ui",
+            "costdb evaluate", "costdb calibrate", "costdb export", "serve", "mcp", "ui",
             "bench", "bench plan", "bench replay", "bench search", "bench dip", "bench draft", "bench costdb",
             "bench emulator", "bench service", "bench accuracy", "list", "show", "completion"]
 

@@ -278,3 +278,12 @@ def test_where_nothing_fits_in_any_layout_there_is_no_plan(pipeweaver, tmp_path)
     assert status == 4 and "no layout fits the memory" in line and "comes closest: rank 0 is " in line
     assert "; with --encoders split, as other launchers can, " in line
     assert not (tmp_path / "plan").exists()
+
+
+def test_where_less_kept_free_may_do_that_headroom_is_named(pipeweaver, tmp_path):
+    words = ("plan", "--model", "gemma-3-4b", "--cluster", "h100-sxm:32", "--dataset", "vlm-mix", "--global-batch",
+             "64mb", "--target", "fsdp2", "--max-rounds", "1", "--out", tmp_path / "plan")
+    status, line = pipeweaver.fails(*words)
+    assert status == 4 and " with 20 % kept free; " in line
+    assert line.endswith(" other layouts of the same GPUs; --headroom 3% keeps less free")
+    assert "\ndo  " in pipeweaver(*words, "--headroom", "3%")

@@ -123,11 +123,15 @@ EXAMPLES = ROOT / "examples"
     ("explanation", "costdb explain --device h100_sxm --model llama3-8b --tp 4 --m 4096"),
     ("own-run", "validate --measured 9.1s --memory 60GiB --model dip-vlm-s --cluster h100-sxm:16 " + LAUNCH),
     ("validation", f"validate {EXAMPLES}/runs.csv"),
+    ("schedule-explanation", f"explain {EXAMPLES}/measured"),
+    ("schedule-explanation", f"explain {EXAMPLES}/measured --at 1:1us"),
     ("trace-replay", f"replay --trace {EXAMPLES}/traces/rank-0.json {EXAMPLES}/traces/rank-1.json --what-if nccl=0.5"),
     ("groups", "groups --model dip-vlm-s --cluster h100-sxm:16 --dataset vlm-mix"),
     ("shares", f"share {EXAMPLES}/three-trainings.yaml"),
     ("capacity", "recommend --model dip-vlm-s --dataset vlm-mix --global-batch 32 --tokens 10B --days 30 --clusters "
                  "h100-sxm --gpus 16 --prices h100-sxm=2.5"),
+    ("capacity", "recommend --model dip-vlm-s --dataset vlm-mix --global-batch 32 --tokens 10B --days 30 --clusters "
+                 "h100-sxm --gpus 16 --groups own"),
 ], ids=lambda given: given.split()[0])
 def test_what_is_printed_for_programs_is_valid(pipeweaver, name, command):
     done = pipeweaver.run(*command.split(), "--json")  # runs.csv has a row that is refused
@@ -148,13 +152,15 @@ def test_what_a_service_keeps_of_a_session_and_of_a_step_is_valid(begin):
 
 def test_cells_of_a_study_are_valid(pipeweaver, tmp_path):
     study = {"format": "pipeweaver-study/1", "plan": {"dataset": "vlm-mix"}, "planned": 0, "shown": 1,
-             "axes": {"model": ["dip-vlm-s", "dip-t2v-s"], "cluster": "h100-sxm", "gpus": 32, "global-batch": 32}}
+             "axes": {"model": ["dip-vlm-s", "dip-t2v-s"], "cluster": "h100-sxm", "gpus": 32, "global-batch": 32,
+                      "groups": "auto"}}
     (tmp_path / "study.json").write_text(json.dumps(study))
     pipeweaver("capacity", tmp_path / "study.json", "--quiet", "--out", tmp_path / "out")
     cells = [read(path) for path in (tmp_path / "out/cells").iterdir()]
     assert [complaints("cell", cell) for cell in cells] == [[], []]
     points, = (cell["points"] for cell in cells if "why_not" not in cell)  # a generator of clips reads no images
     assert {point["status"] for point in points} == {"judged", "bounded", "refused"}
+    assert [point["split"] for point in points if "split" in point]
 
 
 def test_coefficients_are_valid():

@@ -75,3 +75,12 @@ def test_adapters_and_states_on_the_host_take_less(pipeweaver):
         return max(rank["memory"]["peak_bytes"] for replica in answer["replicas"] for rank in replica["ranks"])
     assert fullest("--lora", "16") < fullest("--freeze", "vit") < fullest()
     assert fullest("--offload-optimizer", "50%") < fullest()
+
+
+def test_states_on_the_host_that_a_target_does_not_launch_are_named(pipeweaver, tmp_path):
+    words = ["plan", "--model", "qwen2.5-0.5b", "--cluster", "h100-sxm:8", "--dataset", "constant-1024",
+             "--microbatches", "2", "--tp", "1", "--pp", "1", "--zero", "1", "--offload-optimizer", "100%", "--target",
+             "deepspeed", "--now", "full", "--out", tmp_path / "plan"]
+    assert pipeweaver.fails(*words) == (
+        4, "pipeweaver: --now: --offload-optimizer: below ZeRO 3 deepspeed puts gradients on the host, too, which "
+           "plans do not")

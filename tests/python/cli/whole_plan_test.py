@@ -8,10 +8,11 @@ import shutil
 import subprocess
 
 import pytest
+from checkout import ROOT
 from cli_shared import digests, full
 
-SMALL = ["plan", "--model", "dip-vlm-s", "--cluster", "h100-sxm:16", "--tp", "4", "--pp", "2", "--dataset", "vlm-mix",
-         "--microbatches", "8", "--partition", "dip", "--max-rounds", "1", "--quiet"]
+SMALL = ["plan", "--model", ROOT / "examples/small-vlm.json", "--cluster", "h100-sxm:4", "--tp", "1", "--pp", "2",
+         "--dataset", "vlm-mix", "--microbatches", "2", "--partition", "dip", "--max-rounds", "1", "--quiet"]
 
 # Ends the process before its N-th rename, as SIGKILL would.
 KILLER = r"""

@@ -16,12 +16,12 @@ from absent import needed
 from checkout import ROOT
 from cli_shared import full
 from megatron_names import newer_megatron  # noqa: F401
-from served import free_port
 
 torch = needed("torch")
 needed("pipeweaver")
 data = needed("pipeweaver.data")
 
+import example_ranks  # noqa: E402
 from torch.utils.data import DataLoader  # noqa: E402
 
 from pipeweaver import InputError  # noqa: E402
@@ -271,36 +271,29 @@ def test_ranks_that_differ_end_before_the_first_step(said_by_ranks, case, messag
         assert message in said[case] and bool(said[case]) == bool(message)
 
 
-STEPS = 300 if full() else 100
+STEPS = 300 if full() else 80
 LINE = re.compile(r"^replica (\d) step (\d+) loss (\S+) samples \[([0-9, ]*)\]$", re.MULTILINE)
 
 
 def trained(checkpoint, steps, kill_after=None):
     """Lines of the example, whose ranks are killed with their loaders' workers once it has printed a step."""
-    command = [sys.executable, "-X", "faulthandler", str(ROOT / "examples/train_ddp_sampler.py"), "--steps", str(steps),
-               "--checkpoint", str(checkpoint)]
-    rendezvous = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2",
-                  "OMP_NUM_THREADS": "1"}
     logs = [checkpoint.with_suffix(f".{time.monotonic_ns()}.{rank}") for rank in range(2)]
-    ranks = []
-    for rank, log in enumerate(logs):
-        with open(log, "w") as out:
-            ranks.append(subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, start_new_session=True,
-                                          env={**os.environ, **rendezvous, "RANK": str(rank)}))
+    for log in logs:
+        log.touch()
+    ranks = example_ranks.begun(ROOT, ROOT / "examples/train_ddp_sampler.py",
+                                ["--steps", str(steps), "--checkpoint", str(checkpoint)], logs)
     end = time.monotonic() + 300
-    while any(rank.poll() is None for rank in ranks) and time.monotonic() < end:
+    while any(rank.is_alive() for rank in ranks) and time.monotonic() < end:
         if kill_after is not None and f"replica 0 step {kill_after} " in logs[0].read_text():
             break
         time.sleep(0.01)
     for rank in ranks:
-        if rank.poll() is None and time.monotonic() >= end:
-            rank.send_signal(signal.SIGABRT)  # one that hangs says where
-            rank.wait(20)
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(rank.pid, signal.SIGKILL)
-        rank.wait()
+        if rank.is_alive() and time.monotonic() >= end:
+            os.kill(rank.pid, signal.SIGABRT)  # one that hangs says where
+            rank.join(20)
+        example_ranks.end(rank)
     text = "".join(log.read_text() for log in logs)
-    assert kill_after is not None or all(rank.returncode == 0 for rank in ranks), text[-3000:]
+    assert kill_after is not None or all(rank.exitcode == 0 for rank in ranks), text[-3000:]
     return {(int(step), int(replica)): (float(loss), [int(place) for place in places.split(",")])
             for replica, step, loss, places in LINE.findall(text)}
 

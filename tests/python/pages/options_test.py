@@ -7,10 +7,10 @@ import pytest
 from checkout import ROOT
 
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "docs").glob("*.txt")])
-COMMANDS = ("plan", "partition", "solve", "replay", "check", "emit", "emulate", "layers", "analyze", "recommend",
-            "support", "capacity", "faults", "share", "groups", "mix", "rl", "fuse", "validate",
+COMMANDS = ("plan", "partition", "solve", "replay", "explain", "check", "emit", "emulate", "layers", "analyze",
+            "recommend", "support", "capacity", "faults", "share", "groups", "mix", "rl", "fuse", "validate",
             "costdb import", "costdb needs", "costdb query", "costdb explain", "costdb evaluate", "costdb calibrate",
-            "serve", "ui", "list", "show")
+            "serve", "mcp", "ui", "list", "show")
 LISTED = {"--policy": "policies", "--target": "targets", "--recipe": "recipes"}
 SPAN = re.compile(r"`([^`\n]+)`|^(?:\$ )?(pipeweaver .+)$", re.MULTILINE)
 

@@ -100,3 +100,18 @@ def test_a_part_of_padding_that_its_sizes_do_not_come_to_is_seen(part, is_equal)
                   microbatches=8, step_ns=2_000_000_000, tokens_per_second_per_gpu=8 * 3072 / 16 / 2)
     plan = plan_of(padded, headline="now") | {"asked": {"gpus": 16}}
     assert (one_number.unequal_padding(plan) == []) == is_equal
+
+
+def test_shapes_of_other_microbatches_than_those_that_are_fed_are_seen(tmp_path):
+    def fed(*rows):
+        return {"units": [{"module": "vit+llm", "items": [{"rows": [0, one]} for one in rows]}]}
+
+    replicas = [{"microbatches": [fed(64, 32), fed(96), fed()]}, {"microbatches": [fed(16), {"units": []}]}]
+    (tmp_path / "launch-assignment.json").write_text(json.dumps({"replicas": replicas}))
+    plan = plan_of(rung("layout", 1.2, files=["launch-assignment.json"]), headline="layout")
+    plan |= {"asked": {"model": "qwen2.5-vl-3b"}}
+    assert one_number.other_shapes(plan, tmp_path) == []  # no room is said
+    plan["headline"]["room"] = {"shapes": 3}  # 96, 16 and 0 positions
+    assert one_number.other_shapes(plan, tmp_path) == []
+    plan["headline"]["room"]["shapes"] = 4
+    assert one_number.other_shapes(plan, tmp_path) == ["4 shapes are said, launch-assignment.json has 3"]

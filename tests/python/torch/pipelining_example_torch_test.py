@@ -10,11 +10,13 @@ import sys
 import pytest
 import torch
 from checkout import ROOT
+from example_ranks import printed_by
 from getting_started import blocks, page_of
 from served import free_port
 
 PAGE = page_of("docs/pytorch-pipelining.md")
 PLAN = next(block for block in blocks("sh", PAGE) if "small-vlm" in block).splitlines()[-1].split()[1:]
+SCRIPT, = re.findall(r"^torchrun .*(examples/train_vlm_pipelining.py) ", PAGE, re.MULTILINE)
 
 
 def planned(pipeweaver, folder, ranks, replicas, *more):
@@ -26,18 +28,16 @@ def planned(pipeweaver, folder, ranks, replicas, *more):
     pipeweaver(*plan)
 
 
-def trained(folder, processes):
-    command, = re.findall(r"^torchrun .*(examples/train_vlm_pipelining.py) ", PAGE, re.MULTILINE)
+def by_torchrun(folder, processes):
     return subprocess.run([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(processes),
-                           "--master-port", str(free_port()), command, folder], cwd=ROOT,
+                           "--master-port", str(free_port()), SCRIPT, folder], cwd=ROOT,
                           env={**os.environ, "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"},
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
 
 
 def losses_of(folder, processes):
-    done = trained(folder, processes)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return [float(loss) for loss in re.findall(r"^step \d: loss ([\d.]+)", done.stdout, re.MULTILINE)]
+    said = printed_by(processes, ROOT, SCRIPT, [str(folder)], folder.parent)
+    return [float(loss) for loss in re.findall(r"^step \d: loss ([\d.]+)", said, re.MULTILINE)]
 
 
 def test_replicas_stages_packings_and_recomputations_of_all_sorts_train_alike(pipeweaver, tmp_path):
@@ -51,7 +51,7 @@ def test_replicas_stages_packings_and_recomputations_of_all_sorts_train_alike(pi
     assert (padding["replicas"], padding["repeated_microbatches"]) == (2, 1) and padding["items"] > 1
     file.write_text(json.dumps({**padding, "recompute": "by-rank", "recompute_of_ranks": ["blocks:1", "selective"]}))
     assert losses_of(tmp_path / "two", 4) == pytest.approx(three, abs=0.002)
-    few = trained(tmp_path / "two", 2)
+    few = by_torchrun(tmp_path / "two", 2)
     assert few.returncode != 0
     assert "the plan has 2 replicas of 2 pipeline ranks: start 4 processes, not 2" in few.stderr
     assert "TypeError" not in few.stderr

@@ -1,0 +1,14 @@
+// A server of the Model Context Protocol on standard input and output: JSON-RPC 2.0, a message a line
+// (modelcontextprotocol.io, revisions 2025-06-18 and 2025-03-26).
+#pragma once
+
+#include "apps/manual.hpp"
+
+namespace pipeweaver::apps {
+
+/// Answers until the input ends, then what was asked before. Calls run one after the other; all else is answered
+/// meanwhile, and notifications/cancelled ends the search of the call that runs. Whatever is no message is answered by
+/// an error of JSON-RPC. `program` has the commands. Throws Error{io} where standard streams cannot be taken.
+void serve_agent(const CommandShape& program);
+
+}  // namespace pipeweaver::apps
