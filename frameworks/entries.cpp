@@ -160,8 +160,8 @@ Entry factory_on_core() {
     return entry;
 }
 
-// run_train.py with --use_mca, in LLaMA-Factory's words: adapters are trained where it is not told otherwise, and of
-// towers those of Qwen2-VL alone are frozen.
+// run_train.py with --use_mca, in LLaMA-Factory's words: adapters are trained where it is not told otherwise. Towers of
+// Qwen2-VL alone may be frozen, which are counted as trained, too.
 Entry mcore_adapter_example() {
     Entry entry = factory_on_core();
     entry.name = example_of_mcore_adapter;

@@ -344,13 +344,16 @@ std::optional<Placing> on_own_gpus(const Request& request) {
     return best;
 }
 
-std::optional<Placing> on_own_gpus_soon(Request request) {
-    const std::size_t asked = std::exchange(request.priced, std::min(priced_to_find, request.priced));
-    const auto found = on_own_gpus(request);
+std::optional<Placing> on_own_gpus_soon(const Request& request) {
+    Request sought = request;
+    sought.priced = std::min(priced_to_find, request.priced);
+    const auto found = on_own_gpus(sought);
     if (!found) return std::nullopt;
-    for (std::size_t g = 0; g < request.groups.size(); ++g) take_layout(found->groups[g], request.groups[g]);
-    request.priced = asked;
-    return on_own_gpus(request);
+    for (std::size_t g = 0; g < sought.groups.size(); ++g) take_layout(found->groups[g], sought.groups[g]);
+    sought.priced = request.priced;
+    auto exact = on_own_gpus(sought);
+    if (exact) return exact;
+    return on_own_gpus(request);  // what was not priced at first needs more memory
 }
 
 }  // namespace pipeweaver::groups

@@ -389,8 +389,10 @@ void add_said_model(const MegatronLaunch& settled, std::optional<workloads::Mode
 
 // Where nobody else may say a degree. How experts are shared out by default differs between versions.
 bool is_broken_without_sizes(const CheckAsked& asked, const MegatronLaunch& launch, Checked& checked) {
-    if (sets_others(asked.said) || (launch.ep > 1 && !asked.said.knows_named)) return false;
+    if (sets_others(asked.said)) return false;
     checked.broken = broken_without_sizes(launch, checked.gpus, *checked.framework);
+    if (launch.ep > 1 && !launch.etp && !asked.said.knows_named)
+        std::erase_if(checked.broken, [](const BrokenRule& one) { return one.id == "groups-experts"; });
     if (checked.constructs()) return false;
     decide(Verdict::does_not_construct, {}, checked);
     return true;

@@ -112,11 +112,15 @@ std::string lines_of(const workloads::Sample& sample, std::int64_t count) {
     return workloads::to_jsonl(samples);
 }
 
+// Of the same the one that may move a rank by more.
 void add_new(const Doubt& doubt, std::vector<Doubt>& to) {
-    const bool is_there = std::any_of(to.begin(), to.end(), [&](const Doubt& one) {
+    const auto there = std::find_if(to.begin(), to.end(), [&](const Doubt& one) {
         return one.setting == doubt.setting && one.phrase == doubt.phrase;
     });
-    if (!is_there) to.push_back(doubt);
+    if (there == to.end())
+        to.push_back(doubt);
+    else if (there->most && (!doubt.most || *doubt.most > *there->most))
+        there->most = doubt.most;
 }
 
 // The fullest with samples of one thing alone: what a step holds grows as their positions do, and mixtures hold less.

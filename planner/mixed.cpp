@@ -6,6 +6,7 @@
 #include "pipeweaver/workloads/module_roles.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -28,9 +29,12 @@ std::int64_t trained_parameters(const workloads::Module& module) {
     return sum;
 }
 
+// Out of their racks, where they have some.
 Bandwidth all_nodes(const workloads::Cluster& cluster) {
     const std::int64_t nodes = (cluster.gpus + cluster.gpus_per_node - 1) / cluster.gpus_per_node;
-    return {nodes * cluster.network.bytes_per_second};
+    const std::int64_t speed = nodes * cluster.network.bytes_per_second;
+    if (cluster.oversubscription == 1 || speed == 0) return {speed};
+    return {std::max<std::int64_t>(1, std::llround(static_cast<double>(speed) / cluster.oversubscription))};
 }
 
 // Some of the batch's microbatches, in their order, on a group's GPUs; asked for again it remembers.

@@ -227,8 +227,9 @@ Refusal recomputation_of(const PublishedRun& row, TrainingRun& run) {
     else if (text.starts_with(name_of(Recompute::none)))
         run.recomputation = Recompute::none;
     else if (!text.empty())
-        return fmt::format("recompute '{}': allowed are full, selective, selective+seq-parallel, offload and none",
-                           row.recompute);
+        return fmt::format(
+            "recompute '{}': allowed are full, selective, selective+seq-parallel, second-products, offload and none",
+            row.recompute);
     else if (run.device != "h100_sxm" && known_kinds)
         return "unknown: recompute";
     else

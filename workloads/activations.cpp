@@ -215,7 +215,7 @@ Bytes second_product_activations(const Architecture& network, std::int64_t layer
     const std::int64_t queries = network.heads * network.head_dim, keys = network.kv_heads * network.head_dim;
     const BlockParts parts = block_parts(network, layer);
     std::int64_t columns = keys + (network.attention.qk_norm ? queries + keys : 0);
-    if (parts.dense || parts.experts) columns += network.hidden;
+    if (tp == 1 && (parts.dense || parts.experts)) columns += network.hidden;
     if (parts.dense && !parts.experts && network.gated) columns += network.ffn;
     return {2 * positions * columns / tp};
 }

@@ -68,8 +68,9 @@ Cluster with_shape(const Json& json, Cluster cluster) {
     const auto rack = json.find("gpus_per_rack"), over = json.find("rack_oversubscription");
     if (over && !rack) over->fail("goes with gpus_per_rack");
     if (!rack) return cluster;
-    return with_racks(std::move(cluster), rack->integer(1, most_gpus),
-                      over ? over->number(1, most_oversubscription) : 1);
+    const std::int64_t gpus = rack->integer(1, most_gpus);
+    if (const auto why = why_no_racks(cluster, gpus)) rack->fail(*why);
+    return with_racks(std::move(cluster), gpus, over ? over->number(1, most_oversubscription) : 1);
 }
 
 // `devices` are those that a cluster may name.
@@ -144,20 +145,6 @@ Cluster cluster_named(std::string_view name) {
     fail(ErrorKind::input, "{}", unknown_name("cluster", name, names));
 }
 
-// Any layout of more than one GPU exchanges something.
-void require_links(const Cluster& cluster, std::string_view given) {
-    if (cluster.gpus > cluster.gpus_per_node && cluster.network.bytes_per_second == 0)
-        fail(
-            ErrorKind::input,
-            "{}: network_bytes_per_s: is missing; {} GPUs in nodes of {} need it, allowed without are {} GPUs or fewer",
-            given, cluster.gpus, cluster.gpus_per_node, cluster.gpus_per_node);
-    if (std::min(cluster.gpus, cluster.gpus_per_node) > 1 && cluster.node_link.bytes_per_second == 0)
-        fail(ErrorKind::input,
-             "{}: node_link_bytes_per_s: is missing; {} GPUs in nodes of {} need it, allowed without are nodes of one "
-             "GPU",
-             given, cluster.gpus, cluster.gpus_per_node);
-}
-
 }  // namespace
 
 std::span<const Device> devices() { return known().devices; }
@@ -187,6 +174,20 @@ Family family_of(std::string_view device) {
     if (device.starts_with("h") || device.starts_with("gh")) return Family::hopper;
     if (device.starts_with("b") || device.starts_with("gb")) return Family::blackwell;
     return Family::other;
+}
+
+// Any layout of more than one GPU exchanges something.
+void require_links(const Cluster& cluster, std::string_view given) {
+    if (cluster.gpus > cluster.gpus_per_node && cluster.network.bytes_per_second == 0)
+        fail(
+            ErrorKind::input,
+            "{}: network_bytes_per_s: is missing; {} GPUs in nodes of {} need it, allowed without are {} GPUs or fewer",
+            given, cluster.gpus, cluster.gpus_per_node, cluster.gpus_per_node);
+    if (std::min(cluster.gpus, cluster.gpus_per_node) > 1 && cluster.node_link.bytes_per_second == 0)
+        fail(ErrorKind::input,
+             "{}: node_link_bytes_per_s: is missing; {} GPUs in nodes of {} need it, allowed without are nodes of one "
+             "GPU",
+             given, cluster.gpus, cluster.gpus_per_node);
 }
 
 Cluster find_cluster(std::string_view text) {
@@ -221,13 +222,15 @@ Cluster with_network(Cluster cluster, const Network& shape) {
     return cluster.gpus_per_rack > 0 ? with_racks(cluster, cluster.gpus_per_rack, cluster.oversubscription) : cluster;
 }
 
-Cluster with_racks(Cluster cluster, std::int64_t gpus_per_rack, double oversubscription) {
+std::optional<std::string> why_no_racks(const Cluster& cluster, std::int64_t gpus_per_rack) {
     if (cluster.shape && cluster.shape->kind == NetworkKind::ring)
-        fail(ErrorKind::input, "gpus_per_rack: network '{}' is a ring through all nodes, which has no racks",
-             cluster.shape->name);
-    if (gpus_per_rack % cluster.gpus_per_node != 0)
-        fail(ErrorKind::input, "gpus_per_rack: is {}, must be whole nodes of {} GPUs", gpus_per_rack,
-             cluster.gpus_per_node);
+        return fmt::format("network '{}' is a ring through all nodes, which has no racks", cluster.shape->name);
+    if (gpus_per_rack % cluster.gpus_per_node == 0) return std::nullopt;
+    return fmt::format("is {}, must be whole nodes of {} GPUs", gpus_per_rack, cluster.gpus_per_node);
+}
+
+Cluster with_racks(Cluster cluster, std::int64_t gpus_per_rack, double oversubscription) {
+    if (const auto why = why_no_racks(cluster, gpus_per_rack)) fail(ErrorKind::input, "gpus_per_rack: {}", *why);
     cluster.gpus_per_rack = gpus_per_rack;
     cluster.oversubscription = oversubscription;
     return cluster;

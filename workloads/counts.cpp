@@ -399,7 +399,7 @@ std::string parameters_by_module(const Model& model) {
     for (const Module& module : model.modules)
         text += fmt::format("{}{} {:.2f} B{}", text.empty() ? "" : ", ", module.name,
                             static_cast<double>(all_parameters(module.architecture)) * 1e-9,
-                            module.trainable ? "" : " frozen");
+                            module.trains() ? "" : " frozen");
     text += " parameters";
     for (const Model& teacher : model.teacher) text += ", of the teacher " + parameters_by_module(teacher);
     return text;

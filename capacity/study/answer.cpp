@@ -4,8 +4,10 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <set>
+#include <string_view>
 
 namespace pipeweaver::capacity {
 
@@ -37,8 +39,9 @@ std::string point_study(const Study& study, const std::vector<CellResult>& resul
         {"name", fmt::format("{}, cell {}", study.name.empty() ? "study" : study.name, cell.number)}};
     if (study.training_tokens > 0) json["tokens"] = study.training_tokens;
     json["axes"] = {{"model", cell.asked.find("model")->text}, {"cluster", cell.cluster}, {"gpus", cell.gpus}};
+    constexpr std::array<std::string_view, 5> said_otherwise{"model", "cluster", "price", "tokens", "also"};
     for (const auto& value : cell.asked.all())
-        if (value.name != "model" && value.name != "cluster" && value.name != "price" && value.name != "tokens")
+        if (std::find(said_otherwise.begin(), said_otherwise.end(), value.name) == said_otherwise.end())
             json["plan"][value.name] = value.text;
     if (point.split)
         json["axes"]["groups"] = name_of(GroupsAsked::own);

@@ -46,7 +46,6 @@ RowInput row_input(const planner::Input& input, std::int64_t replicas) {
 
 std::optional<RowInput> input_by_flags(const Cell& cell, const Point& point) {
     if (!cell.job || cell.job->plan.batch.loader.empty()) return std::nullopt;
-    if (point.split) return none_for("it feeds shared GPUs, these are in groups");
     const auto seed = static_cast<std::uint64_t>(cell.job->limits.seed);
     const auto run = planner::try_emulate(flags_of(cell, point).request(seed, in_order), in_order);
     if (run.why_not) return none_for(run.why_not->what());

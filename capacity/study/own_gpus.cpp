@@ -27,6 +27,8 @@ std::string not_of_groups(const Cell& cell) {
     const planner::Target& runs = planner::target(workload.target);
     if (!runs.groups && runs.name != planner::targets().front().name)
         return fmt::format("{} launches no groups of GPUs", runs.option);
+    // Costs of waiting GPUs and of loaders' cores stand against those of shared GPUs.
+    if (!cell.job->plan.batch.loader.empty()) return "groups of GPUs have no --loader";
     if (workload.anchor_read) return "groups of GPUs: an anchor is of shared GPUs";
     const auto made = planner::groups_words(cell.asked);
     return made.not_there.empty() ? std::string() : fmt::format("groups of GPUs have no --{}", made.not_there);

@@ -21,18 +21,27 @@ AttentionShape shape_of(const T& x) {
             static_cast<double>(x.kv_heads), static_cast<double>(x.head_dim), x.causal};
 }
 
-using FewKeys = std::map<std::int64_t, std::int64_t>;
+using KeysOfHeads = std::map<std::int64_t, std::int64_t>;
+using FewKeys = std::map<std::int64_t, KeysOfHeads>;
+
+/// The most key heads that were measured with so many query heads or fewer.
+std::int64_t most_keys(const KeysOfHeads& measured, std::int64_t heads) {
+    std::int64_t most = measured.begin()->second;
+    for (const auto& [q_heads, kv_heads] : measured)
+        if (q_heads <= heads) most = std::max(most, kv_heads);
+    return most;
+}
 
 /// Place in the grid. As many key heads as query heads is one position for all numbers of heads, above all others: what
 /// changes along the query heads is the load, not the kernel. Of sizes in `few_keys` more key heads are placed as the
-/// most that were measured: they change the traffic, which is in the base time. A single head with its own key was
-/// measured of these, too, but leaves the device empty and says nothing of many.
+/// most that were measured with no more query heads: they change the traffic, which is in the base time. A single head
+/// with its own key was measured of these, too, but leaves the device empty and says nothing of many.
 template <class T>
 SparseGrid<5>::Key key_of(const T& x, const FewKeys& few_keys) {
     constexpr std::int64_t one_each = 128;
     const auto few = few_keys.find(x.head_dim);
     if (few != few_keys.end())
-        return {x.batch, x.seq_len, x.q_heads, std::min<std::int64_t>(x.kv_heads, few->second), x.head_dim};
+        return {x.batch, x.seq_len, x.q_heads, std::min(x.kv_heads, most_keys(few->second, x.q_heads)), x.head_dim};
     const auto kv = x.kv_heads == x.q_heads ? one_each : std::min<std::int64_t>(x.kv_heads, one_each - 1);
     return {x.batch, x.seq_len, x.q_heads, kv, x.head_dim};
 }
@@ -43,7 +52,8 @@ FewKeys few_keys_of(std::span<const AttentionPoint> points, Pass pass, bool caus
     std::set<std::int64_t> own;
     for (const auto& p : points) {
         if (p.pass != pass || p.causal != causal) continue;
-        few[p.head_dim] = std::max(few[p.head_dim], p.kv_heads);
+        std::int64_t& most = few[p.head_dim][p.q_heads];
+        most = std::max(most, p.kv_heads);
         if (p.q_heads > 1 && p.kv_heads == p.q_heads) own.insert(p.head_dim);
     }
     std::erase_if(few, [&](const auto& one) { return own.contains(one.first); });
@@ -118,7 +128,7 @@ const AttentionTable::Grid* AttentionTable::find(Pass pass, bool causal) const {
 Answer AttentionTable::of_size(const Grid& grid, const DeviceFacts& device, const Attention& query) {
     const auto place = grid.ratios.place_of(key_of(query, grid.few_keys));
     const auto few = grid.few_keys.find(query.head_dim);
-    const bool as_asked = few == grid.few_keys.end() || query.kv_heads <= few->second;
+    const bool as_asked = few == grid.few_keys.end() || query.kv_heads <= most_keys(few->second, query.q_heads);
     if (const auto hit = grid.ratios.exact(place); hit >= 0 && as_asked && query.dtype == Dtype::bf16)
         return exact_answer(grid.measured[static_cast<std::size_t>(hit)]);
     const auto like = grid.ratios.place_of(key_of(of_equal_blocks(grid.ratios, query), grid.few_keys));

@@ -25,8 +25,9 @@ private:
     struct Grid {
         Pass pass = Pass::forward;
         bool causal = true;
-        /// Of head sizes that were never measured with several heads and keys for each: the most key heads that were.
-        std::map<std::int64_t, std::int64_t> few_keys;
+        /// Of head sizes that were never measured with several heads and keys for each: by query heads, the most key
+        /// heads that were.
+        std::map<std::int64_t, std::map<std::int64_t, std::int64_t>> few_keys;
         SparseGrid<5> ratios;         // over batch, seq_len, q_heads, key heads (see key_of), head_dim
         std::vector<Timed> measured;  // in the order of the points
     };

@@ -9,7 +9,8 @@ namespace {
 
 Bandwidth share_of(Bandwidth link, double share) {
     const double speed = share * static_cast<double>(link.bytes_per_second);
-    return {share == 1 ? link.bytes_per_second : std::max<std::int64_t>(1, std::llround(speed))};
+    return {share == 1 || link.bytes_per_second == 0 ? link.bytes_per_second
+                                                     : std::max<std::int64_t>(1, std::llround(speed))};
 }
 
 void set_reach(const Layout& placed, const Reach& reach, costdb::PointToPoint& sent) {

@@ -339,8 +339,9 @@ Reach reach_between(const Layout& placed, std::int64_t from, std::int64_t to) {
     reach.together = in_domain || fabric.kind == NetworkKind::ring ? 2 : 1;
     if (fabric.kind == NetworkKind::cube && in_domain) reach.link = 1.0 / 6;
     if (fabric.kind == NetworkKind::ring && !in_domain) {
+        const std::int64_t all = std::max<std::int64_t>(1, placed.gpus() / spread.node);
         const std::int64_t nodes = std::abs(a.place - b.place) / spread.node;
-        reach.link = 1 / as_real(hops_over(nodes, fabric.hops));
+        reach.link = 1 / as_real(hops_over(std::min(nodes, std::max<std::int64_t>(1, all - nodes)), fabric.hops));
     }
     if (a.rack != b.rack) reach.network = out_of_rack(spread, fabric, Pattern::neighbours);
     return reach;

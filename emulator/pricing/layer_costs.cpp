@@ -237,9 +237,7 @@ PricedOperators LayerCosts::priced_again(std::int64_t layer, const PassShape& sh
     auto operators =
         layer_operators(module.architecture, shape, layout, place.pass, layer, recipe_.execution_of(module, layer));
     const bool core = recompute == Recompute::core_attention || !recipe_.execution.fused_attention;
-    const bool products =
-        recompute == Recompute::second_products && !core && workloads::has_second_products(module.architecture, layer);
-    if (products)
+    if (recompute == Recompute::second_products && workloads::has_second_products(module.architecture, layer))
         keep_second_products(operators, module.architecture, layout);
     else
         std::erase_if(operators, [core](const Operator& op) { return !runs_again(op, core); });

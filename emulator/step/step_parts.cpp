@@ -145,10 +145,14 @@ costdb::PointToPoint between_ranks(const Setup& setup, RankId from, RankId to, B
         return static_cast<std::int64_t>(index(rank)) * setup.layout.gpus_of_rank() * setup.layout.dp /
                setup.cluster.gpus_per_node;
     };
-    const Layout layout = setup.layout.on(setup.cluster);
-    costdb::PointToPoint sent{node_of(from) == node_of(to) ? 2 : 1, std::max(message, Bytes{1}),
-                              layout.network_of_gpu(), layout.node_link};
-    set_links_between(layout, static_cast<std::int64_t>(index(from)), static_cast<std::int64_t>(index(to)), sent);
+    const workloads::Cluster& cluster = setup.cluster;
+    costdb::PointToPoint sent{node_of(from) == node_of(to) ? 2 : 1,
+                              std::max(message, Bytes{1}),
+                              {cluster.network.bytes_per_second / cluster.gpus_per_node},
+                              cluster.node_link};
+    if (fabric_of(cluster).has_shape())
+        set_links_between(setup.layout.on(cluster), static_cast<std::int64_t>(index(from)),
+                          static_cast<std::int64_t>(index(to)), sent);
     return sent;
 }
 

@@ -297,8 +297,9 @@ void doubt_loss(const MegatronLaunch& l, const workloads::Model& model, Run& run
     if (l.fused_loss_elsewhere.empty()) return;
     const std::int64_t less = kept_of_logit(l, l.fused_loss_by) - kept_of_logit(l, l.fused_loss_elsewhere);
     if (less <= 0) return;
+    const std::int64_t heads = 1 + l.mtp_layers.value_or(0);
     const std::int64_t logits =
-        model.microbatch_tokens / (l.tp * l.cp) * model.modules[model.backbone()].architecture.vocab;
+        heads * (model.microbatch_tokens / (l.tp * l.cp)) * model.modules[model.backbone()].architecture.vocab;
     run.doubts.push_back({Effect::less,
                           fmt::format("a loss that other versions compute by '{}'", l.fused_loss_elsewhere),
                           written(l.dialect, "cross-entropy-fusion-impl"), true,

@@ -284,31 +284,37 @@ void put_scores(const ShardedLaunch& l, const workloads::Model& model, Run& run)
 // transformers 4.49 models/qwen2_vl and models/qwen2_5_vl (no more 4.52.4) hand PyTorch a mask, and queries without a
 // batch, of which it works out all scores of a microbatch's patches at once: in 32 bits products, softmax and that
 // without masked rows, and which are masked (native/transformers/attention.cpp _scaled_dot_product_attention_math).
+// Trained layers hold them for their backward, which has gradients of the first three.
 void doubt_tower_scores(const ShardedLaunch& l, const workloads::Model& model, std::int64_t of_items, Run& run) {
     constexpr std::array<std::string_view, 2> families{"qwen2_vl", "qwen2_5_vl"};
-    constexpr std::int64_t of_score = 3 * 4 + 1;
+    constexpr std::int64_t of_score = 3 * 4 + 1, of_gradients = 3 * 4;
     const bool is_theirs = std::find(families.begin(), families.end(), model.family) != families.end();
     const bool is_newer = l.trainer->entry == "NeMo AutoModel";  // asks for transformers 5
     const std::string says = written(l, &Said::attention);
     if (!is_theirs || is_newer || says.empty() || l.attention == "flash" || l.attention == "eager") return;
     const std::int64_t patches = of_items * model.image.merge * model.image.merge;
     if (patches == 0) return;
-    for (const workloads::Module& module : model.modules)
-        if (module.architecture.kind == workloads::ModuleKind::vision_encoder)
-            run.doubts.push_back({Effect::more, "scores of an encoder, which transformers before 4.52 holds", says,
-                                  true, Bytes{module.architecture.heads * patches * patches * of_score}});
+    const bool recomputes = l.recompute.value_or(false) && !l.recompute_selective;
+    for (const workloads::Module& module : model.modules) {
+        if (module.architecture.kind != workloads::ModuleKind::vision_encoder) continue;
+        const std::int64_t layers = module.trains() && !recomputes ? module.architecture.layers : 1;
+        const std::int64_t held = of_score * layers + (module.trains() ? of_gradients : 0);
+        run.doubts.push_back({Effect::more, "scores of an encoder, which transformers before 4.52 holds", says, true,
+                              Bytes{module.architecture.heads * patches * patches * held}});
+    }
 }
 
 // Without packing a microbatch is so many samples, padded to the longest. Returns how many positions of one are of
 // items, at most.
 std::int64_t hold_samples(const ShardedLaunch& l, const FitAsked& asked, workloads::Model& model, Run& run) {
-    if (l.packs.value_or(false) || (asked.dataset.empty() && asked.batch.empty())) return model.microbatch_tokens;
+    if (asked.dataset.empty() && asked.batch.empty()) return model.microbatch_tokens;
     const auto request = run.options.request(static_cast<std::uint64_t>(asked.seed), on_threads(1));
     std::int64_t longest = 0, of_items = 0;
     for (const workloads::Sample& sample : request.batch.samples) {
         longest = std::max(longest, sample.tokens());
         of_items = std::max(of_items, sample.tokens() - sample.text_tokens);
     }
+    if (l.packs.value_or(false)) return of_items > 0 ? model.microbatch_tokens : 0;
     if (l.padded_length) longest = *l.padded_length;
     model.microbatch_tokens = std::min(longest, *l.length) * l.sequences();
     put_model(run.options.workload, model);

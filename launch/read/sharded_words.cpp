@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 
 namespace pipeweaver::launch {
@@ -120,13 +121,17 @@ const Entry* sharded_entry_of(const std::vector<Word>& words) {
     return is_script && known_flags(*any, words, begin) >= enough_flags ? any : nullptr;
 }
 
+std::string in_small(std::string text) {
+    std::transform(text.begin(), text.end(), text.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return text;
+}
+
 // LLaMA-Factory ff6d4d12 src/llamafactory/extras/misc.py is_env_enabled
 bool is_enabled(std::string_view variable, const SaidLaunch& said) {
     const auto found = said.variables.find(std::string(variable));
     if (found == said.variables.end()) return false;
-    std::string value = found->second;
-    std::transform(value.begin(), value.end(), value.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    const std::string value = in_small(found->second);
     return value == "1" || value == "true" || value == "y";
 }
 
@@ -141,7 +146,8 @@ bool is_turned_on(std::string_view setting, const SaidLaunch& said) {
     const auto found = std::find_if(said.settings.rbegin(), said.settings.rend(),
                                     [&](const Setting& one) { return one.name == setting; });
     if (found == said.settings.rend()) return false;
-    return found->values.empty() || (found->values.front() != "false" && found->values.front() != "False");
+    constexpr std::array<std::string_view, 5> off{"false", "no", "f", "n", "0"};  // transformers hf_argparser.py
+    return found->values.empty() || std::find(off.begin(), off.end(), in_small(found->values.front())) == off.end();
 }
 
 // The settings in the words of that trainer's dialect, with '-' in names.

@@ -29,11 +29,16 @@ bool turns(Effect effect, Verdict verdict) {
     return (effect == Effect::less) == (verdict == Verdict::does_not_fit);
 }
 
-// Whether all by which it may move a rank is enough to turn the verdict.
-bool moves_enough(const Open& one, Verdict verdict, const Fit& fit, const MemoryError& error) {
+// Whether all that moves a rank by so much at most, as it does, is enough together to turn the verdict.
+bool moves_enough(const Open& one, const std::vector<Open>& all, const Fit& fit, const MemoryError& error) {
     if (!one.most) return true;
-    const Bytes less{-one.most->count};
-    return (one.effect != Effect::less && without_doubts(fit, error, *one.most) != verdict) ||
+    Bytes more{}, less{};
+    for (const Open& other : all) {
+        if (other.effect != Effect::less) more += other.most.value_or(Bytes{});
+        if (other.effect != Effect::more) less -= other.most.value_or(Bytes{});
+    }
+    const Verdict verdict = without_doubts(fit, error);
+    return (one.effect != Effect::less && without_doubts(fit, error, more) != verdict) ||
            (one.effect != Effect::more && without_doubts(fit, error, less) != verdict);
 }
 
@@ -63,7 +68,7 @@ std::vector<Open> turning(const Fit& fit, const MemoryError& error, const std::v
     const bool is_short = is_short_at_rest(fit, error);
     std::vector<Open> some;
     for (const Open& one : open)
-        if (turns(one.effect, verdict) && !(is_short && one.of_step) && moves_enough(one, verdict, fit, error))
+        if (turns(one.effect, verdict) && !(is_short && one.of_step) && moves_enough(one, open, fit, error))
             some.push_back(one);
     return some;
 }

@@ -124,6 +124,7 @@ private:
                 if (gpus_of_one % tp != 0 && (tp % gpus_of_one != 0 || layout.dp % (tp / gpus_of_one) != 0)) continue;
                 flat.dp = gpus / tp;
                 const std::int64_t of_expert = setup_.recipe.execution.experts.tensor_parallel;
+                flat.placement = {};  // its own, by what its recipe sends
                 flat.ep = default_ep(flat, setup_.model, of_expert);
                 if (conflict(flat, setup_.model, of_expert)) continue;
                 Recipe recipe = setup_.recipe;
@@ -131,7 +132,7 @@ private:
                 if (zero >= 2) recipe.bucket = {};
                 const bool own = layout.pp == 1 && tp == layout.tp && zero == setup_.recipe.zero;
                 const auto setup =
-                    own ? job_.setup : std::make_shared<const Setup>(with_recipe(with_layout(setup_, flat), recipe));
+                    own ? job_.setup : std::make_shared<const Setup>(with_layout(with_recipe(setup_, recipe), flat));
                 const auto whole = partition::partitioner("megatron").make(*setup, batches_.front(), 1);
                 add({.name = name_without_pipeline(*setup), .has_pipeline = false, .setup = setup, .partition = whole});
             }

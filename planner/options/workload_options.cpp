@@ -437,7 +437,10 @@ workloads::Model WorkloadOptions::found_model() const {
 
 workloads::Cluster WorkloadOptions::found_cluster() const {
     workloads::Cluster found = workloads::find_cluster(cluster);
-    if (!network.empty()) found = workloads::with_network(std::move(found), workloads::find_network(network));
+    if (!network.empty()) {
+        found = workloads::with_network(std::move(found), workloads::find_network(network));
+        workloads::require_links(found, "--network");
+    }
     if (rack.empty()) return found;
     constexpr std::int64_t most_gpus = 1'000'000;
     constexpr double most_over = 1000;
@@ -447,6 +450,7 @@ workloads::Cluster WorkloadOptions::found_cluster() const {
     if (!gpus || !over)
         fail(ErrorKind::input, "--rack: {}",
              must_be(rack, "GPUs and their oversubscription from 1 to 1000, like 64:4"));
+    if (const auto why = workloads::why_no_racks(found, *gpus)) fail(ErrorKind::input, "--rack: {}", *why);
     return workloads::with_racks(std::move(found), *gpus, *over);
 }
 

@@ -193,8 +193,10 @@ TEST_CASE("what groups have not is a refused point that says why") {
     CHECK(why() == "torchtitan launches no groups of GPUs");
     json["plan"] = {{"dataset", "vlm-mix"}, {"target", "torch-csv"}};
     CHECK(why() == "torch-csv launches no groups of GPUs");
-    json["plan"] = {{"dataset", "vlm-mix"}, {"policy", "1f1b"}};
-    CHECK(why() == "groups of GPUs have no --policy");
+    json["plan"] = {{"dataset", "vlm-mix"}, {"partition", "balanced"}};
+    CHECK(why() == "groups of GPUs have no --partition");
+    json["plan"] = {{"dataset", "vlm-mix"}, {"loader", "object-store"}};
+    CHECK(why() == "groups of GPUs have no --loader");
     json["plan"] = {{"dataset", "constant-4096"}};
     CHECK(why() == "groups of GPUs: one module alone has work");
 }

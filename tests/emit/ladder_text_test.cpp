@@ -92,6 +92,8 @@ TEST_CASE("a model's first line has the parameters of each module") {
     const auto partly = workloads::parameters_by_module(model);
     CHECK(partly.starts_with(text.substr(0, text.find(", ")) + " frozen, "));
     CHECK(partly.ends_with(text.substr(text.find(", "))));
+    model.modules.front().adapters.emplace();
+    CHECK(workloads::parameters_by_module(model) == text);
     workloads::Architecture& first = model.modules.front().architecture;
     first.layers = 1'000'000;
     CHECK(workloads::parameters_by_module(model) != text);

@@ -213,6 +213,10 @@ TEST_CASE("links of racks, cubes and rings are shared as their shapes say") {
     CHECK(reach_of(layout, 8, 4, Pattern::exchange).link == doctest::Approx(4.0 / 8));
     CHECK(reach_between(layout, 0, 1).link == doctest::Approx(1.0 / 4));
     CHECK(reach_between(layout, 0, 1).together == 2);
+    // Four pipeline ranks 4 nodes apart: from the last to the first it is 4 nodes round the ring, not 12 back.
+    layout = {.tp = 4, .pp = 4, .dp = 4};
+    layout.placement = as_numbered(layout, {.kind = NetworkKind::ring, .domain = 4, .hops = 2});
+    CHECK(reach_between(layout, 3, 0).link == doctest::Approx(1.0 / 2));
 }
 
 TEST_CASE("a ring puts those side by side that send more") {
@@ -243,6 +247,10 @@ TEST_CASE("collectives take their links, and without a shape those of the layout
     CHECK(among.gpus_per_node == 2);
     CHECK(among.network.bytes_per_second == 50'000'000'000);
     CHECK(among.node_link.bytes_per_second == 450'000'000'000);
+    // A link that is not said stays so.
+    layout.node_link = layout.network = {};
+    set_links(layout, 4, among);
+    CHECK(among.network.bytes_per_second == 0);
 }
 
 TEST_CASE("a switch of as many GPUs as a node changes no step, and a rack's uplinks make copies wait") {

@@ -140,6 +140,9 @@ TEST_CASE("a bridge is as wide as the narrower side") {
     other.gpus = 8;
     other.network = {200};
     CHECK(bridge_of(one, other).bytes_per_second == 200);
+    one.gpus_per_rack = 8;  // of which a quarter of 300 comes out
+    one.oversubscription = 4;
+    CHECK(bridge_of(one, other).bytes_per_second == 75);
     other.network = {};
     CHECK(bridge_of(one, other).bytes_per_second == 0);
 }

@@ -248,6 +248,24 @@ TEST_CASE("a recipe whose model is not known breaks rules that ask for none of i
     CHECK(checked("--recipe mine -tp 3", "h100-sxm:8").verdict == launch::Verdict::undecided);
 }
 
+TEST_CASE("a model that is not known breaks rules of degrees, but none of experts that versions share out otherwise") {
+    const auto verdict = [](const std::string& program, const std::string& degrees) {
+        launch::CheckAsked asked;
+        asked.said = launch::read_script(program + degrees + "\n", "a.sh");
+        asked.cluster = "h100-sxm:8";
+        return *launch::check(asked, in_order).verdict;
+    };
+    const std::string swift = "megatron sft --model Foo/Bar-9B --max_length 4096 ";
+    CHECK(verdict(swift, "--tensor_model_parallel_size 3") == launch::Verdict::does_not_construct);
+    CHECK(verdict(swift, "--tensor_model_parallel_size 3 --expert_model_parallel_size 2") ==
+          launch::Verdict::does_not_construct);
+    CHECK(verdict(swift, "--tensor_model_parallel_size 4") == launch::Verdict::undecided);
+    // Eight experts' ranks of two GPUs each, or of one.
+    const std::string loong = "python loongforge/train.py --model-name foo-9b --seq-length 4096 --micro-batch-size 1 ";
+    CHECK(verdict(loong, "--tensor-model-parallel-size 2 --expert-model-parallel-size 8") ==
+          launch::Verdict::undecided);
+}
+
 TEST_CASE("a loss in chunks takes no more off than what a loss holds of logits") {
     const auto run = [](const std::string& words) {
         const auto model = workloads::find_model("llama3-8b");

@@ -202,7 +202,8 @@ TEST_CASE("a flag makes mcore_adapter's example a trainer of Megatron Core") {
     CHECK(l.seq_length == 8192);
     CHECK(l.tuner == "full");
     CHECK(launch::read_megatron(launch::read_script(words + "--use_mca=True", "launch.sh")).tuner == "lora");
-    CHECK(entry_of(words + "--use_mca=False") == "Hugging Face's Trainer");
+    for (const char* off : {"--use_mca=False", "--use_mca no", "--use_mca 0"})
+        CHECK(entry_of(words + off) == "Hugging Face's Trainer");
     CHECK(entry_of(words) == "Hugging Face's Trainer");
 }
 
@@ -609,6 +610,11 @@ TEST_CASE("of Qwen2-VL's and Qwen2.5-VL's encoders transformers held scores, unl
         CHECK(most(sft + implementation, "qwen2.5-vl-7b", image) == held);
     CHECK(most(sft + "--per_device_train_batch_size 2", "qwen2.5-vl-7b", image) == 4 * held);
     CHECK(most(factory, "qwen2.5-vl-7b", image) == held);
+    // Trained, each of 32 layers keeps its own unless it is recomputed, and a backward has 12 bytes of gradients.
+    const std::string trained = sft + "--tuner_type full --freeze_vit false ";
+    CHECK(most(trained, "qwen2.5-vl-7b", image) == held + held / 13 * 12);
+    CHECK(most(trained + "--gradient_checkpointing false", "qwen2.5-vl-7b", image) == 32 * held + held / 13 * 12);
+    CHECK(most(factory + "--packing true", "qwen2.5-vl-7b", "constant-100") == 0);
     for (const char* implementation : {"flash_attn", "eager"})
         CHECK(most(sft + "--attn_impl " + implementation, "qwen2.5-vl-7b", image) == 0);
     CHECK(most(sft, "qwen2.5-vl-7b", "constant-100") == 0);

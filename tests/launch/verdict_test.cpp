@@ -79,6 +79,12 @@ TEST_CASE("what moves a rank by so much at most turns a verdict where that is en
     CHECK(launch::verdict_of(taking(90), tenth, by(Effect::less, 15)) == Verdict::undecided);
     CHECK(launch::verdict_of(taking(90), tenth, by(Effect::either, 5)) == Verdict::does_not_fit);
     CHECK(launch::verdict_of(taking(90), tenth, by(Effect::either, 15)) == Verdict::undecided);
+    std::vector<launch::Open> two = by(Effect::more, 8);
+    CHECK(launch::verdict_of(taking(50), tenth, two) == Verdict::fits);
+    two.push_back(two.front());
+    CHECK(launch::verdict_of(taking(50), tenth, two) == Verdict::undecided);
+    two.back().effect = Effect::less;
+    CHECK(launch::verdict_of(taking(50), tenth, two) == Verdict::fits);
 }
 
 TEST_CASE("what is on the device but not usable by a plan is close") {

@@ -188,7 +188,7 @@ TEST_CASE("reuse changes nothing under any way to train, cut or schedule") {
               Recipe{.bucket = Bytes{200'000'000}, .action = Duration{300'000}},
               Recipe{.zero = 2, .launch = Duration{30'000}, .action = Duration{300'000}}})
             for (const Recompute recompute : {Recompute::none, Recompute::half, Recompute::full, Recompute::selective,
-                                              Recompute::offload, Recompute::blocks(3)}) {
+                                              Recompute::second_products, Recompute::offload, Recompute::blocks(3)}) {
                 if (number++ % stride != 0) continue;
                 CAPTURE(recipe.zero);
                 auto input = setting.input(layout, 1, recipe);

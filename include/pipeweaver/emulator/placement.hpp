@@ -118,7 +118,8 @@ struct Reach {
 ///          traffic leaves; exchanges by the part that leaves; neighbours as gathers
 [[nodiscard]] Reach reach_of(const Layout& placed, std::int64_t gpus, std::int64_t stride, Pattern pattern);
 
-/// The same of what the pipeline rank `from` sends to `to`; together 2: in one domain, 1: not.
+/// The same of what the pipeline rank `from` sends to `to`, the shorter way round a ring; together 2: in one domain, 1:
+/// not.
 [[nodiscard]] Reach reach_between(const Layout& placed, std::int64_t from, std::int64_t to);
 
 }  // namespace pipeweaver::emulator

@@ -31,9 +31,10 @@ struct RecomputeRow {
 ///   selective   outputs of norms and activation functions are (--recompute-modules layernorm, moe_act, ...)
 ///   second-products  besides, every second product of a block is: keys, the attention's output, and the half of a
 ///               gated up projection that no activation follows. torchtitan's selective checkpointing by operators,
-///               which keeps what attention gives and of the products queries, keys, values, output, gate, up, down
-///               the first, third, ... (torchtitan/distributed/activation_checkpoint.py of 2024 and 2025). Of experts'
-///               products, compressed and linear attention and diffusion transformers it is `selective`
+///               which keeps what attention and reduce-scatters give and of the products queries, keys, values,
+///               output, gate, up, down the first, third, ... (torchtitan/distributed/activation_checkpoint.py of 2024
+///               to 2026). Of experts' products (torchtitan may run all of them again), of compressed and linear
+///               attention and of diffusion transformers it is `selective`
 ///   core-attention  attention itself is, from queries, keys and values (core_attn): of fused attention nothing more is
 ///               left out than it leaves out on its own
 ///   half        of half of the blocks, rounded up, only the input is kept: they are computed again

@@ -81,7 +81,7 @@ struct Request {
 
 /// The same, sooner: the split is sought with few microbatches priced, then it alone is priced with as many as are
 /// asked for. Its step is that of on_own_gpus() where its groups are asked for (take_layout).
-[[nodiscard]] std::optional<Placing> on_own_gpus_soon(Request request);
+[[nodiscard]] std::optional<Placing> on_own_gpus_soon(const Request& request);
 
 /// All modules in one chain, encoders whole on its first stage or all layers cut by time, in the best layout on as many
 /// GPUs at most. Throws as on_own_gpus().

@@ -104,9 +104,9 @@ namespace pipeweaver::workloads {
 [[nodiscard]] bool has_second_products(const Architecture& network, std::int64_t layer);
 
 /// The part of layer_activations() that every second product gives, and what is made of it by memory traffic alone,
-/// per GPU, beside recomputable_activations(): 2 m k d/t keys, 2 m h/t the attention's output in the second norm's
-/// input, of a gated feed-forward 2 m F/t its up half; with qk_norm 2 m (a + k) d/t more, normed queries and keys. 0
-/// without has_second_products().
+/// per GPU, beside recomputable_activations(): 2 m k d/t keys, without tensor parallelism 2 m h the attention's output
+/// in the second norm's input (else its reduce-scatter is kept), of a gated feed-forward 2 m F/t its up half; with
+/// qk_norm 2 m (a + k) d/t more, normed queries and keys. 0 without has_second_products().
 [[nodiscard]] Bytes second_product_activations(const Architecture& network, std::int64_t layer, std::int64_t positions,
                                                std::int64_t tp);
 

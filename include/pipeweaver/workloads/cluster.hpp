@@ -63,11 +63,17 @@ struct Cluster {
 /// its count). Throws Error{input}, also for a link that this many GPUs need and the file lacks; Error{io}.
 [[nodiscard]] Cluster find_cluster(std::string_view text);
 
+/// Throws Error{input} where its GPUs need links that the cluster lacks; `given` is what to name in front.
+void require_links(const Cluster& cluster, std::string_view given);
+
 /// The cluster joined so: its nodes are the domains of switches or cubes, or the nodes of a ring. A GPU keeps its part
 /// of the network between them. Throws Error{input} for a cube whose GPUs are no whole number cubed.
 [[nodiscard]] Cluster with_network(Cluster cluster, const Network& shape);
 
-/// The cluster in racks. Throws Error{input}: of no whole nodes, or of a ring, which goes through all of them.
+/// Why the cluster cannot have racks of so many GPUs: no whole nodes, or a ring, which goes through all. None: it can.
+[[nodiscard]] std::optional<std::string> why_no_racks(const Cluster& cluster, std::int64_t gpus_per_rack);
+
+/// The cluster in racks. Throws Error{input} with why_no_racks().
 [[nodiscard]] Cluster with_racks(Cluster cluster, std::int64_t gpus_per_rack, double oversubscription);
 
 /// The cluster as a file to edit.

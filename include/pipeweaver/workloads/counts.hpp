@@ -167,7 +167,8 @@ struct Context {
 /// position's).
 [[nodiscard]] std::int64_t modulation_parameters(const Architecture& network, std::int64_t layer);
 
-/// "vit 0.41 B frozen, llm 32.76 B parameters": of each module, without projectors, and of the teacher's.
+/// "vit 0.41 B frozen, llm 32.76 B parameters": of each module, without projectors, and of the teacher's;
+/// with adapters it is not frozen.
 [[nodiscard]] std::string parameters_by_module(const Model& model);
 
 /// Parameters of an edge's projector.

@@ -193,9 +193,10 @@ def test_a_row_is_planned_as_its_command_plans_it(study, capacity, pipeweaver, t
     assert point["points"] == {"judged": 1, "bounded": 0, "refused": 0}
 
 
-def test_a_row_in_groups_of_gpus_is_what_its_command_prints(study, capacity, pipeweaver, tmp_path):
+@pytest.mark.parametrize("plan", [{}, {"target": "megatron-mimo"}])
+def test_a_row_in_groups_of_gpus_is_what_its_command_prints(study, capacity, pipeweaver, tmp_path, plan):
     axes = {**SMALL["axes"], "cluster": "h100-sxm", "gpus": 16, "groups": ["shared", "own", "auto"], "global-batch": 32}
-    changes = {"axes": axes, "prices": {}, "planned": 0}
+    changes = {"axes": axes, "plan": {**SMALL["plan"], **plan}, "prices": {}, "planned": 0}
     capacity(study(**changes), "--out", tmp_path / "out")
     rows = {row["options"]["groups"]: row for row in json.loads((tmp_path / "out/answer.json").read_text())["rows"]}
     own = rows["own"]

@@ -228,8 +228,8 @@ def test_completion_knows_the_values_of_options(complete, pipeweaver, tmp_path):
     assert values("plan", "--dataset") == names(pipeweaver, "datasets")
     assert values("plan", "--partition") == {"dip", "modules", "megatron", "balanced", "uniform", "first-stage",
                                              "three-phase"}
-    assert values("plan", "--target") == {"torch-actions", "torch-csv", "torchtitan", "megatron", "fsdp2", "deepspeed",
-                                          "any"}
+    assert values("plan", "--target") == {"torch-actions", "torch-csv", "torchtitan", "megatron", "megatron-mimo",
+                                          "fsdp2", "deepspeed", "any"}
     assert values("solve", "--target") == {"torch-csv"}
     assert values("emit", "--target") == names(pipeweaver, "targets")
     assert values("solve", "--policy") == names(pipeweaver, "policies")

@@ -83,7 +83,7 @@ def test_a_layout_is_chosen_with_its_places(pipeweaver, tmp_path):
 @pytest.mark.parametrize("options, words", [
     (["--rack", "16:0.5"], "--rack: is '16:0.5', must be GPUs and their oversubscription from 1 to 1000, like 64:4"),
     (["--rack", "many"], "--rack: is 'many', must be GPUs"),
-    (["--rack", "12"], "gpus_per_rack: is 12, must be whole nodes of 8 GPUs"),
+    (["--rack", "12"], "--rack: is 12, must be whole nodes of 8 GPUs"),
     (["--network", "nvl-73"], "unknown network 'nvl-73'; known are dgx-8"),
     (["--network", "ring-k2", "--rack", "16"], "is a ring through all nodes, which has no racks"),
 ])
