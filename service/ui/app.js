@@ -262,7 +262,7 @@ function fill(tab, {options = {}, operand, files = {}}) {
 
 let writesAddress = 0;
 function changed() {
-  for (const tab of Object.keys(TABS)) $(`${tab}-command`).textContent = commandOf(questionOf(tab));
+  if (state.tab in TABS) $(`${state.tab}-command`).textContent = commandOf(questionOf(state.tab));
   clearTimeout(writesAddress);
   writesAddress = setTimeout(() => history.replaceState(null, '', `${location.pathname}#${linkOf(state.tab) ?? ''}`), 200);
 }

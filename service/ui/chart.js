@@ -22,7 +22,7 @@ const Chart = (() => {
     canvas.tabIndex = 0;
     canvas.setAttribute('role', 'img');
     host.replaceChildren(canvas, tip);
-    let tasks = [], memory = [], ranks = 1, end = 1, from = 0, to = 1, grabbed = null, chosen = 0, picked = null, drawnAt = 0, wide = 240;
+    let tasks = [], memory = [], ranks = 1, end = 1, from = 0, to = 1, grabbed = null, chosen = 0, picked = null, drawnAt = null, wide = 240;
 
     const width = () => wide;
     const x = time => gutter + (time - from) / (to - from) * (width() - gutter - 4);
@@ -203,10 +203,10 @@ const Chart = (() => {
     canvas.addEventListener('pointerleave', () => { tip.hidden = true; });
 
     // Drawn anew where its place or the colours have changed, as long as it is on the page.
-    new ResizeObserver(() => { if (host.clientWidth && host.clientWidth !== drawnAt) draw(); }).observe(host);
+    new ResizeObserver(() => { if (drawnAt !== null && host.clientWidth && host.clientWidth !== drawnAt) draw(); }).observe(host);
     const scheme = matchMedia('(prefers-color-scheme: dark)');
     scheme.addEventListener('change', function repaint() {
-      if (host.isConnected) draw();
+      if (host.isConnected && drawnAt !== null) draw();
       else scheme.removeEventListener('change', repaint);
     });
 

@@ -82,6 +82,10 @@ def write(page, tab, values):
         field = page.find_element(By.ID, f"{tab}-{name}")
         if page.execute_script("return arguments[0].closest('details:not([open])')", field):
             click(page, f"#{tab}-form summary")
+        if field.tag_name == "textarea":  # pasted
+            page.execute_script("arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('input', "
+                                "{bubbles: true}))", field, value)
+            continue
         if field.tag_name != "select":
             field.clear()
         field.send_keys(value)
