@@ -7,6 +7,7 @@ EMBEDDED(pipeweaver_service_openapi, OPENAPI_FILE)
 EMBEDDED(pipeweaver_ui_page, UI_PAGE)
 EMBEDDED(pipeweaver_ui_app, UI_APP)
 EMBEDDED(pipeweaver_ui_play, UI_PLAY)
+EMBEDDED(pipeweaver_ui_play_page, UI_PLAY_PAGE)
 EMBEDDED(pipeweaver_ui_chart, UI_CHART)
 
     .section .note.GNU-stack, "", %progbits

@@ -6,6 +6,7 @@
 #include "pipeweaver/base/text.hpp"
 #include "service/http/embedded.hpp"
 #include "service/listen.hpp"
+#include "service/ui/play_search.hpp"
 
 #include <fmt/format.h>
 
@@ -184,6 +185,7 @@ Answer UiRoutes::answer(const Question& question) {
     if (page) return *page;
     try {
         if (question.path == "/ui/forms" && question.method == "GET") return answer_of(200, forms_of(options_));
+        if (question.path == "/ui/play" && question.method == "POST") return play(question);
         if (question.path == "/ui/runs" && question.method == "POST") return begin(question);
         if (const auto run = places_of("/ui/runs/{run}", question.path))
             if (const auto number = run_of(run->front())) return of_run(question.method, *number, "", question);
@@ -196,6 +198,14 @@ Answer UiRoutes::answer(const Question& question) {
     } catch (const std::exception& error) {
         return error_of(500, error.what());  // of the disk: full, or the folder is gone
     }
+}
+
+Answer UiRoutes::play(const Question& question) {
+    if (!question.content_type.starts_with("application/json"))
+        return error_of(415, "Content-Type: " + must_be(question.content_type, "application/json"));
+    Answer answer;
+    answer.body = search_play(question.body);
+    return answer;
 }
 
 Answer UiRoutes::begin(const Question& question) {

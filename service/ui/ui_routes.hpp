@@ -2,6 +2,7 @@
 //
 //   GET    /                       the page
 //   GET    /ui/forms               commands and their fields
+//   POST   /ui/play                a pipeline of Play, searched (play_search.hpp)
 //   POST   /ui/runs                {"command", "options": {name: value}, "operand", "files": {name: text}} -> {"run"}
 //   GET    /ui/runs/{run}/events   progress (server-sent events): `lines`, then `end` with the status and the files
 //   GET    /ui/runs/{run}/answer   the command's JSON
@@ -29,6 +30,7 @@ public:
     [[nodiscard]] static RunQuestion run_question(const UiOptions& options, const std::string& body);
 
 private:
+    [[nodiscard]] static Answer play(const Question& question);
     [[nodiscard]] Answer begin(const Question& question);
     [[nodiscard]] Answer events(std::uint64_t run);
     [[nodiscard]] Answer file(std::uint64_t run, const Question& question) const;
