@@ -17,6 +17,8 @@
 
 namespace pipeweaver::service {
 
+namespace playing {
+
 namespace {
 
 using nlohmann::json;
@@ -192,7 +194,10 @@ json play_answer_of(const json& question) {
 
 }  // namespace
 
+}  // namespace playing
+
 std::string search_play(const std::string& question) {
+    using namespace playing;
     const json read = json::parse(question, nullptr, false);
     if (!read.is_object()) fail(ErrorKind::input, "question: is no JSON object");
     return play_answer_of(read).dump();

@@ -383,7 +383,7 @@ TEST_CASE("adapters of Megatron-Bridge lie beside layers of encoders that have t
         const auto named = launch::named_model(model, asked.said);
         const auto l = launch::settled(launch::with_model(launch::read_megatron(asked.said), named));
         const launch::FitAsked of{.cluster = "h100-sxm:8", .gpus = 8, .model = named, .dataset = "vlm-mix"};
-        const auto made = workloads::find_model(launch::run_of(l, of).options.workload.model);
+        const workloads::Model made = *launch::run_of(l, of).options.workload.model_read;
         CHECK(made.modules.back().adapters);
         return made.modules.front().adapters.has_value();
     };
