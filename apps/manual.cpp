@@ -32,8 +32,21 @@ std::string wrapped(std::string_view text, std::size_t indent) {
 }
 
 // "  label      about ...", the text in a column of its own.
+// A label of many choices in lines that a terminal has room for.
+std::string in_lines(std::string label, std::size_t indent) {
+    std::string text;
+    while (indent + label.size() > page_width) {
+        const std::size_t bar = label.rfind('|', page_width - indent - 1);
+        if (bar == std::string::npos) break;
+        text += std::string(indent, ' ') + label.substr(0, bar + 1) + "\n";
+        label.erase(0, bar + 1);
+        indent = about_column;
+    }
+    return text + std::string(indent, ' ') + label;
+}
+
 std::string entry(const std::string& label, std::string_view about, std::size_t indent = 2) {
-    const std::string start = std::string(indent, ' ') + label;
+    const std::string start = in_lines(label, indent);
     std::string text = wrapped(about, about_column + indent);
     if (start.size() + 2 > about_column + indent) return start + "\n" + text;
     return start + text.substr(std::min(start.size(), text.size()));
@@ -76,6 +89,11 @@ bool is_usual(const OptionShape& option, const std::vector<std::string>& usual) 
 CommandShape usual_of(CommandShape command) {
     std::erase_if(command.options, [&](const OptionShape& one) { return !is_usual(one, command.manual.usual); });
     return command;
+}
+
+std::size_t listed(const CommandShape& command) {
+    return static_cast<std::size_t>(std::count_if(command.options.begin(), command.options.end(),
+                                                  [](const OptionShape& one) { return !one.group.empty(); }));
 }
 
 std::string options_of(const CommandShape& command) {
@@ -151,7 +169,7 @@ std::string page_of(const CommandShape& command, PageLength length) {
                                     ? options_of(command)
                                     : options_of(usual_of(command)) +
                                           fmt::format("\n  `{} --help-all` lists {} options more.\n", command.full_name,
-                                                      command.options.size() - usual_of(command).options.size());
+                                                      listed(command) - listed(usual_of(command)));
     std::string commands;
     for (const CommandShape& one : command.commands) commands += entry(one.name, one.about);
     const std::string& name = command.full_name;

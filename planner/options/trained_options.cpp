@@ -166,6 +166,18 @@ std::string what_is_assumed(const workloads::Model& model) {
         model.teacher.front().name, where);
 }
 
+// Encoders that the framework's adapters do not reach where nobody says which modules have them.
+void freeze_own_layers(workloads::Model& of) {
+    if (!of.built || !of.built->has_own_layers) return;
+    for (std::size_t m = 0; m < of.backbone(); ++m) {
+        workloads::Module& module = of.modules[m];
+        if (!module.trains()) continue;
+        module.trainable = false;
+        of.assumed.push_back(fmt::format("{}: no adapters, as {} places them by names of its own layers; frozen",
+                                         module.name, of.built->framework));
+    }
+}
+
 }  // namespace
 
 void WorkloadOptions::add_trained(OptionTable& options) {
@@ -212,6 +224,7 @@ void WorkloadOptions::settle_adapters(workloads::Model& of) const {
     Adapters adapters = adapters_of(*lora_rank, lora_targets);
     adapters.experts = expert_adapters_named(lora_experts);
     adapters.apart = has_lora_apart();
+    if (trained.empty() && lora_modules.empty()) freeze_own_layers(of);
     const bool keeps_projectors = !trained.empty() && are_named(parts_of(trained), projectors);
     put_adapters(of, adapters, adapted_modules(of, lora_modules), keeps_projectors);
 }

@@ -2,6 +2,7 @@
 #include "pipeweaver/emulator/placement.hpp"
 
 #include "emulator/operators/group_links.hpp"
+#include "pipeweaver/base/random.hpp"
 #include "pipeweaver/emulator/layout.hpp"
 #include "pipeweaver/emulator/step.hpp"
 #include "pipeweaver/partition/partitioner_names.hpp"
@@ -13,7 +14,6 @@
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <random>
 #include <set>
 #include <string>
 #include <vector>
@@ -102,8 +102,8 @@ struct Every {
 };
 
 // Tensor parallel GPUs, context parallel ones that exchange heads, copies of weights, pipeline ranks.
-std::vector<Group> groups_of(const Layout& layout, std::mt19937& random) {
-    const auto bytes = [&] { return static_cast<double>(1 + random() % 9); };
+std::vector<Group> groups_of(const Layout& layout, Random& random) {
+    const auto bytes = [&] { return static_cast<double>(1 + random.below(9)); };
     std::vector<Group> all{{layout.tp, 1, Pattern::ring, bytes()},
                            {layout.cp, layout.tp, Pattern::exchange, bytes()},
                            {layout.cp * layout.dp, layout.tp, Pattern::ring, bytes()},
@@ -139,7 +139,7 @@ Places places_of(const Layout& placed) {
 }  // namespace
 
 TEST_CASE("no other places of eight GPUs in domains and racks have less traffic") {
-    std::mt19937 random(7);
+    Random random(7);
     for (const Fabric& fabric :
          {Fabric{.domain = 2, .rack = 4, .oversubscription = 4}, Fabric{.domain = 1, .rack = 4, .oversubscription = 2},
           Fabric{.domain = 4, .rack = 4, .oversubscription = 8}})
@@ -158,7 +158,7 @@ TEST_CASE("no other places of eight GPUs in domains and racks have less traffic"
 }
 
 TEST_CASE("traffic by digits is the traffic counted member by member") {
-    std::mt19937 random(3);
+    Random random(3);
     const Fabric fabric{.domain = 4, .rack = 12, .oversubscription = 3};
     for (const Layout& layout : {Layout{.tp = 2, .pp = 3, .dp = 4}, Layout{.tp = 2, .pp = 2, .dp = 3, .cp = 2},
                                  Layout{.tp = 4, .pp = 6, .dp = 1}}) {

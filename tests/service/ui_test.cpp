@@ -190,7 +190,7 @@ TEST_CASE("ui: a program that there is not is said, and leaves nothing") {
 
 TEST_CASE("ui: no file is read but below the folder that the environment names") {
     const testing::TemporaryFolder top("ui-below");
-    const fs::path folder = top.path();
+    const fs::path& folder = top.path();
     fs::create_directories(folder / "given");
     write(folder / "given" / "in.txt", "in");
     write(folder / "out.txt", "out");

@@ -57,6 +57,7 @@ struct Built {
     std::string_view families{};  ///< "qwen3_vl|qwen3_vl_moe": of Model::family
     std::string_view source{};    ///< version, files and lines; empty: no source was read
     Lies lies{};
+    bool has_own_layers = false;  ///< of other names than the language model's, by which adapters are placed
     EncoderRecompute recompute = EncoderRecompute::as_backbone;
     std::string_view recompute_by{};  ///< setting of a launch that turns it: of `never` as the backbone where it is on,
                                       ///< of `always` never where it is off; empty: none
