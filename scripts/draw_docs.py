@@ -31,7 +31,7 @@ import figures  # noqa: E402
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ASKED = re.compile(r"\$ (pipeweaver (?:[^\n]*\\\n)*[^\n]*)\n")
 ELSEWHERE = re.compile(r"\b(torchrun|curl|sbatch|srun|mpirun|ray|serve|pip install|bench service)\b"
-                       r"|pipeweaver\.(profile|selfcheck)")
+                       r"|pipeweaver (ui|mcp)\b|pipeweaver\.(profile|selfcheck)")
 COMMANDS = re.compile(r"(?:source|torchrun|pip|cd|export|env|python3?|pipeweaver|\./\S+)(?: |$)")
 HERE = re.compile(r"<<-?\s*'?(\w+)'?\n.*?^\1$", re.MULTILINE | re.DOTALL)
 MARKS = ("…", "...")
