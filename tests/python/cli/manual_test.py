@@ -3,7 +3,9 @@
 import json
 import os
 import re
+import shlex
 import shutil
+import signal
 import subprocess
 
 import pytest
@@ -140,6 +142,22 @@ def shorter(line):
     return line if limited else f"{line} --max-rounds 1"
 
 
+def ends_when_told(line, top, environment):
+    """What serves says where it listens, runs until it is told once to end, then exits with 0."""
+    port = "" if "--http" in line else " --http 127.0.0.1:0"
+    process = subprocess.Popen(shlex.split(line + port), cwd=top, env=environment, stdin=subprocess.DEVNULL,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    try:
+        said = next((words for words in process.stderr if "http://" in words), None)
+        assert said is not None, f"{line}: ended with {process.wait()} before it listened"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=60) == 0, f"{line}: {process.stderr.read()}"
+    finally:
+        process.kill()
+        process.wait()
+        process.stderr.close()
+
+
 @pytest.fixture(scope="session")
 def example(pipeweaver, pages, tmp_path_factory):
     """Runs an example in a copy of the top folder; before it those of other pages that make the files it reads."""
@@ -167,13 +185,12 @@ def example(pipeweaver, pages, tmp_path_factory):
                 run(makers[name])
         for output in written:  # of an example before
             shutil.rmtree(top / output) if (top / output).is_dir() else (top / output).unlink(missing_ok=True)
-        command = shorter(line)
-        if line.startswith(("pipeweaver serve", "pipeweaver ui")):  # runs until it is told to end, then exits with 0
-            port = "" if "--http" in line else " --http 127.0.0.1:0"
-            command = f"timeout --preserve-status 1 {line}{port}"
-        done = subprocess.run(["bash", "-c", command], cwd=top, env=environment, stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, timeout=300)
-        assert done.returncode == 0, f"{line}: {done.stderr}"
+        if line.startswith(("pipeweaver serve", "pipeweaver ui")):
+            ends_when_told(line, top, environment)
+        else:
+            done = subprocess.run(["bash", "-c", shorter(line)], cwd=top, env=environment, stdin=subprocess.DEVNULL,
+                                  capture_output=True, text=True, timeout=300)
+            assert done.returncode == 0, f"{line}: {done.stderr}"
         for output in written:
             assert (top / output).exists(), line
     return run
