@@ -86,7 +86,7 @@ std::string figures_of_ladder(const Plan& plan) {
     std::string text = figure("step", human(best.step), fmt::format("{}: {}", best.name, best.way));
     if (const Rung* below = plan.ladder.compared())
         text += figure(
-            fmt::format("{} over {}", below->name, best.name), times(ratio(below->step, best.step)),
+            fmt::format("speedup over {}", below->name), times(ratio(below->step, best.step)),
             fmt::format("{}: the fastest below it that {} runs; step {}", below->way, best.target, human(below->step)));
     if (best.step == plan.step) text += mfu_and_gap(plan);
     return text + figure("fullest rank", human(best.peak), fmt::format("limit {}", human(best.usable)));

@@ -113,15 +113,16 @@ TEST_CASE("the main figures are the advised rung's, beside the fastest below it 
     const auto figures = [&] { return between(page_of(plan), "<dl class=\"figures\">", "</dl>"); };
     CHECK(figures().find("<dt>step</dt><dd><strong>1.500 s</strong><span>flags: balanced 1f1b</span>") !=
           std::string::npos);
-    CHECK(figures().find("<dt>data over flags</dt><dd><strong>1.333x</strong><span>balanced 1f1b: the fastest below it "
-                         "that torch-actions runs; step 2.000 s</span>") != std::string::npos);
+    CHECK(
+        figures().find("<dt>speedup over data</dt><dd><strong>1.333x</strong><span>balanced 1f1b: the fastest below it "
+                       "that torch-actions runs; step 2.000 s</span>") != std::string::npos);
     CHECK(figures().find("<strong>3.00 GiB</strong><span>limit 4.00 GiB</span>") != std::string::npos);
     CHECK(figures().find("MFU") == std::string::npos);
     plan.ladder.rungs[2].step = plan.step;
     CHECK(figures().find("MFU") != std::string::npos);
 
     plan.ladder.rungs[1].target = "torch-csv";
-    CHECK(figures().find("<dt>now over flags</dt>") != std::string::npos);
+    CHECK(figures().find("<dt>speedup over now</dt>") != std::string::npos);
     plan.ladder.headline = 0;
     CHECK(figures().find(" over ") == std::string::npos);
 }
