@@ -224,15 +224,13 @@ std::vector<Recompute> read_modes(const Json& json) {
     std::vector<Recompute> modes;
     for (const Json& mode : json.elements()) {
         const auto known = recompute_named(mode.text());
-        if (!known || !is_for_plans(*known))
-            mode.fail(
-                must_be(mode.text(), "one of none, selective, half, full, offload, blocks:N with N of 1 or more"));
+        if (!known) mode.fail(must_be(mode.text(), one_of(recompute_names()) + " with N of 1 or more"));
         if (std::find(modes.begin(), modes.end(), *known) != modes.end())
             mode.fail(fmt::format("'{}' is there twice", mode.text()));
         modes.push_back(*known);
     }
     if (modes.empty())
-        json.fail("is empty; allowed are one or more of none, selective, half, full, offload and blocks:N");
+        json.fail(fmt::format("is empty; allowed are one or more of {}", fmt::join(recompute_names(), ", ")));
     return modes;
 }
 

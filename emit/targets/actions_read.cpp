@@ -126,8 +126,7 @@ Compute read_compute(const Json& json, char op) {
     if (const auto module = json.find("module")) action.module = module->text();
     if (const auto recompute = json.find("recompute")) {
         const auto mode = emulator::recompute_named(recompute->text());
-        if (!mode || !emulator::is_for_plans(*mode))
-            recompute->fail(must_be(recompute->text(), "one of none, selective, half, full, offload, blocks:N"));
+        if (!mode) recompute->fail(must_be(recompute->text(), one_of(emulator::recompute_names())));
         action.recompute = *mode;
     }
     if (const auto weight = json.find("loss_weight"); weight && !weight->is_null())

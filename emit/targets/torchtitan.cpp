@@ -3,7 +3,9 @@
 #include "emit/targets/launch_script.hpp"
 #include "emit/targets/module_names.hpp"
 #include "pipeweaver/base/joined.hpp"
+#include "pipeweaver/emulator/recompute.hpp"
 #include "pipeweaver/launch/titan.hpp"
+#include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/search/policy_names.hpp"
 
 #include <fmt/format.h>
@@ -103,6 +105,14 @@ std::optional<std::string> unsaid_order(const Launch& of) {
     return std::nullopt;
 }
 
+// What activation-checkpoint calls the recomputation; none: it has no word for it.
+std::optional<std::string> checkpoint_word(const Launch& of) {
+    const auto recompute = emulator::recompute_named(of.recompute);
+    if (recompute == planner::target("torchtitan").launch.selective) return name_of(Recompute::selective);
+    if (recompute == Recompute::none || recompute == Recompute::full) return of.recompute;
+    return std::nullopt;
+}
+
 // A line of flags, with what it is for.
 struct Line {
     std::string words;
@@ -179,7 +189,7 @@ std::string titan_script(const Launch& of) {
             text += fmt::format("  {}\n", one.words);
         }
     text += "  " + comment("recomputation; torchtitan wants this one last") +
-            fmt::format("  activation-checkpoint:{}\n)\n", of.recompute);
+            fmt::format("  activation-checkpoint:{}\n)\n", *checkpoint_word(of));
     return of.shapes > 1 ? text + "\n" + expanding_segments(of) : text;
 }
 
@@ -188,10 +198,9 @@ std::string titan_script(const Launch& of) {
 std::optional<std::string> why_no_torchtitan(const Launch& of) {
     if (auto why = unsaid_modules(of)) return why;
     if (auto why = unsaid_training(of)) return why;
-    if (const auto kind = emulator::recompute_named(of.recompute);
-        kind != Recompute::none && kind != Recompute::selective && kind != Recompute::full)
-        return fmt::format("activation checkpoints are none, selective or full for every block alike, not {}",
-                           of.recompute);
+    if (!checkpoint_word(of))
+        return fmt::format("activation checkpoints are none, selective ({}) or full for every block alike, not {}",
+                           name_of(planner::target("torchtitan").launch.selective), of.recompute);
     if (auto why = unsaid_shares(of)) return why;
     if (of.degrees.expert_tp > 1)
         return fmt::format("experts are not cut by tensor parallelism, here each is over {} GPUs",

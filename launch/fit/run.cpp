@@ -424,7 +424,7 @@ Recompute titan_recompute_of(const TitanLaunch& l, Run& run) {
     if (l.checkpoint == name_of(Recompute::selective)) {
         assume(run, {Effect::either, "selective checkpointing by operators"},
                "selective activation checkpointing is counted as by operators: every second product runs again");
-        return Recompute::second_products;
+        return planner::target("torchtitan").launch.selective;
     }
     if (l.checkpoint != name_of(Recompute::none))
         assume(run, {Effect::less, "checkpointing takes nothing off", "activation-checkpoint:" + l.checkpoint, true},

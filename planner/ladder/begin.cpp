@@ -57,9 +57,9 @@ Opponents ways_said(const Request& request, const NowWanted& now) {
 
 // What the target does where its users say so.
 std::optional<StepRecompute> as_launched(const Job& job, const std::optional<StepRecompute>& recompute) {
-    const bool is_selective = recompute == StepRecompute{.everywhere = Recompute::selective};
-    if (!is_selective || !job.setup->recipe.execution.fused_attention) return recompute;
-    return StepRecompute{.everywhere = target(job.target).launch.selective};
+    if (recompute != StepRecompute{.everywhere = Recompute::selective}) return recompute;
+    const bool fused = job.setup->recipe.execution.fused_attention;
+    return StepRecompute{.everywhere = selective_of(target(job.target).launch, fused)};
 }
 
 // The place of the request whose samples are packed as they are today.
@@ -266,10 +266,11 @@ std::string why_no_data(const NowWanted& now) {
 
 std::string remark_of(const NowWanted& wanted, const NowWanted& said, const Job& job) {
     if (said.recompute == wanted.recompute) return wanted.remark;
-    return fmt::format(
-        "{}{}{} of {} is {}: attention is run again, and as it is fused nothing less is kept than with none",
-        wanted.remark, wanted.remark.empty() ? "" : "; ", name_of(*wanted.recompute), target(job.target).option,
-        name_of(*said.recompute));
+    const bool is_core = said.recompute->everywhere == Recompute::core_attention;
+    return fmt::format("{}{}{} of {} is {}: {}", wanted.remark, wanted.remark.empty() ? "" : "; ",
+                       name_of(*wanted.recompute), target(job.target).option, name_of(*said.recompute),
+                       is_core ? "attention is run again, and as it is fused nothing less is kept than with none"
+                               : "every second product of a block runs again, too");
 }
 
 void require_recompute(const NowWanted& said, const Way& way) {

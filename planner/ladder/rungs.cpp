@@ -111,6 +111,14 @@ WhyNone why_none_of(const Job& job, const Opponents& ways) {
     return {fmt::format("{} launches nothing in {}", runs.option, name_of(job.setup->layout))};
 }
 
+// With the launched word for it, where that is another than ours.
+std::string recompute_said(const StepRecompute& recompute, const Launch& launch) {
+    const bool is_renamed =
+        launch.selective != Recompute::selective && recompute == StepRecompute{.everywhere = launch.selective};
+    return fmt::format("recompute {} ({}{})", name_of(recompute), launch.recompute,
+                       is_renamed ? " " + name_of(Recompute::selective) : "");
+}
+
 search::Standing standing_of(const Rung& rung) {
     const double usable = rung.usable > Bytes{} ? static_cast<double>(rung.usable.count) : 1;
     return {rung.step, static_cast<double>(rung.peak.count) / usable};
@@ -210,7 +218,7 @@ std::string switches_of(const Way& way) {
 std::string needs_of_flags(const Job& job, const Way& way) {
     const std::int64_t chunks = way.partition.chunks_per_rank;
     const Launch& launch = target(job.target).launch;
-    auto recompute = fmt::format("recompute {} ({}){}", name_of(*way.recompute), launch.recompute, switches_of(way));
+    const std::string recompute = recompute_said(*way.recompute, launch) + switches_of(way);
     if (way.setup->layout.pp == 1 && chunks == 1) return recompute;
     return fmt::format("layers {} ({}), {} with {} a rank ({}), {}",
                        partition::text_of(partition::said_layers(job.setup->model, way.partition)), launch.cut,

@@ -5,6 +5,7 @@
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/partition/replicas.hpp"
 #include "pipeweaver/planner/partition_choice.hpp"
+#include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/search/policy_names.hpp"
 #include "planner/schedule/schedule_step.hpp"
 #include "planner/way/run.hpp"
@@ -172,12 +173,20 @@ struct TriedPolicy {
     Bytes memory{};
 };
 
+// What stands for `selective`: what the target's users get by that word. Where that is core attention, which leaves out
+// nothing, a layout is judged with `selective` itself.
+Recompute selective_in(const LayoutRequest& request, const Setup& setup) {
+    const Recompute said = selective_of(target(request.target).launch, setup.recipe.execution.fused_attention);
+    return said == Recompute::core_attention ? Recompute::selective : said;
+}
+
 class Trial {
 public:
     Trial(const LayoutRequest& request, const Setup& setup, const std::vector<Duration>& costs, LayoutEffort effort)
         : setup_(setup),
           whole_(effort == LayoutEffort::whole),
           only_launched_(request.only_launched),
+          selective_(selective_in(request, setup)),
           usable_(capacity_of(setup)),
           shares_(shares_of(request, setup, costs, LayoutEffort::quick)),
           whole_replicas_(whole_ ? shares_of(request, setup, costs, LayoutEffort::whole) : JudgedReplicas{}),
@@ -271,6 +280,12 @@ private:
     }
 
     std::vector<Recompute> settings(const Partition& partition) const {
+        auto all = usual_of(partition);
+        std::replace(all.begin(), all.end(), Recompute::selective, selective_);
+        return all;
+    }
+
+    std::vector<Recompute> usual_of(const Partition& partition) const {
         std::vector<Recompute> all{Recompute::none, Recompute::selective, Recompute::full};
         if (whole_ || setup_.recipe.is_serial()) all.insert(all.end() - 1, Recompute::half);
         if (!whole_ || partition.chains.size() > 1) return all;
@@ -345,6 +360,7 @@ private:
 
     const Setup& setup_;
     const bool whole_, only_launched_;
+    const Recompute selective_;
     const Bytes usable_;
     const JudgedReplicas shares_, whole_replicas_;
     const Microbatches sample_;  // that partitions are cut on

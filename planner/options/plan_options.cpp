@@ -146,6 +146,7 @@ void PlanOptions::fill(Job& of, const WorkloadOptions& as, const SearchLimits& l
     // A link to the host that is said may carry activations.
     of.offloads = of.recompute.empty() && as.overrides.host_link && planner::target(of.target).offloaded_passes;
     if (of.fixed && !of.recompute.empty()) of.fixed->partition.modes = of.recompute;
+    if (of.fixed) require_for_passes(of.fixed->partition.modes);
     if (of.fixed) require_offload_carried(of.fixed->partition.modes, "--partition", planner::target(of.target));
     if (of.words) of.words->add(values_of(batch));
 }

@@ -31,10 +31,11 @@ Launch actions_launch() {
     return launch;
 }
 
-// torchtitan: wrappers of every block, or of their attention.
+// torchtitan: wrappers of every block, whole or by operators.
 Launch torchtitan_launch() {
     Launch launch = torch_launch();
     launch.blocks = launch.by_rank = launch.spreads_encoders = launch.splits_groups = false;
+    launch.selective = emulator::Recompute::second_products;
     launch.segments_expand_as = "torchtitan.sh and torchtitan's run_train.sh do";
     launch.least_zero = 2;  // FSDP shares out gradients, too
     launch.replicates = true;
@@ -178,6 +179,12 @@ const std::vector<Target>& targets() {
                                           .offloaded_passes = true,
                                           .launch = torch_launch()}};
     return all;
+}
+
+// Of scores that go through memory `selective` itself is core attention.
+emulator::Recompute selective_of(const Launch& launch, bool fused_attention) {
+    const bool is_itself = launch.selective == emulator::Recompute::core_attention && !fused_attention;
+    return is_itself ? emulator::Recompute::selective : launch.selective;
 }
 
 bool launches_zero(const Launch& launch, int zero, const emulator::Layout& layout) {

@@ -293,14 +293,16 @@ private:
     std::vector<std::size_t> like_, different_;
 };
 
-// Those of opponent_settings() that the target can be told, and what the way itself says, whatever it is.
+// Those of opponent_settings() that the target can be told, with what its `selective` does, and what the way itself
+// says, whatever it is.
 std::vector<Recompute> settings_of(const Way& way, const Target& target) {
     const Setup& setup = *way.setup;
     auto all = opponent_settings(setup, way.partition);
     if (!target.launch.blocks)
         std::erase_if(all, [](const Recompute& one) { return one.kind == Recompute::Kind::blocks; });
-    if (target.launch.selective != Recompute::selective && setup.recipe.execution.fused_attention)
-        std::erase(all, Recompute::selective);
+    const Recompute selective = selective_of(target.launch, setup.recipe.execution.fused_attention);
+    std::replace(all.begin(), all.end(), Recompute::selective, selective);
+    std::erase(all, Recompute::core_attention);
     if (way.recompute)
         for (const Recompute one : said_in(*way.recompute))
             if (std::find(all.begin(), all.end(), one) == all.end()) all.push_back(one);

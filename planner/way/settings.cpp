@@ -136,6 +136,15 @@ std::vector<Recompute> recompute_menu(const std::string& text, const Target& tar
     return menu;
 }
 
+void require_for_passes(const std::vector<Recompute>& menu) {
+    for (const Recompute one : menu)
+        if (!is_for_plans(one))
+            fail(ErrorKind::input,
+                 "--partition: its memory_modes have {}, of whole steps alone; allowed are none, selective, half, "
+                 "full, offload and blocks:N, which --recompute says in their place",
+                 name_of(one));
+}
+
 void require_offload_carried(const std::vector<Recompute>& menu, const std::string& who, const Target& target) {
     if (target.offloaded_passes || std::none_of(menu.begin(), menu.end(), [](Recompute one) { return one.copies(); }))
         return;

@@ -38,6 +38,10 @@ void add_recompute_menu(OptionTable& options, std::string& menu);
 /// unknown, there twice, or for whole steps alone, and Error{limit} where the target's passes cannot carry it.
 [[nodiscard]] std::vector<emulator::Recompute> recompute_menu(const std::string& text, const Target& target);
 
+/// Throws Error{input} where the partition's file, which may be of what was launched, has memory modes that no pass of
+/// a plan chooses.
+void require_for_passes(const std::vector<emulator::Recompute>& menu);
+
 /// Throws Error{limit} where the menu that `who` says (an option, a file) has offload and passes of the target carry
 /// none.
 void require_offload_carried(const std::vector<emulator::Recompute>& menu, const std::string& who,

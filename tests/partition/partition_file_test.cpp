@@ -130,7 +130,9 @@ TEST_CASE("a partition file of something else is refused with the key and what i
 TEST_CASE("a partition file keeps memory modes of its own, without the key they are the usual ones") {
     const Small small;
     Partition partition = partitioner("balanced").make(small.setup, small.setup.microbatches, 1);
-    partition.modes = {emulator::Recompute::none, emulator::Recompute::blocks(3), emulator::Recompute::full};
+    // Of what was launched, whole steps, too.
+    partition.modes = {emulator::Recompute::none, emulator::Recompute::blocks(3), emulator::Recompute::full,
+                       emulator::Recompute::second_products};
     const std::string text = to_json({partition, {}}, small.setup);
     CHECK(small.read(text).partition.modes == partition.modes);
     Writer json = Writer::parse(text);
@@ -138,15 +140,14 @@ TEST_CASE("a partition file keeps memory modes of its own, without the key they 
     CHECK(small.read(json.dump()).partition.modes == emulator::usual_modes());
     CHECK(small.refused([](Writer& file) {
         file["memory_modes"] = {"none", "some"};
-    }) == "part.json: memory_modes[1]: is 'some', must be one of none, selective, half, full, offload, blocks:N with N "
-          "of 1 or "
-          "more");
+    }) == "part.json: memory_modes[1]: is 'some', must be one of none, selective, second-products, core-attention, "
+          "half, full, offload, encoders, backbone, blocks:N with N of 1 or more");
     CHECK(small.refused([](Writer& file) {
         file["memory_modes"] = {"full", "full"};
     }) == "part.json: memory_modes[1]: 'full' is there twice");
     CHECK(small.refused([](Writer& file) { file["memory_modes"] = Writer::array(); }) ==
-          "part.json: memory_modes: is empty; allowed are one or more of none, selective, half, full, offload and "
-          "blocks:N");
+          "part.json: memory_modes: is empty; allowed are one or more of none, selective, second-products, "
+          "core-attention, half, full, offload, encoders, backbone, blocks:N");
 }
 
 TEST_CASE("a partition file that deals what cannot be dealt is refused") {

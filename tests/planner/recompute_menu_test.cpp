@@ -57,6 +57,13 @@ TEST_CASE("a menu that cannot be is an error that says what is allowed") {
                          Error);
 }
 
+TEST_CASE("a partition of what was launched is planned on with a menu that passes have") {
+    CHECK_NOTHROW(require_for_passes({Recompute::none, Recompute::selective, Recompute::blocks(2)}));
+    CHECK_THROWS_WITH_AS(require_for_passes({Recompute::second_products}),
+                         doctest::Contains("--partition: its memory_modes have second-products, of whole steps alone"),
+                         Error);
+}
+
 TEST_CASE("where memory is short a plan takes selective recomputation, and is shorter for it") {
     Request any = testing::small_request();
     any.job.partition = "balanced";

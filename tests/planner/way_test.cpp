@@ -1,6 +1,8 @@
 #include "pipeweaver/base/random.hpp"
 #include "pipeweaver/emulator/split.hpp"
 #include "pipeweaver/emulator/step.hpp"
+#include "pipeweaver/partition/partitioners.hpp"
+#include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/search/policies.hpp"
 #include "planner/way/run.hpp"
 #include "planner/way/settings.hpp"
@@ -10,6 +12,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -123,6 +126,27 @@ TEST_CASE("the usual settings are none, selective, every number of blocks, and f
     for (auto& module : small.model.modules) module.trainable = false;
     small.model.edges.front().projector_in = small.model.edges.front().projector_out = 0;
     CHECK(names(usual_settings(small, chain)) == std::vector<std::string>{"none", "selective", "full"});
+}
+
+TEST_CASE("of settings that a target is told `selective` is what its launches do by that word") {
+    const auto settings_for = [](const char* name, bool fused) {
+        auto setup = std::make_shared<Setup>(testing::small_setup({.tp = 2, .pp = 2, .dp = 1}));
+        setup->recipe.execution.fused_attention = fused;
+        Way way{.name = "first-stage", .setup = setup, .policy = "1f1b"};
+        way.partition = partition::partitioner("first-stage").make(*setup, testing::small_batch({1, 2}), 1);
+        setup->recipe.zero = std::max(1, target(name).launch.least_zero);
+        const WayOfTarget run(way, target(name));
+        REQUIRE(run.target->name == name);
+        auto all = run.settings;
+        std::erase_if(all, [](Recompute one) { return one.kind == Recompute::Kind::blocks; });
+        return names(all);
+    };
+    using Names = std::vector<std::string>;
+    for (const bool fused : {true, false})
+        CHECK(settings_for("torchtitan", fused) == Names{"none", "second-products", "full"});
+    CHECK(settings_for("megatron", true) == Names{"none", "full"});
+    CHECK(settings_for("megatron", false) == Names{"none", "selective", "full"});
+    CHECK(settings_for("torch-csv", true) == Names{"none", "selective", "full"});
 }
 
 TEST_CASE("the fastest setting is the fastest of all that fit, tried one by one") {

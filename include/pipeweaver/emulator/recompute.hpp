@@ -13,7 +13,7 @@ namespace pipeweaver::emulator {
 struct RecomputeRow {
     std::string_view name;       ///< of one with a number, what stands before it: "blocks:"
     bool has_number = false;     ///< Recompute::layers is said behind the name
-    bool for_plans = true;       ///< plans and their executors know it; else steps are emulated with it alone
+    bool for_plans = true;       ///< passes may choose it, and executors know it; else whole steps have it alone
     bool repeats_parts = false;  ///< parts of blocks run again, not blocks from their inputs on
     bool copies = false;         ///< nothing runs again: what is kept goes over the link to the host and back
 
@@ -105,8 +105,8 @@ inline constexpr Recompute Recompute::backbone{Kind::backbone, 0, &RecomputeRow:
 /// The names that have no number in them, and "blocks:N".
 [[nodiscard]] std::vector<std::string> recompute_names();
 
-/// Whether plans and their executors know the setting: all but second-products, core-attention, encoders and backbone,
-/// which steps are emulated with.
+/// Whether passes of plans may choose the setting and executors know it: all but second-products, core-attention,
+/// encoders and backbone, which are of whole steps, launched or emulated.
 [[nodiscard]] inline bool is_for_plans(Recompute recompute) { return recompute.row->for_plans; }
 
 /// How many of `count` blocks of a module are recomputed, in part or whole: the backbone's, or another's.

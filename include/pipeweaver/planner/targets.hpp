@@ -26,8 +26,8 @@ struct Launch {
     std::vector<std::string> partitions;  ///< of partition::partitioners()
     std::vector<std::string> policies;
     bool blocks = true;  ///< recomputes the first N blocks of each stage; else all, none or the cheap parts
-    /// What its selective recomputation is where attention is fused. Plans choose `selective` alone: they do without
-    /// where it is core attention, which is run again and leaves out nothing then.
+    /// What its own word `selective` does where attention is fused, see selective_of(). Plans choose it in the place of
+    /// `selective`; they do without where it is core attention, which is run again and leaves out nothing then.
     emulator::Recompute selective = emulator::Recompute::selective;
     bool by_rank = true;
     int least_zero = 0, most_zero = 3;  ///< stages of ZeRO
@@ -98,6 +98,10 @@ struct Target {
 
 /// Whether it runs the plan itself, every replica's searched schedule, on any cut.
 [[nodiscard]] inline bool runs_plan(const Target& target) { return target.searches && !has_own_plan(target); }
+
+/// What the launched word `selective` does, with attention that is fused or not. The word of what users launch, in
+/// plans, launch files and launches that are read alike.
+[[nodiscard]] emulator::Recompute selective_of(const Launch& launch, bool fused_attention);
 
 /// Whether it shares out as much in that layout: nothing where samples and experts are shared inside a replica alone.
 [[nodiscard]] bool launches_zero(const Launch& launch, int zero, const emulator::Layout& layout);
