@@ -150,18 +150,19 @@ private:
         if (takes_whole_) launch_.length = longest_sample;
     }
 
-    // Where nobody says a length, the data that is named may have a longest sample. Pairs are longer than it.
+    // The data that is named may have a longest sample, shorter than a length that is said. Pairs are longer than it.
     void take_longest_named() {
         const auto* const kind = frameworks::training_stage(launch_.stage);
-        if (launch_.length || launch_.packs.value_or(false) || (kind != nullptr && kind->rows > 1)) return;
-        const auto longest = longest_named(asked_.said, model_);
+        if (says_batch(asked_) || launch_.packs.value_or(false) || launch_.padded_length) return;
+        if (kind != nullptr && kind->rows > 1) return;
+        const bool generates = kind != nullptr && kind->generates;
+        const auto longest = longest_named(asked_.said, model_, generates && !kind->distils);
         if (!longest) return;
+        const std::int64_t tokens = longest->tokens + (generates ? launch_.answer_length.value_or(0) : 0);
+        if (launch_.length && *launch_.length <= tokens) return;
         is_of_named_ = true;
-        launch_.length = longest->tokens;
-        if (kind != nullptr && kind->generates) *launch_.length += launch_.answer_length.value_or(0);
-        checked_.assumed.push_back(
-            fmt::format("no sample of '{}' has more than {} tokens ({}): all are counted as long", longest->data_set,
-                        longest->tokens, longest->source));
+        launch_.length = tokens;
+        checked_.assumed.push_back(counted_as(*longest));
     }
 
     void put(Fit fit) {
