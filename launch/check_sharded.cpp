@@ -117,9 +117,9 @@ struct Least {
 
 class ShardedCheck {
 public:
-    ShardedCheck(const CheckAsked& asked, const ShardedLaunch& launch, workloads::Model model, Checked& checked,
+    ShardedCheck(const CheckAsked& asked, ShardedLaunch launch, workloads::Model model, Checked& checked,
                  const Executor& execute)
-        : asked_(asked), launch_(launch), model_(std::move(model)), checked_(checked), execute_(execute) {}
+        : asked_(asked), launch_(std::move(launch)), model_(std::move(model)), checked_(checked), execute_(execute) {}
 
     void run() {
         take_whole_samples();
@@ -282,6 +282,21 @@ private:
     bool is_of_named_ = false;  // the length is that of the data's longest sample
 };
 
+// A file alone that several commands train: as with pairs and a copy of the model, which hold most?
+void decide_command(const CheckAsked& asked, ShardedLaunch launch, const workloads::Model& model, Checked& checked,
+                    const Executor& execute) {
+    const bool fits = checked.verdict == Verdict::fits || checked.verdict == Verdict::close;
+    if (!fits || !asked.said.is_alone || asked.said.entry->commands.empty()) return;
+    launch.stage = "dpo";
+    Checked with_pairs = begun(asked);
+    ShardedCheck(asked, std::move(launch), model, with_pairs, execute).run();
+    if (with_pairs.verdict == checked.verdict) return;
+    decide(Verdict::undecided,
+           {{"the command", fmt::format("a file alone does not say whether {} trains it", asked.said.entry->commands),
+             "check the command that launches it", Effect::more}},
+           checked);
+}
+
 std::vector<std::string> names_of(const std::vector<Setting>& settings) {
     std::vector<std::string> names;
     for (const Setting& one : settings)
@@ -321,10 +336,12 @@ Checked check_sharded(const CheckAsked& asked, const Executor& execute) {
     if (open.empty() && launch.has_adapters()) open = open_adapters(written(launch, &SaidSharded::lora_rank), model);
     if (open.empty()) open = open_degrees(launch, checked.gpus);
     if (open.empty()) open = open_linear(launch, model, false);
-    if (!open.empty())
+    if (!open.empty()) {
         decide(Verdict::undecided, std::move(open), checked);
-    else if (asked.fits)
+    } else if (asked.fits) {
         ShardedCheck(asked, launch, model, checked, execute).run();
+        decide_command(asked, launch, model, checked, execute);
+    }
     return checked;
 }
 
