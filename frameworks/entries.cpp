@@ -118,10 +118,11 @@ Entry multimodal() {
     return {.name = "Megatron-LM examples/multimodal",
             .dialect = megatron_arguments,
             .programs = {"examples/multimodal/train.py", "multimodal/train.py"},
+            .defaults = {{"vision-model-type", "clip", "vision-model-type"}},  // none is not a choice
             .meanings = {{"decoder-seq-length", "seq-length"},
                          {"seq-length", "", "decoder-seq-length"},
                          {"encoder-seq-length", "", "decoder-seq-length"}},
-            .source = "NVIDIA/Megatron-LM core_v0.16.1: examples/multimodal/model.py",
+            .source = "NVIDIA/Megatron-LM core_v0.16.1: examples/multimodal/model.py, multimodal_args.py",
             .builds = "megatron-lm"};
 }
 

@@ -223,6 +223,7 @@ Rows sharded_memory_rows() {
         {sharded_settings, "target_parameters", more, adapters},
         {sharded_settings, "model.lora_config.target_parameters", more, adapters},
         {sharded_settings, "unfreeze_vit_layers", more, "layers of a frozen encoder that are trained"},
+        {sharded_settings, "unfreeze_topk_*", more, "layers of a frozen part that are trained"},
         {sharded_settings, "unfreeze_lm_head", more, "a head of a frozen model that is trained"},
         {sharded_settings, "vit_gradient_checkpointing", more, "a tower whose blocks keep all", "true|True"},
         of_step({sharded_settings, "use_logits_to_keep", less, loss}),
@@ -238,6 +239,13 @@ Rows sharded_memory_rows() {
         {sharded_settings, "multi_turn_scheduler", more, "answers of several turns, longer than one"},
         {sharded_settings, "use_gym_env", more, "answers of several turns, longer than one"},
         {sharded_settings, "chord_sft_dataset", more, "samples that are trained beside the answers"},
+        // LLaMA-Factory ff6d4d12 src/llamafactory/v1/plugins
+        {sharded_settings, "dist_config.ep_size", either, "experts that FSDPTurbo shares out", "1"},
+        {sharded_settings, "cp_mode", either, "another kind of sequence parallelism than counted", "ulysses"},
+        {sharded_settings, "quant_config.name", less, "frozen weights of fewer bits"},
+        {sharded_settings, "peft_config.use_dora", more, "DoRA keeps weights of its own"},
+        {sharded_settings, "peft_config.modules_to_save", more, "modules that are trained whole beside adapters"},
+        {sharded_settings, "peft_config.freeze_*", less, frozen},
         // LLaMA-Factory ff6d4d12 hparams/training_args.py: fields of mcore_adapter's arguments alone
         {sharded_settings, "tensor_model_parallel_size", either, megatron_core},
         {sharded_settings, "pipeline_model_parallel_size", either, megatron_core},

@@ -4,6 +4,7 @@
 #include "launch/fit/tuning.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/options.hpp"
+#include "pipeweaver/frameworks/sharded.hpp"
 #include "pipeweaver/launch/model.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
 #include "pipeweaver/workloads/cluster.hpp"
@@ -314,8 +315,6 @@ template <class Launch>
 void add_fit(const CheckAsked& asked, const Launch& as_said, const Launch& as_run, const workloads::Model& model,
              Checked& checked, const Executor& execute) {
     const FitAsked of = fit_asked(asked, checked, model);
-    if (holds_samples(asked.said, model) && !says_samples(asked))
-        checked.assumed.push_back("samples are not said: " + counted_as(longest_samples(as_run, checked.gpus)));
     checked.fit = fit_of(run_of(as_run, of), of.seed, execute);
     checked.assumed.insert(checked.assumed.end(), checked.fit->assumed.begin(), checked.fit->assumed.end());
     decide_fit(asked, model, checked);
@@ -380,6 +379,41 @@ bool is_decided_by_longest(const CheckAsked& asked, const Launch& l, const workl
         open_beside_samples(asked, model), checked, execute);
 }
 
+// The longest samples of the data that a launch names, in as many tokens as its degrees divide, with the answers that
+// it generates behind their questions. None: not known, or it trains on others.
+std::optional<LongestNamed> longest_of_data(const CheckAsked& asked, const workloads::Model& model,
+                                            const MegatronLaunch& l) {
+    const auto* const stage = frameworks::training_stage(l.learns);
+    const bool answers = stage != nullptr && !stage->distils && l.generates();
+    if (says_samples(asked) || !holds_samples(asked.said, model) || (!answers && !l.learns.empty())) return {};
+    auto longest = longest_named(asked.said, model, answers);
+    if (!longest) return {};
+    const std::int64_t multiple = 2 * l.cp * l.tp;
+    longest->tokens += answers ? l.answer_length.value_or(0) : 0;
+    longest->tokens = (longest->tokens + multiple - 1) / multiple * multiple;
+    return longest;
+}
+
+// A microbatch that holds samples holds most where all are as long as the launch allows, or as the data's longest.
+void take_longest(const CheckAsked& asked, const workloads::Model& model, MegatronLaunch& l, Checked& checked) {
+    if (!holds_samples(asked.said, model) || says_samples(asked)) return;
+    const auto of_data = longest_of_data(asked, model, l);
+    if (!of_data || of_data->tokens > *l.seq_length)
+        return checked.assumed.push_back("samples are not said: " + counted_as(longest_samples(l, checked.gpus)));
+    l.seq_length = of_data->tokens;
+    checked.assumed.push_back(counted_as(*of_data));
+}
+
+// With the model that is named, and the length of the data where the launch says none.
+std::optional<workloads::Model> take_model(const CheckAsked& asked, MegatronLaunch& launch) {
+    if (asked.model.empty()) return std::nullopt;
+    workloads::Model named = named_model(asked.model, asked.said, asked.encoders);
+    launch = with_encoders(with_model(std::move(launch), named), named, asked.said);
+    if (!launch.seq_length)
+        if (const auto of_data = longest_of_data(asked, named, launch)) launch.seq_length = of_data->tokens;
+    return named;
+}
+
 void add_said_model(const MegatronLaunch& settled, std::optional<workloads::Model>& named, Checked& checked) {
     if (named) return;
     SaidModel said = model_of(settled);
@@ -403,11 +437,7 @@ Checked check_megatron(const CheckAsked& asked, const Executor& execute) {
     MegatronLaunch launch = read_megatron_on(asked);
     put_not_read(asked.said, launch.not_read, checked);
     checked.assumed.insert(checked.assumed.end(), launch.notes.begin(), launch.notes.end());
-    std::optional<workloads::Model> named;
-    if (!asked.model.empty()) {
-        named = named_model(asked.model, asked.said, asked.encoders);
-        launch = with_encoders(with_model(std::move(launch), *named), *named, asked.said);
-    }
+    std::optional<workloads::Model> named = take_model(asked, launch);
     add_misspelled(asked.said, checked);
     const MegatronLaunch all = settled(launch);
     const workloads::Model* const by_name = named ? &*named : nullptr;
@@ -443,7 +473,8 @@ Checked check_megatron(const CheckAsked& asked, const Executor& execute) {
             decide_without_samples(checked);
         return checked;
     }
-    add_fit(asked, launch, all, *named, checked, execute);
+    take_longest(asked, *named, launch, checked);
+    add_fit(asked, launch, settled(launch), *named, checked, execute);
     decide_samples(asked, launch, *named, checked, execute);
     decide_vocabulary(asked, launch, checked, execute);
     return checked;

@@ -28,10 +28,16 @@ struct SaidLaunch;
 struct LongestNamed {
     std::int64_t tokens = 0;
     std::string_view data_set{}, source{};  ///< of the longest
+    bool of_questions = false;
 };
 
-/// None: a data set or its samples' length is not known, or depends on what else is said or on the tokenizer.
-[[nodiscard]] std::optional<LongestNamed> longest_named(const SaidLaunch& said, const workloads::Model& model);
+/// Of its samples, or of their questions alone, behind which a model generates answers. None: a data set or their
+/// length is not known, or depends on what else is said or on the tokenizer.
+[[nodiscard]] std::optional<LongestNamed> longest_named(const SaidLaunch& said, const workloads::Model& model,
+                                                        bool of_questions = false);
+
+/// "no sample of 'owner/name' has more than 643 tokens (SOURCE): all are counted as long"; or no question.
+[[nodiscard]] std::string counted_as(const LongestNamed& longest);
 
 /// With what is known before anything is read.
 [[nodiscard]] Checked begun(const CheckAsked& asked);

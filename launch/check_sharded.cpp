@@ -117,9 +117,9 @@ struct Least {
 
 class ShardedCheck {
 public:
-    ShardedCheck(const CheckAsked& asked, const ShardedLaunch& launch, workloads::Model model, Checked& checked,
+    ShardedCheck(const CheckAsked& asked, ShardedLaunch launch, workloads::Model model, Checked& checked,
                  const Executor& execute)
-        : asked_(asked), launch_(launch), model_(std::move(model)), checked_(checked), execute_(execute) {}
+        : asked_(asked), launch_(std::move(launch)), model_(std::move(model)), checked_(checked), execute_(execute) {}
 
     void run() {
         take_whole_samples();
@@ -150,18 +150,19 @@ private:
         if (takes_whole_) launch_.length = longest_sample;
     }
 
-    // Where nobody says a length, the data that is named may have a longest sample. Pairs are longer than it.
+    // The data that is named may have a longest sample, shorter than a length that is said. Pairs are longer than it.
     void take_longest_named() {
         const auto* const kind = frameworks::training_stage(launch_.stage);
-        if (launch_.length || launch_.packs.value_or(false) || (kind != nullptr && kind->rows > 1)) return;
-        const auto longest = longest_named(asked_.said, model_);
+        if (says_batch(asked_) || launch_.packs.value_or(false) || launch_.padded_length) return;
+        if (kind != nullptr && kind->rows > 1) return;
+        const bool generates = kind != nullptr && kind->generates;
+        const auto longest = longest_named(asked_.said, model_, generates && !kind->distils);
         if (!longest) return;
+        const std::int64_t tokens = longest->tokens + (generates ? launch_.answer_length.value_or(0) : 0);
+        if (launch_.length && *launch_.length <= tokens) return;
         is_of_named_ = true;
-        launch_.length = longest->tokens;
-        if (kind != nullptr && kind->generates) *launch_.length += launch_.answer_length.value_or(0);
-        checked_.assumed.push_back(
-            fmt::format("no sample of '{}' has more than {} tokens ({}): all are counted as long", longest->data_set,
-                        longest->tokens, longest->source));
+        launch_.length = tokens;
+        checked_.assumed.push_back(counted_as(*longest));
     }
 
     void put(Fit fit) {
@@ -281,6 +282,21 @@ private:
     bool is_of_named_ = false;  // the length is that of the data's longest sample
 };
 
+// A file alone that several commands train: as with pairs and a copy of the model, which hold most?
+void decide_command(const CheckAsked& asked, ShardedLaunch launch, const workloads::Model& model, Checked& checked,
+                    const Executor& execute) {
+    const bool fits = checked.verdict == Verdict::fits || checked.verdict == Verdict::close;
+    if (!fits || !asked.said.is_alone || asked.said.entry->commands.empty()) return;
+    launch.stage = "dpo";
+    Checked with_pairs = begun(asked);
+    ShardedCheck(asked, std::move(launch), model, with_pairs, execute).run();
+    if (with_pairs.verdict == checked.verdict) return;
+    decide(Verdict::undecided,
+           {{"the command", fmt::format("a file alone does not say whether {} trains it", asked.said.entry->commands),
+             "check the command that launches it", Effect::more}},
+           checked);
+}
+
 std::vector<std::string> names_of(const std::vector<Setting>& settings) {
     std::vector<std::string> names;
     for (const Setting& one : settings)
@@ -320,10 +336,12 @@ Checked check_sharded(const CheckAsked& asked, const Executor& execute) {
     if (open.empty() && launch.has_adapters()) open = open_adapters(written(launch, &SaidSharded::lora_rank), model);
     if (open.empty()) open = open_degrees(launch, checked.gpus);
     if (open.empty()) open = open_linear(launch, model, false);
-    if (!open.empty())
+    if (!open.empty()) {
         decide(Verdict::undecided, std::move(open), checked);
-    else if (asked.fits)
+    } else if (asked.fits) {
         ShardedCheck(asked, launch, model, checked, execute).run();
+        decide_command(asked, launch, model, checked, execute);
+    }
     return checked;
 }
 

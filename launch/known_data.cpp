@@ -4,6 +4,8 @@
 #include "pipeweaver/frameworks/entry.hpp"
 #include "pipeweaver/launch/said.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -59,9 +61,10 @@ bool has_tokenizer_of_qwen(const workloads::Model& model) {
     return entries >= least && entries <= most;
 }
 
-std::optional<std::int64_t> most_of(const DataSet& set, const workloads::Model& model) {
-    if (set.most == 0 || !has_tokenizer_of_qwen(model)) return std::nullopt;
-    return set.most + besides_a_sample;
+std::optional<std::int64_t> most_of(const DataSet& set, const workloads::Model& model, bool of_questions) {
+    const std::int64_t most = set.most == 0 && of_questions ? set.most_of_question : set.most;
+    if (most == 0 || !has_tokenizer_of_qwen(model)) return std::nullopt;
+    return most + besides_a_sample;
 }
 
 bool says_text(const SaidLaunch& said) {
@@ -77,16 +80,22 @@ bool says_text(const SaidLaunch& said) {
 
 bool names_text_alone(const SaidLaunch& said) { return says_text(said) || !data_sets_of(said).empty(); }
 
-std::optional<LongestNamed> longest_named(const SaidLaunch& said, const workloads::Model& model) {
+std::optional<LongestNamed> longest_named(const SaidLaunch& said, const workloads::Model& model, bool of_questions) {
     const auto sets = data_sets_of(said);
     if (sets.empty() || is_lengthened(said)) return std::nullopt;
     LongestNamed longest;
     for (const DataSet* const set : sets) {
-        const auto most = most_of(*set, model);
+        const auto most = most_of(*set, model, of_questions);
         if (!most) return std::nullopt;
-        if (*most > longest.tokens) longest = {*most, set->names.substr(0, set->names.find('|')), set->source};
+        if (*most > longest.tokens)
+            longest = {*most, set->names.substr(0, set->names.find('|')), set->source, of_questions};
     }
     return longest;
+}
+
+std::string counted_as(const LongestNamed& longest) {
+    return fmt::format("no {} of '{}' has more than {} tokens ({}): all are counted as long",
+                       longest.of_questions ? "question" : "sample", longest.data_set, longest.tokens, longest.source);
 }
 
 }  // namespace pipeweaver::launch

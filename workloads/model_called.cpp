@@ -45,9 +45,12 @@ std::string_view part_with_name(std::string_view path) {
     }
 }
 
-// The part of a path that is a name, in lower case, '-' for '.' and '_'.
+// The part of a path that is a name, in lower case, '-' for '.' and '_'. ModelScope's cache has "___" for '.', which
+// ms-swift undoes likewise (3602360a swift/model/model_meta.py get_matched_model_meta).
 std::string plain_name(std::string_view path) {
+    constexpr std::string_view dot = "___";
     std::string plain = in_lower_case(part_with_name(path));
+    for (std::size_t at = 0; (at = plain.find(dot, at)) != std::string::npos; ++at) plain.replace(at, dot.size(), ".");
     std::replace_if(
         plain.begin(), plain.end(), [](char c) { return c == '.' || c == '_'; }, '-');
     return plain;

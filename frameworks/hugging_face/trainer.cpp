@@ -76,6 +76,26 @@ constexpr std::array of_internvl{
     ShardedRow{"", &L::dtype, "bfloat16"},
 };
 
+constexpr std::string_view qwen_series =
+    "2U1/Qwen-VL-Series-Finetune 93fef86 src/params.py, src/train/train_sft.py, src/train/train_dpo.py";
+
+// Nothing cuts samples: `max_seq_length` is read by none of it. The stage is the program's.
+constexpr std::array of_qwen_series{
+    ShardedRow{"model_id", &L::model, "Qwen/Qwen2-VL-7B-Instruct"},
+    ShardedRow{"stage", &L::stage, "sft"},
+    ShardedRow{"freeze_llm", &L::freeze_language, "false"},
+    ShardedRow{"freeze_vision_tower", &L::freeze_tower, "false"},
+    ShardedRow{"freeze_merger", &L::freeze_projector, "false"},
+    ShardedRow{"lora_enable", &L::tuner, "false", "true=lora|True=lora|=lora|false=full|False=full"},
+    ShardedRow{"lora_rank", &L::lora_rank, "64"},
+    ShardedRow{"vision_lora", &L::tower_lora_rank, "0", "false=0|False=0|true=null|True=null|=null"},
+    ShardedRow{"image_max_pixels", &L::image_pixels, "12845056"},
+    ShardedRow{"use_liger", &L::fused_loss, "true"},
+    ShardedRow{"disable_flash_attn2", &L::attention, "false", "false=flash|False=flash|true=sdpa|True=sdpa|=sdpa"},
+    ShardedRow{"", &L::lora_leaves_others, "true"},
+    ShardedRow{"", &L::dtype, "bfloat16"},
+};
+
 constexpr std::string_view transformers = "huggingface/transformers 00349ae8 src/transformers/training_args.py";
 
 Entry script_entry(std::string_view name, std::vector<std::string_view> programs, std::string_view source) {
@@ -90,6 +110,14 @@ Entry script_entry(std::string_view name, std::vector<std::string_view> programs
     return entry;
 }
 
+Entry qwen_series_entry() {
+    Entry entry =
+        script_entry("Qwen-VL-Series-Finetune", {"src/train/train_sft.py", "src/train/train_dpo.py"}, qwen_series);
+    entry.model = "model_id";
+    entry.program_defaults = {{"src/train/train_dpo.py", "stage", "dpo"}};
+    return entry;
+}
+
 }  // namespace
 
 ShardedTable training_arguments() { return {transformers, rows_of_arguments}; }
@@ -100,7 +128,7 @@ std::vector<Entry> hugging_face_entries() {
                      "QwenLM/Qwen3-VL bf0baef1 qwen-vl-finetune/qwenvl/train/argument.py, 01b33782 train_qwen.py"),
         script_entry("InternVL's finetuning", {"internvl_chat_finetune.py", "internvl_chat_pretrain.py"},
                      "OpenGVLab/InternVL 2410d1db internvl_chat/internvl/train/internvl_chat_finetune.py"),
-        script_entry("Hugging Face's Trainer", {}, transformers)};
+        qwen_series_entry(), script_entry("Hugging Face's Trainer", {}, transformers)};
     Entry& any = all.back();
     any.named_by_program = true;
     any.turned_by_settings = {{"use_mca", example_of_mcore_adapter}};
@@ -120,6 +148,8 @@ std::vector<ShardedTrainer> hugging_face_trainers() {
               training_arguments(),
               accelerate_file(),
               deepspeed_file()}},
+            {"Qwen-VL-Series-Finetune",
+             {{qwen_series, of_qwen_series}, training_arguments(), accelerate_file(), deepspeed_file()}},
             {"Hugging Face's Trainer",
              {{"huggingface/trl trl/trainer/sft_config.py, model_config.py", of_scripts},
               training_arguments(),

@@ -225,6 +225,7 @@ private:
         settle_length();
         const frameworks::TrainingStage* const kind = frameworks::training_stage(l.stage);
         if (kind != nullptr && kind->generates) settle_answers();
+        if (l.casts_whole && (l.tuner == "full" || !l.bf16)) l.dtype = "float32";
         if (lower(l.dtype) == "auto") l.dtype = "bfloat16";
         if (l.mixes_as_loaded && !l.bf16 && !l.fp16) (l.dtype == "bfloat16" ? l.bf16 : l.fp16) = true;
         if (l.is_fsdp() && (l.bf16 || l.fp16)) l.masters = true;
@@ -245,9 +246,9 @@ private:
             l.padded_length = l.pads_packs ? l.packed_length : std::nullopt;
         } else if (l.padded_length) {
             l.length = l.padded_length;
-        } else if (l.may_be_longer && !l.cuts.value_or(false)) {
+        } else if (l.may_be_longer.value_or(false) && !l.cuts.value_or(false)) {
             l.uncut = std::exchange(l.length, std::nullopt).has_value();
-        } else if (l.padding == "max_length") {
+        } else if (l.padding == "max_length" || l.may_be_longer == false) {
             l.padded_length = l.length;
         }
     }

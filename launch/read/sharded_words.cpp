@@ -150,10 +150,11 @@ bool is_turned_on(std::string_view setting, const SaidLaunch& said) {
     return found->values.empty() || std::find(off.begin(), off.end(), in_small(found->values.front())) == off.end();
 }
 
-// The settings in the words of that trainer's dialect, with '-' in names.
+// The settings in the words of that trainer's dialect, those of Megatron Core with '-' in names.
 void turn_to(std::string_view name, SaidLaunch& said) {
     said.entry = frameworks::entry_named(name);
     said.dialect = said.entry->dialect;
+    if (said.dialect == Dialect::sharded_settings) return;
     for (Setting& one : said.settings) std::replace(one.name.begin(), one.name.end(), '_', '-');
 }
 
@@ -207,6 +208,7 @@ void put_sharded_words(const std::vector<Word>& all, SaidLaunch& said) {
     put_gpus(words, said);
     put_named_model(said);
     turn(said);
+    if (said.named_model.empty()) put_named_model(said);  // by another name
     if (!said.entry->named_by_program || begin == 0) return;
     said.named = fmt::format("the {} {}", said.entry->names, texts[begin - 1]);
 }

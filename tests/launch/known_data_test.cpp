@@ -1,12 +1,17 @@
 // What is known of data that a launch names.
 #include "launch/check_parts.hpp"
+#include "pipeweaver/base/parallel.hpp"
+#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/frameworks/data_set.hpp"
+#include "pipeweaver/launch/check.hpp"
 #include "pipeweaver/launch/said.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 using namespace pipeweaver;
 using namespace pipeweaver::launch;
@@ -67,4 +72,61 @@ TEST_CASE("the longest sample of known data is known by the tokenizer that count
     const std::string words(100, 'w');  // each short enough, both together are not
     CHECK_FALSE(longest_named(
         swift_launch("--dataset swift/self-cognition --system " + words + " --model_name " + words), qwen));
+}
+
+TEST_CASE("of data whose questions alone are counted the longest is one of those that are answered by the model") {
+    const auto qwen = workloads::find_model("qwen3-8b");
+    const auto questions = swift_launch("--dataset AI-MO/NuminaMath-TIR#1000");
+    CHECK_FALSE(longest_named(questions, qwen));
+    REQUIRE(longest_named(questions, qwen, true));
+    CHECK(longest_named(questions, qwen, true)->tokens == 1683 + 512);
+    CHECK(counted_as(*longest_named(questions, qwen, true)).starts_with("no question of 'AI-MO/NuminaMath-TIR'"));
+    const auto both = swift_launch("--dataset AI-MO/NuminaMath-TIR AI-ModelScope/alpaca-gpt4-data-en");
+    REQUIRE(longest_named(both, qwen, true));  // of the other the whole sample, which is no shorter
+    CHECK(longest_named(both, qwen, true)->tokens == 1683 + 512);
+}
+
+namespace {
+
+// What is assumed of a launch on so many GPUs.
+std::vector<std::string> assumed_of(const std::string& words, const std::string& cluster) {
+    CheckAsked asked;
+    asked.said = read_script(words + "\n", "launch.sh");
+    asked.cluster = cluster;
+    return check(asked, in_order).assumed;
+}
+
+bool has(const std::vector<std::string>& texts, const std::string& part) {
+    return std::any_of(texts.begin(), texts.end(), [&](const std::string& one) { return contains(one, part); });
+}
+
+}  // namespace
+
+TEST_CASE("samples are no longer than the longest of the data, whatever length a launch allows") {
+    const std::string data = " --dataset AI-ModelScope/alpaca-gpt4-data-zh#500 --max_length ";
+    const std::string counted = "no sample of 'AI-ModelScope/alpaca-gpt4-data-zh' has more than ";
+    for (const std::string start :
+         {"swift sft --model Qwen/Qwen3-0.6B --tuner_type lora --deepspeed zero2",
+          "megatron sft --model Qwen/Qwen3-0.6B --micro_batch_size 2 --tensor_model_parallel_size 2"}) {
+        CAPTURE(start);
+        const auto longer = assumed_of(start + data + "4096", "h100-sxm:2");
+        CHECK(has(longer, counted + "1056 tokens"));  // 544 and 512 beside; a multiple of 2 x 2, too
+        CHECK_FALSE(has(longer, "samples are not said"));
+        const auto shorter = assumed_of(start + data + "1024", "h100-sxm:2");
+        CHECK_FALSE(has(shorter, counted));
+        CHECK(has(shorter, "the longest that"));
+        CHECK_FALSE(has(assumed_of(start + " --packing true" + data + "4096", "h100-sxm:2"), counted));
+    }
+}
+
+TEST_CASE("a length that nobody says is that of the data's questions and the answers behind them") {
+    const std::string words =
+        " --rlhf_type grpo --model Qwen/Qwen3-0.6B --reward_funcs accuracy --use_vllm true --vllm_mode server "
+        "--dataset AI-MO/NuminaMath-TIR#1000 --max_completion_length 1024 ";
+    for (const std::string start : {"swift rlhf --per_device_train_batch_size 1 --deepspeed zero2",
+                                    "megatron rlhf --micro_batch_size 1 --global_batch_size 16"}) {
+        CAPTURE(start);
+        CHECK(has(assumed_of(start + words, "h100-sxm:8"), "no question of 'AI-MO/NuminaMath-TIR'"));
+        CHECK_FALSE(has(assumed_of(start + words + "--external_plugins own.py", "h100-sxm:8"), "no question of"));
+    }
 }

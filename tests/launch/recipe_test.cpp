@@ -186,6 +186,7 @@ TEST_CASE("configurations of torchtitan before 0.3 are known by the names of the
     const std::string file = "./torchtitan/models/llama3/train_configs/llama3_70b.toml";
     for (const std::string& text :
          {"CONFIG_FILE=\"" + file + "\" ./run_train.sh --activation_checkpoint.mode none --training.compile",
+          "CONFIG_FILE=\"/home/$USER" + file.substr(1) + "\" ./run_train.sh --activation_checkpoint.mode none",
           "torchrun -m torchtitan.train --job.config_file " + file + " --activation_checkpoint.mode=none"}) {
         const auto said = launch::read_script(text + "\n", "a.sh");
         CHECK(said.knows_named);
@@ -194,6 +195,8 @@ TEST_CASE("configurations of torchtitan before 0.3 are known by the names of the
         CHECK(l.checkpoint == "none");
         CHECK(l.not_known.empty());
     }
+    CHECK_FALSE(launch::read_script("CONFIG_FILE=\"configs/${SIZE}.toml\" ./run_train.sh --training.compile\n", "a.sh")
+                    .knows_named);
     const auto own = launch::read_script(
         "torchrun -m torchtitan.train --job.config_file ${CONFIG_FILE} --activation_checkpoint.mode full "
         "--parallelism.expert_tensor_parallel_degree 1\n",

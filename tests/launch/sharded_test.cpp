@@ -65,6 +65,7 @@ TEST_CASE("a sharded trainer is known by its program, anybody's script by the fl
     CHECK(entry_of("torchrun examples/llm_finetune/finetune.py --distributed.tp_size 2") == "NeMo AutoModel");
     CHECK(entry_of("torchrun qwenvl/train/train_qwen.py --bf16") == "Qwen-VL's finetuning");
     CHECK(entry_of("srun python -u internvl/train/internvl_chat_finetune.py --bf16 True") == "InternVL's finetuning");
+    CHECK(entry_of("deepspeed src/train/train_sft.py --model_id M --bf16 True") == "Qwen-VL-Series-Finetune");
     CHECK(entry_of(script) == "Hugging Face's Trainer");
     CHECK(entry_of("torchrun src/train.py --deepspeed z.json --bf16 True --optim sgd") == "Hugging Face's Trainer");
     CHECK_THROWS_AS((void)launch::read_script("python my/train.py --optim sgd", "launch.sh"), Error);
@@ -147,9 +148,33 @@ TEST_CASE("FSDP shares out weights, or gradients and states alone") {
 
 TEST_CASE("variables of the environment say settings, or make another trainer of it") {
     CHECK(read("MAX_PIXELS=501760 " + swift + "--max_length 2048").image_pixels == 501'760);
-    CHECK_THROWS_AS(read("USE_V1=1 " + factory), Error);
     CHECK_THROWS_AS(read("USE_MEGATRON_BRIDGE=true " + factory), Error);
     CHECK(read("USE_V1=0 " + factory).tuner == "lora");
+    CHECK(read("USE_V1=1 " + factory).tuner == "full");
+    CHECK(entry_of("USE_V1=1 " + factory) == "LLaMA-Factory v1");
+}
+
+// Its sources are beside the rows.
+TEST_CASE("LLaMA-Factory's v1 trains all in 32 bits, shares out what it is told, and has its stage of a command") {
+    const std::string file = "--model Qwen/Qwen3-4B --dist_config.name fsdp2 --micro_batch_size 2 ";
+    const ShardedLaunch l = read("llamafactory-cli sft " + file);
+    CHECK(l.stage == "sft");
+    CHECK(l.zero_stage() == 3);
+    CHECK(l.dtype == "float32");
+    CHECK(l.bf16);
+    CHECK(l.masters);
+    CHECK(l.recompute == true);
+    CHECK(l.length == 2048);
+    CHECK(l.micro_batch == 2);
+    CHECK(l.packs == false);
+    CHECK(read("llamafactory-cli sft " + file + "--batching_strategy dynamic_padding_free").packs == true);
+    CHECK(read("llamafactory-cli sft " + file + "--dist_config.reshard_after_forward false").zero_stage() == 2);
+    CHECK(read("USE_V1=1 llamafactory-cli train --model M --micro_batch_size 1").zero_stage() == 0);
+    CHECK(read("llamafactory-cli dpo " + file).stage == "dpo");
+    const ShardedLaunch lora = read("llamafactory-cli sft " + file + "--peft_config.name lora --peft_config.r 16");
+    CHECK(lora.dtype == "bfloat16");
+    CHECK(lora.lora_rank == 16);
+    CHECK(read("llamafactory-cli sft " + file + "--peft_config.name lora --bf16 false").dtype == "float32");
 }
 
 // hiyouga/LLaMA-Factory ff6d4d12 examples/megatron/qwen2_vl_full.yaml has these names.
@@ -356,6 +381,26 @@ TEST_CASE("adapters and frozen parts are each trainer's") {
     CHECK(trained(internvl + "--freeze_llm True --freeze_backbone True --use_llm_lora 16") == "fa");
 }
 
+// 2U1/Qwen-VL-Series-Finetune 93fef86 src/params.py, src/train/train_sft.py
+TEST_CASE("Qwen-VL-Series-Finetune adapts the language model, and the tower where it is told to") {
+    const std::string words = "deepspeed src/train/train_sft.py --model_id Qwen/Qwen2.5-VL-3B-Instruct --bf16 True ";
+    const ShardedLaunch l = read(words + "--freeze_llm True --lora_enable True --max_seq_length 4096");
+    CHECK(l.has_adapters());
+    CHECK(l.lora_rank == 64);
+    CHECK(l.tower_lora_rank == 0);
+    CHECK(l.lora_leaves_others);
+    CHECK_FALSE(l.freeze_tower);
+    CHECK(l.attention == "flash");
+    CHECK(l.fused_loss);
+    CHECK_FALSE(l.length);  // that cuts nothing
+    CHECK_FALSE(read(words + "--lora_enable True --vision_lora True").tower_lora_rank);
+    CHECK(read(words + "--disable_flash_attn2 True").attention == "sdpa");
+    const ShardedLaunch pairs = read("deepspeed src/train/train_dpo.py --model_id M --bf16 True --freeze_merger True");
+    CHECK(pairs.stage == "dpo");
+    CHECK(pairs.tuner == "full");
+    CHECK(pairs.freeze_projector);
+}
+
 TEST_CASE("every rule of a sharded trainer is broken by its launch alone") {
     struct Row {
         const char* framework;
@@ -446,7 +491,10 @@ TEST_CASE("samples of NeMo AutoModel are as long as something holds them to") {
         CHECK(read(long_as + "--dataset.padding max_length --dataset.truncation " + cut).padded_length == 1024);
     }
     const std::string mock = "nemo_automodel.components.datasets.llm.mock_iterable_dataset.MockIterableDataset";
-    CHECK(read(words + "--dataset.seq_len 4096 --dataset._target_ " + mock).length == 4096);
+    const auto alike = read(words + "--dataset.seq_len 4096 --dataset._target_ " + mock);
+    CHECK(alike.length == 4096);
+    CHECK(alike.padded_length == 4096);  // each has as many tokens
+    CHECK_FALSE(read(words + "--dataset.seq_len 4096").padded_length);
     CHECK(read(chat + "--dataloader.collate_fn.max_length 2048").padded_length == 2048);
     CHECK(read(chat + "--dataloader.collate_fn.max_length 2048").length == 2048);
     CHECK_FALSE(read(chat + "--dataloader.collate_fn.max_length 0").padded_length);

@@ -179,6 +179,22 @@ TEST_CASE("a way in is known by its words, not by parts of them") {
     CHECK(named({"megatron", "export"}).empty());
 }
 
+// NVIDIA/Megatron-LM core_v0.16.1 examples/multimodal/multimodal_args.py: "clip" where nobody says another.
+TEST_CASE("the tower that Megatron-LM's examples/multimodal has unsaid is not passed over") {
+    const auto open = [](const std::string& more, const frameworks::NamedModel& model) {
+        const std::string words = "torchrun examples/multimodal/train.py --num-layers 4 --hidden-size 64 ";
+        return launch::not_modelled(launch::read_script(words + more + "\n", "launch.sh"), model);
+    };
+    for (const char* more : {"", "--vision-model-type internvit"}) {
+        CAPTURE(more);
+        const auto tower = open(more, {});
+        REQUIRE(tower.size() == 1);
+        CHECK(tower.front().setting == "--vision-model-type");
+        CHECK(tower.front().effect == frameworks::Effect::more);
+    }
+    CHECK(open("", {true, true}).empty());
+}
+
 TEST_CASE("a setting that turns nothing on changes nothing") {
     const auto is = [](const std::string& name, const std::vector<std::string>& values, bool named = false,
                        bool encoders = false) {

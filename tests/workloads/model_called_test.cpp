@@ -30,6 +30,8 @@ TEST_CASE("a model is known by the names of its repositories, folders and releas
           Called{"output/Qwen3-8B/v0-20250701-101010/checkpoint-100", "qwen3-8b"},
           Called{"/root/.cache/huggingface/hub/models--Qwen--Qwen3-8B/snapshots/b968", "qwen3-8b"},
           Called{"./Qwen3-VL-30B-A3B-Instruct-mcore", "qwen3-vl-30b-a3b"},
+          Called{"llama4-17bx16e", "llama4-scout-109b"},  // torchtitan's name
+          Called{"/root/.cache/modelscope/hub/models/Qwen/Qwen2___5-VL-7B-Instruct", "qwen2.5-vl-7b"},
           Called{"Wan-AI/Wan2.1-I2V-14B-480P-Diffusers/transformer", "wan2.1-i2v-14b"},
           Called{"FLUX.1-dev/flux1-dev.safetensors", "flux.1-dev"},
           Called{"zai-org/GLM-5.2-FP8", "glm-5"},

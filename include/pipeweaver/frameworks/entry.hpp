@@ -100,7 +100,8 @@ struct Entry {
     std::vector<std::string_view> lengthens{};  ///< settings whose text, or file of text, is put into samples
     bool attention_by_variables = false;        ///< NVTE_*_ATTN choose the backend, where no other than auto is said
     std::vector<Default> by_version{};          ///< other values that some versions have where nobody says the setting
-    bool takes_file = false;  ///< of flags, a YAML file among the words has some in front of the others
+    std::string_view commands{};  ///< not empty: which of these trains a file of it is said by the command alone
+    bool takes_file = false;      ///< of flags, a YAML file among the words has some in front of the others
 };
 
 [[nodiscard]] std::span<const Entry> entries();

@@ -56,12 +56,13 @@ struct ShardedLaunch {
     std::int64_t micro_batch = 1;
     Number accumulation{};  ///< microbatches of a step; none: of `global_batch`
     Number global_batch{};
-    Number length{};             ///< of the longest sample; none: not said
-    Number packed_length{};      ///< of a packed sample, where it is another; 0: nothing is packed
-    Number padded_length{};      ///< to which each sample is padded, or cut; none: to none
-    std::string padding{};       ///< NeMo AutoModel: "max_length" pads each sample to `length`
-    bool pads_packs = false;     ///< packed samples are padded to their length
-    bool may_be_longer = false;  ///< samples are cut to `length` where `cuts` says so alone
+    Number length{};          ///< of the longest sample; none: not said
+    Number packed_length{};   ///< of a packed sample, where it is another; 0: nothing is packed
+    Number padded_length{};   ///< to which each sample is padded, or cut; none: to none
+    std::string padding{};    ///< NeMo AutoModel: "max_length" pads each sample to `length`
+    bool pads_packs = false;  ///< packed samples are padded to their length
+    /// Samples are cut to `length` where `cuts` says so alone; false: each is as long as it; none: no longer than it.
+    Flag may_be_longer{};
     Flag cuts{};
     Flag packs{};           ///< samples are joined up to the length
     bool flattens = false;  ///< samples of a microbatch lie in a row, without padding
@@ -73,6 +74,7 @@ struct ShardedLaunch {
     bool mixes_as_loaded = false;  ///< without bf16 and fp16 products are in the precision of `dtype`
     bool all_16_bits = false;      ///< trained weights stay in 16 bits without DeepSpeed, their states too
     bool masters = false;          ///< without DeepSpeed trained weights are cast to 32 bits
+    bool casts_whole = false;      ///< a model that is trained whole is cast to 32 bits, without bf16 any model
     std::string dtype{};           ///< in which the model is loaded; "auto": the checkpoint's; empty: not known
     Number deferred = 2;  ///< bytes of a gradient that FSDP adds up whole over microbatches; 0: it shares out each
     std::string optimizer = "adamw";

@@ -30,6 +30,14 @@ bool begins_command(const std::string& word) {
     return std::find(names.begin(), names.end(), word) != names.end();
 }
 
+// A path of which at most the folder is not known: torchtitan's files are known by their own names.
+bool names_file_of_configuration(const std::string& text) {
+    const std::size_t slash = text.rfind('/');
+    if (slash == std::string::npos || !text.ends_with(".toml")) return false;
+    return std::all_of(text.begin() + static_cast<std::ptrdiff_t>(slash) + 1, text.end(),
+                       [](char c) { return is_in_name(c) || c == '.' || c == '-'; });
+}
+
 bool is_number(const std::string& text) {
     return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
 }
@@ -87,8 +95,11 @@ Script Reader::read() {
 
 Variables Reader::plain_texts(const std::map<std::string, Variable>& variables) {
     Variables texts;
-    for (const auto& [variable, value] : variables)
-        if (value.items.size() == 1 && value.items.front().unknown.empty()) texts[variable] = value.items.front().text;
+    for (const auto& [variable, value] : variables) {
+        if (value.items.size() != 1) continue;
+        const Word& item = value.items.front();
+        if (item.unknown.empty() || names_file_of_configuration(item.text)) texts[variable] = item.text;
+    }
     return texts;
 }
 
@@ -226,10 +237,9 @@ void Reader::keep_front(std::size_t begin) {
     for (const auto& [name, held] : front_) {
         const auto found = variables_.find(name);
         if (found == variables_.end()) continue;
-        const auto& items = found->second.items;
-        if (items.size() != 1 || !items.front().unknown.empty()) continue;
-        for (std::size_t i = begin; i < script_.commands.size(); ++i)
-            script_.commands[i].in_front.try_emplace(name, items.front().text);
+        for (const auto& [variable, text] : plain_texts({*found}))
+            for (std::size_t i = begin; i < script_.commands.size(); ++i)
+                script_.commands[i].in_front.try_emplace(variable, text);
     }
     exchange_front();
 }

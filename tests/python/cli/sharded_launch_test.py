@@ -257,9 +257,29 @@ def test_names_of_public_launches_say_which_model_was_taken(pipeweaver, tmp_path
 
 def test_another_trainer_behind_the_same_command_is_refused(pipeweaver, tmp_path):
     (tmp_path / "train.yaml").write_text(FACTORY)
-    (tmp_path / "launch.sh").write_text("USE_V1=1 llamafactory-cli train train.yaml\n")
+    (tmp_path / "launch.sh").write_text("USE_MEGATRON_BRIDGE=1 llamafactory-cli train train.yaml\n")
     status, line = pipeweaver.fails("check", *ON, tmp_path / "launch.sh")
     assert status == 2 and "makes another trainer of LLaMA-Factory, which is not read" in line
+
+
+V1 = "model: Qwen/{model}\nmodel_class: llm\ndist_config:\n  name: fsdp2\ncutoff_len: 2048\nmicro_batch_size: 1\n"
+
+
+def test_a_file_that_several_commands_train_is_decided_where_they_agree(pipeweaver, tmp_path):
+    file = tmp_path / "train.yaml"
+    file.write_text(V1.format(model="Qwen3-0.6B"))
+    small = json.loads(pipeweaver.run("check", "--json", *ON, file).stdout)
+    assert small["launched_by"] == "LLaMA-Factory v1" and small["verdict"] == "fits"
+    file.write_text(V1.format(model="Qwen3-32B"))
+    large = json.loads(pipeweaver.run("check", "--json", *ON, file).stdout)
+    (tmp_path / "sft.sh").write_text("USE_V1=1 llamafactory-cli sft train.yaml\n")
+    (tmp_path / "dpo.sh").write_text("USE_V1=1 llamafactory-cli dpo train.yaml\n")
+    sft, dpo = (json.loads(pipeweaver.run("check", "--json", *ON, tmp_path / f"{name}.sh").stdout)
+                for name in ("sft", "dpo"))
+    assert dpo["memory"]["peak_bytes"] > sft["memory"]["peak_bytes"]
+    same = sft["verdict"] == dpo["verdict"] or sft["verdict"] == "does-not-fit"
+    assert large["verdict"] == (sft["verdict"] if same else "undecided")
+    assert [one["setting"] for one in large["open"]] == ([] if same else ["the command"])
 
 
 def test_a_trainer_of_megatron_core_behind_the_same_command_is_read(pipeweaver, tmp_path):
