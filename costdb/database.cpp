@@ -87,7 +87,9 @@ CostDatabase CostDatabase::from(Measurements measurements) {
     auto tables = std::make_unique<Tables>();
     tables->device = device;
     tables->transferred = TransferredGemms(device, measurements);
-    tables->gemm = GemmTable(device, tables->transferred.table_points(measurements.gemm));
+    tables->gemm = tables->transferred.is_empty()
+                       ? GemmTable(device, measurements.gemm)
+                       : GemmTable(device, tables->transferred.table_points(measurements.gemm));
     tables->attention = AttentionTable(device, measurements.attention);
     tables->links = LinkTable(measurements);
     tables->moe = MoeTable(device, measurements.moe);

@@ -89,9 +89,11 @@ std::string stored(Enum value) {
     return std::string(name_of(value));
 }
 
+/// Most rows have the name of the row before, which `value` is.
 template <class Enum>
 void read_name(const Statement& row, int column, const char* what, std::span<const std::string> names, Enum& value) {
-    value = static_cast<Enum>(index_of(what, row.text(column), names));
+    const std::string_view name = row.text(column);
+    if (name != names[static_cast<std::size_t>(value)]) value = static_cast<Enum>(index_of(what, name, names));
 }
 
 void read(const Statement& row, int column, const char*, std::int64_t& value) { value = row.integer(column); }
@@ -121,9 +123,9 @@ std::vector<std::string> column_names() {
     return std::apply([](const auto&... column) { return std::vector<std::string>{column.name...}; }, Rows::columns);
 }
 
+/// `point`: that of the row before.
 template <class Rows>
-typename Rows::Point point_of(const Statement& row) {
-    typename Rows::Point point;
+typename Rows::Point point_of(const Statement& row, typename Rows::Point point) {
     int place = 0;
     std::apply([&](const auto&... column) { (read(row, place++, column.name, point.*column.member), ...); },
                Rows::columns);
@@ -220,7 +222,7 @@ void select(const std::string& name, const Sqlite& database, std::int64_t source
                                          Rows::table));
     rows.bind(1, source);
     while (rows.step()) {
-        points.push_back(point_of<Rows>(rows));
+        points.push_back(point_of<Rows>(rows, points.empty() ? typename Rows::Point{} : points.back()));
         points.back().origin = static_cast<std::int64_t>(into.origins.size()) - 1;
         if (!is_sane(points.back()))
             fail(ErrorKind::input, "{}: {}: a size or latency of source {} is not possible", name, Rows::table, source);
@@ -232,7 +234,11 @@ template <class Rows>
 void keep_first(Measurements& in) {
     auto& points = in.*Rows::points;
     const auto before = [](const auto& a, const auto& b) { return key_of(a) < key_of(b); };
-    if (!std::is_sorted(points.begin(), points.end(), before))  // as those of one table are
+    // As those of one source are.
+    const auto second = std::is_sorted_until(points.begin(), points.end(), before);
+    if (std::is_sorted(second, points.end(), before))
+        std::inplace_merge(points.begin(), second, points.end(), before);
+    else
         std::stable_sort(points.begin(), points.end(), before);
     points.erase(
         std::unique(points.begin(), points.end(), [](const auto& a, const auto& b) { return key_of(a) == key_of(b); }),

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -106,6 +107,10 @@ AttentionTable::AttentionTable(const DeviceFacts& device, std::span<const Attent
             grid.pass = pass;
             grid.causal = causal;
             grid.few_keys = few_keys_of(points, pass, causal);
+            const auto count = std::count_if(points.begin(), points.end(),
+                                             [&](const auto& p) { return p.pass == pass && p.causal == causal; });
+            ratios.reserve(static_cast<std::size_t>(count));
+            grid.measured.reserve(static_cast<std::size_t>(count));
             for (const auto& p : points) {
                 if (p.pass != pass || p.causal != causal) continue;
                 const double base_ns = 1e3 * attention_base_us(device, shape_of(p));

@@ -3,7 +3,9 @@
 #include "costdb/tables/base_cost.hpp"
 #include "costdb/tables/calibration.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <set>
 #include <utility>
@@ -49,6 +51,10 @@ GemmTable::GemmTable(const DeviceFacts& device, std::span<const GemmPoint> point
         Grid grid;
         grid.dtype = kind.first;
         grid.pass = kind.second;
+        const auto count =
+            std::count_if(points.begin(), points.end(), [&](const auto& p) { return kind_of(p) == kind; });
+        ratios.reserve(static_cast<std::size_t>(count));
+        grid.measured.reserve(static_cast<std::size_t>(count));
         for (const auto& p : points) {
             if (kind_of(p) != kind) continue;
             const GemmShape shape{static_cast<double>(p.m), static_cast<double>(p.n), static_cast<double>(p.k)};

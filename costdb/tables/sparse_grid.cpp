@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -27,19 +28,36 @@ std::size_t first_not_below(const std::vector<std::int64_t>& sorted, std::int64_
     return first;
 }
 
+/// The coordinates of points along axis `a`, each once, in order. Few of many points are new ones, so they are looked
+/// for in what is sorted already, which doubles at the least before it is sorted again.
+template <class Points>
+std::vector<std::int64_t> coordinates(const Points& points, std::size_t a) {
+    constexpr std::size_t few = 64;
+    std::vector<std::int64_t> axis;
+    std::size_t sorted = 0;
+    const auto sort_all = [&] {
+        std::sort(axis.begin(), axis.end());
+        axis.erase(std::unique(axis.begin(), axis.end()), axis.end());
+        sorted = axis.size();
+    };
+    for (const auto& point : points) {
+        const std::int64_t x = point.at[a];
+        if (std::binary_search(axis.begin(), axis.begin() + static_cast<std::ptrdiff_t>(sorted), x)) continue;
+        axis.push_back(x);
+        if (axis.size() >= 2 * sorted + few) sort_all();
+    }
+    sort_all();
+    return axis;
+}
+
 }  // namespace
 
 template <std::size_t D>
 SparseGrid<D>::SparseGrid(const std::vector<Point>& points, Key bracket_order, ClassOf class_of)
     : bracket_order_(bracket_order), class_of_(class_of) {
     for (std::size_t a = 0; a < D; ++a) {
-        auto& axis = axes_[a];
-        axis.reserve(points.size());
-        for (const auto& point : points)
-            if (axis.empty() || axis.back() != point.at[a]) axis.push_back(point.at[a]);
-        std::sort(axis.begin(), axis.end());
-        axis.erase(std::unique(axis.begin(), axis.end()), axis.end());
-        for (const auto x : axis) {
+        axes_[a] = coordinates(points, a);
+        for (const auto x : axes_[a]) {
             logs_[a].push_back(std::log(static_cast<double>(x)));
             classes_[a].push_back(static_cast<std::int8_t>(class_of(a, x)));
         }
@@ -57,6 +75,8 @@ void SparseGrid<D>::place(const std::vector<Point>& points) {
         strides_[a] = volume < 1e15 ? static_cast<std::size_t>(volume) : 0;
         volume *= static_cast<double>(std::max<std::size_t>(axes_[a].size(), 1));
     }
+    positions_.reserve(points.size());
+    nodes_.reserve(points.size());
     for (const auto& point : points) {
         positions_.push_back(place_of(point.at).position);
         nodes_.push_back({point.value, {}});

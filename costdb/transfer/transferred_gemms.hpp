@@ -23,6 +23,9 @@ public:
     TransferredGemms() = default;
     TransferredGemms(const DeviceFacts& device, const Measurements& measurements);
 
+    /// Nothing was carried over: table_points() hands back what it was given.
+    bool is_empty() const { return tables_.empty(); }
+
     /// The points that the table interpolates between: where there are transferred ones of a number format, only they.
     /// The measured ones have shaped them, and are too few and noisy to be neighbours of each other.
     std::vector<GemmPoint> table_points(std::span<const GemmPoint> points) const;

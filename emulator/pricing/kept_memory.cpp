@@ -31,6 +31,7 @@ Bytes kept_besides(const Architecture& network, std::int64_t layer, std::int64_t
     std::int64_t bytes = 0;
     if (!kept.gathers_again && split) bytes += 2 * gathered_inputs(network, layer) * others / tp;
     bytes += 2 * kept.masks * (split ? h / tp : h);
+    if (network.kind == workloads::ModuleKind::language_model) bytes += kept.norms * (split ? h / tp : h);
     if (!split) bytes += 8 * others / tp;
     const bool delta =
         workloads::block_parts(network, layer).linear && network.linear->kind == workloads::LinearKind::gated_delta;

@@ -139,13 +139,15 @@ void read_word(const Json& object, std::string_view key, std::string_view yes, s
 }
 
 void read_kept(const Json& json, KeptBytes& kept) {
-    json.only_keys({"gate", "linear_norm", "column_inputs", "logits", "logit_bytes", "mask_bytes", "narrow_inputs"});
+    json.only_keys(
+        {"gate", "linear_norm", "column_inputs", "logits", "logit_bytes", "mask_bytes", "norm_bytes", "narrow_inputs"});
     read_word(json, "gate", "fused", "separate", kept.fused_gate);
     read_word(json, "linear_norm", "fused", "separate", kept.fused_linear_norm);
     read_word(json, "column_inputs", "gathered-again", "gathered", kept.gathers_again);
     read_word(json, "logits", "split", "whole", kept.split_logits);
     read_integer(json, "logit_bytes", 0, most_bytes_each, kept.logit);
     read_integer(json, "mask_bytes", 0, most_bytes_each, kept.masks);
+    read_integer(json, "norm_bytes", 0, most_bytes_each, kept.norms);
     read_word(json, "narrow_inputs", "narrow", "as-values", kept.narrow_inputs);
 }
 
@@ -358,6 +360,18 @@ RecipeWriter state_json(const StateBytes& state) {
     return json;
 }
 
+RecipeWriter kept_json(const KeptBytes& kept) {
+    RecipeWriter json{{"gate", kept.fused_gate ? "fused" : "separate"},
+                      {"linear_norm", kept.fused_linear_norm ? "fused" : "separate"},
+                      {"column_inputs", kept.gathers_again ? "gathered-again" : "gathered"},
+                      {"logits", kept.split_logits ? "split" : "whole"},
+                      {"logit_bytes", kept.logit},
+                      {"mask_bytes", kept.masks}};
+    if (kept.norms > 0) json["norm_bytes"] = kept.norms;
+    if (!kept.narrow_inputs) json["narrow_inputs"] = "as-values";
+    return json;
+}
+
 }  // namespace
 
 std::string to_json(const Recipe& recipe) {
@@ -379,13 +393,7 @@ std::string to_json(const Recipe& recipe) {
     if (recipe.execution.separate_amax) json["amax"] = "separate";
     json["gradient_accumulation"] = recipe.fused_accumulation ? "fused" : "separate";
     json["state_bytes"] = state_json(recipe.state);
-    json["kept"] = {{"gate", recipe.kept.fused_gate ? "fused" : "separate"},
-                    {"linear_norm", recipe.kept.fused_linear_norm ? "fused" : "separate"},
-                    {"column_inputs", recipe.kept.gathers_again ? "gathered-again" : "gathered"},
-                    {"logits", recipe.kept.split_logits ? "split" : "whole"},
-                    {"logit_bytes", recipe.kept.logit},
-                    {"mask_bytes", recipe.kept.masks}};
-    if (!recipe.kept.narrow_inputs) json["kept"]["narrow_inputs"] = "as-values";
+    json["kept"] = kept_json(recipe.kept);
     json["update_traffic"] = {{"updated", recipe.update.updated}, {"held", recipe.update.held}};
     json["kernels"] = {{"products", recipe.kernels.products},
                        {"attention", recipe.kernels.attention},

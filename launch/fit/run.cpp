@@ -4,6 +4,7 @@
 #include "pipeweaver/base/options.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emulator/recipe.hpp"
+#include "pipeweaver/frameworks/own_blocks.hpp"
 #include "pipeweaver/frameworks/sharded.hpp"
 #include "pipeweaver/launch/fit.hpp"
 #include "pipeweaver/launch/model.hpp"
@@ -311,6 +312,19 @@ void put_kept(const MegatronLaunch& l, Recipe& recipe) {
     if (parse_number("hidden-dropout", l.hidden_dropout, 0, 1) > 0) recipe.kept.masks = 1;
 }
 
+// Blocks that the framework has of its own for this family.
+void put_own_blocks(const MegatronLaunch& l, const workloads::Model& model, Recipe& recipe, Run& run) {
+    const std::string_view by = l.dialect == Dialect::bridge_overrides ? "megatron-bridge" : "";
+    const auto* const row = frameworks::own_blocks(by, model.family);
+    if (row == nullptr) return;
+    const bool experts = model.modules[model.backbone()].architecture.moe.has_value();
+    recipe.kept.norms = experts ? row->norms_with_experts : row->norms;
+    recipe.kept.logit += row->logit;
+    run.assumed.push_back(
+        fmt::format("blocks are {}'s own, whose norms keep {} bytes of a position and column more than Megatron Core's",
+                    row->framework, recipe.kept.norms));
+}
+
 // Those of layers that are worked out again together; else it is not followed how many a rank keeps.
 void put_scores(const MegatronLaunch& l, const workloads::Model& model, Run& run) {
     if (!keeps_scores(l)) return;
@@ -326,7 +340,7 @@ void put_scores(const MegatronLaunch& l, const workloads::Model& model, Run& run
             {Effect::more, "attention that keeps its scores", written(l.dialect, "attention-backend")});
 }
 
-Recipe recipe_of(const MegatronLaunch& l, const std::string& asked, Run& run) {
+Recipe recipe_of(const MegatronLaunch& l, const std::string& asked, const workloads::Model& model, Run& run) {
     Recipe recipe = emulator::find_recipe(asked.empty() ? "megatron-core" : asked);
     recipe.zero = l.distributed_optimizer ? 1 : 0;
     if (l.torch_fsdp2) recipe.zero = 3;
@@ -340,6 +354,7 @@ Recipe recipe_of(const MegatronLaunch& l, const std::string& asked, Run& run) {
     if (l.experts) recipe.execution.experts.tensor_parallel = *l.etp;
     put_states(l, recipe);
     if (asked.empty()) put_kept(l, recipe);
+    if (asked.empty()) put_own_blocks(l, model, recipe, run);
     if (l.precision_aware && l.bf16)
         run.doubts.push_back({Effect::less, "main weights of 32 bits, of which remainders of 16 may be kept"});
     if (!l.bf16 && !l.fp16)
@@ -556,7 +571,7 @@ Run run_without_batch(const MegatronLaunch& l, const FitAsked& asked) {
                                    .ep = l.ep,
                                    .context = exchanges ? ContextParallel::all_to_all : ContextParallel::ring});
     say_encoders(l, model, run);
-    put_run_recipe(options.workload, recipe_of(l, asked.recipe, run));
+    put_run_recipe(options.workload, recipe_of(l, asked.recipe, model, run));
     if (asked.recipe.empty()) doubt_loss(l, model, run);
     const bool says_ranks =
         l.recompute == "full" && l.recompute_method == "block" && !l.custom_recompute_layers.empty();

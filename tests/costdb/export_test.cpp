@@ -11,7 +11,11 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
+#include <string>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 using namespace pipeweaver;
 using namespace pipeweaver::costdb;
@@ -127,6 +131,28 @@ TEST_CASE("links that are read alone are those of all tables, of the same origin
     CHECK(links.collective.size() == 3);
     CHECK(links.origins.size() == all.origins.size());
     CHECK((links.gemm.empty() && links.attention.empty() && links.moe.empty() && links.linear.empty()));
+}
+
+TEST_CASE("points of several sources are read in the order of their keys, of equal ones the first source's") {
+    const auto source = [](const std::string& file, const std::vector<std::pair<std::int64_t, std::int64_t>>& times) {
+        SourcedMeasurements made{file, "made up", "CC0", "", {}, 0};
+        made.points.device = "h100_sxm";
+        for (const auto& [m, ns] : times) made.points.gemm.push_back({.m = m, .n = 8, .k = 8, .latency_ns = ns});
+        return made;
+    };
+    const auto read = [](const std::vector<SourcedMeasurements>& sources) {
+        std::vector<std::pair<std::int64_t, std::int64_t>> times;
+        for (const GemmPoint& p : read_store("made", write_store(sources), "h100_sxm", true).gemm)
+            times.emplace_back(p.m, p.latency_ns);
+        return times;
+    };
+    using Times = std::vector<std::pair<std::int64_t, std::int64_t>>;
+    const auto a = source("a", {{3, 30}, {4, 40}}), b = source("b", {{1, 11}, {3, 33}}),
+               c = source("c", {{2, 22}, {4, 44}});
+    CHECK(read({a}) == Times{{3, 30}, {4, 40}});
+    CHECK(read({a, b}) == Times{{1, 11}, {3, 30}, {4, 40}});
+    CHECK(read({a, b, c}) == Times{{1, 11}, {2, 22}, {3, 30}, {4, 40}});
+    CHECK(read({b, a}) == Times{{1, 11}, {3, 33}, {4, 40}});
 }
 
 TEST_CASE("the embedded tables of A100 as a card and the links of A100 survive the round trip") {

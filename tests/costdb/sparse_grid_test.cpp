@@ -5,7 +5,10 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <map>
+#include <vector>
 
 using namespace pipeweaver;
 using namespace pipeweaver::costdb;
@@ -35,6 +38,18 @@ TEST_CASE("a point of the grid gives its own value, and says which it was") {
     CHECK(found->value == 21);
     CHECK(found->exact_index == 6);
     CHECK_FALSE(found->beyond);
+}
+
+TEST_CASE("axes hold each coordinate once and in order, whatever the order of the points") {
+    constexpr std::int64_t wide = 300, high = 3, step = 77;  // 77 and 300 have no common divisor
+    std::vector<Grid::Point> points;
+    for (std::int64_t i = 0; i < wide * high; ++i)
+        points.push_back({{i * step % wide + 1, i / wide + 1}, static_cast<double>(i)});
+    const Grid grid(points, second_then_first);
+    REQUIRE(grid.axis(0).size() == wide);
+    for (std::size_t i = 0; i < wide; ++i) CHECK(grid.axis(0)[i] == static_cast<std::int64_t>(i) + 1);
+    CHECK(grid.axis(1) == std::vector<std::int64_t>{1, 2, 3});
+    for (const auto& point : points) CHECK(grid.estimate(point.at)->value == point.value);
 }
 
 TEST_CASE("a hole gets the mean of the interpolations along each axis") {

@@ -43,6 +43,15 @@ TEST_CASE("a gate in a kernel of its own keeps its activation, gathered inputs a
     CHECK(kept_gate(network, 0, m, tp, parsed(R"(,"kept":{"gate":"separate"})")) == Bytes{2 * m * f / tp});
 }
 
+TEST_CASE("norms of a framework's own are a language model's alone, and whole where positions are") {
+    const std::int64_t h = gated().hidden;
+    CHECK(besides(R"(,"kept":{"norm_bytes":72})") == Bytes{72 * m * h / tp});
+    CHECK(besides(R"(,"tensor_parallel":{"sequence_parallel":false},"kept":{"norm_bytes":72})") ==
+          Bytes{8 * m * h * (tp - 1) / tp + 72 * m * h});
+    const auto encoder = testing::small_network(workloads::ModuleKind::vision_encoder, 2, 2048);
+    CHECK(kept_besides(encoder, 0, m, {.tp = tp}, parsed(R"(,"kept":{"norm_bytes":72})")) == Bytes{});
+}
+
 TEST_CASE("without sequence parallelism every GPU keeps inputs and outputs of norms whole, and gathers nothing") {
     const std::int64_t h = gated().hidden;
     const std::string whole = R"(,"tensor_parallel":{"sequence_parallel":false})";
@@ -74,7 +83,7 @@ TEST_CASE("logits are as wide as the loss has them, and whole where they are not
 TEST_CASE("what a recipe says of memory is read as it is written") {
     const auto recipe =
         parsed(R"(,"state_bytes":{"whole":2},"kept":{"gate":"separate","column_inputs":"gathered","logits":"whole",)"
-               R"("logit_bytes":10,"mask_bytes":1})");
+               R"("logit_bytes":10,"mask_bytes":1,"norm_bytes":3})");
     CHECK(parse_recipe(JsonDocument("r.json", to_json(recipe))) == recipe);
     CHECK(recipe.state.whole == 2);
     const auto sharded = parsed(R"(,"data_parallel":{"zero":3,"gathered_bytes":7},)"

@@ -398,3 +398,29 @@ TEST_CASE("adapters of Megatron-Bridge lie beside layers of encoders that have t
     CHECK_FALSE(has_in_front("qwen2.5-vl-7b", "peft.target_modules=[linear_qkv,linear_fc1]"));
     CHECK_FALSE(has_in_front("qwen2.5-vl-7b", "peft.target_modules=['*.layers.*.linear_qkv']"));
 }
+
+TEST_CASE("blocks that Megatron-Bridge has of its own keep their norms' copies and capped logits") {
+    const auto run = [](launch::Dialect dialect, const std::string& text, workloads::Model model) {
+        const auto said = launch::read_words(dialect, text, "--args");
+        const auto l = launch::settled(launch::with_model(launch::read_megatron(said), model));
+        return launch::run_without_batch(l, {.cluster = "h100-sxm:8", .gpus = 8, .model = std::move(model)});
+    };
+    const auto in_bridge = [&](const workloads::Model& model) {
+        return run(launch::Dialect::bridge_overrides,
+                   "model.seq_length=4096 train.micro_batch_size=1 train.global_batch_size=64 model.bf16=true", model);
+    };
+    const auto kept = [](const launch::Run& of) { return of.options.workload.recipe_read->kept; };
+    const auto experts = workloads::model("gemma-4-26b-a4b"), dense = workloads::model("gemma-4-31b");
+    auto another = experts;
+    another.family = "another";
+    const auto own = in_bridge(experts), plain = in_bridge(another);
+    // Six norms of 12 bytes, counted in frameworks/own_blocks.cpp; the hyperbolic tangent in 16 bits.
+    CHECK(kept(own).norms == 72);
+    CHECK(kept(own).logit - kept(plain).logit == 2);
+    CHECK(kept(in_bridge(dense)).norms == 44);
+    CHECK(kept(in_bridge(workloads::model("gemma-3-4b"))).norms == 4);
+    CHECK(kept(plain).norms == 0);
+    CHECK(says(own.assumed, "norms keep 72 bytes of a position and column more"));
+    CHECK_FALSE(says(plain.assumed, "norms keep"));
+    CHECK(kept(run(launch::Dialect::megatron_arguments, step_of_4096 + rotary, experts)).norms == 0);
+}

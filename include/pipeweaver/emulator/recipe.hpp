@@ -143,6 +143,7 @@ struct KeptBytes {
     bool narrow_inputs = true;       ///< inputs of products in fewer than 16 bits are kept in their format; where an
                                      ///< attention or a router needs them, too, once more. False: as values
     std::int64_t masks = 0;          ///< of dropout, of a value after attention and after feed-forward: m h each
+    std::int64_t norms = 0;          ///< of norms that a language model's block has besides, or in fp32: m h/t each
 
     friend bool operator==(const KeptBytes&, const KeptBytes&) = default;
 };
