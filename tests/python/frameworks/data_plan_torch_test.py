@@ -259,8 +259,9 @@ def said_by_ranks(tmp_path_factory):
     """Per rank: case -> the error, or nothing. Two processes for all cases: most of their time is PyTorch's import."""
     store = str(tmp_path_factory.mktemp("ranks") / "store")
     ranks = [subprocess.Popen([sys.executable, "-c", RANK, str(rank), store, *(case for case, _ in CASES)],
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for rank in range(2)]
-    answers = [rank.communicate(timeout=100) for rank in ranks]
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              env={**os.environ, "GLOO_SOCKET_IFNAME": "lo"}) for rank in range(2)]
+    answers = [rank.communicate(timeout=300) for rank in ranks]
     assert [rank.returncode for rank in ranks] == [0, 0], answers
     return [json.loads(out.splitlines()[-1]) for out, _ in answers]
 

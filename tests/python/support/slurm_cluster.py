@@ -83,11 +83,11 @@ class SlurmCluster:
             self.begin("munged", "--foreground", f"--socket={self.folder}/munge.socket",
                        f"--key-file={self.folder}/munge.key", f"--pid-file={self.folder}/munge.pid",
                        f"--seed-file={self.folder}/munge.seed", f"--log-file={self.folder}/munge.log", name="munged")
-            self.wait("a credential", 10, lambda: (self.folder / "munge.socket").exists())
+            self.wait("a credential", 120, lambda: (self.folder / "munge.socket").exists())
             self.begin("slurmctld", "-D", name="slurmctld")
             for name in self.ports:
                 self.begin_node(name)
-            self.wait("idle nodes", 30, lambda: self.nodes_in("idle") == len(self.ports))
+            self.wait("idle nodes", 240, lambda: self.nodes_in("idle") == len(self.ports))
         except BaseException:
             self.end()
             raise
@@ -136,7 +136,7 @@ class SlurmCluster:
     def __call__(self, *command, **more):
         """Runs a command of Slurm to its end, requires exit status 0 and returns stdout."""
         done = subprocess.run([str(word) for word in command], env=self.environment, stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, timeout=60, **more)
+                              capture_output=True, text=True, timeout=240, **more)
         assert done.returncode == 0, f"{command}: {done.stderr}{self.logs()}"
         return done.stdout
 
