@@ -29,7 +29,7 @@ SlurmUser={user}
 SlurmdUser={user}
 CommunicationParameters=NoInAddrAny,NoCtldInAddrAny
 AuthType=auth/munge
-AuthInfo=socket={folder}/munge.socket,cred_expire=5
+AuthInfo=socket={folder}/munge.socket,cred_expire=10
 CredType=cred/munge
 StateSaveLocation={folder}/state
 SlurmctldPidFile={folder}/slurmctld.pid
@@ -48,8 +48,8 @@ SelectTypeParameters=CR_CPU
 SchedulerType=sched/builtin
 SchedulerParameters=batch_sched_delay=0,sched_interval=1,sched_min_interval=0
 SlurmdParameters=config_overrides
-SlurmdTimeout=5
-MessageTimeout=5
+SlurmdTimeout=12
+MessageTimeout=12
 ReturnToService=2
 JobRequeue=1
 KillWait=1
