@@ -93,7 +93,7 @@ def test_steps_are_predicted_by_own_tables_too(checked):
         assert row["own"]["basis"]["exact"] > row["shipped"]["basis"]["exact"] == 0, row
         assert row["own"]["seconds"] != row["shipped"]["seconds"], row
         for tables in ("own", "shipped"):  # whichever of them is nearer on this machine
-            assert row[tables]["error"] == pytest.approx(row[tables]["seconds"] / row["seconds"] - 1, abs=2e-5)
+            assert row[tables]["error"] == pytest.approx(row[tables]["seconds"] / row["seconds"] - 1, abs=1e-3)
         assert row["parameters"] > 0 and 0 < row["fastest_s"] <= row["seconds"] <= row["slowest_s"]
     losses = {row["stack"]: row["loss"] for row in rows if row["recompute"] == "none"}
     for row in rows:  # recomputation changes no loss
