@@ -245,7 +245,7 @@ part_python() {
   await_python_packages && must "Python package" python_package || return
   local left_out=()
   [ $core = no ] || left_out=(--ignore=tests/python/{torch,frameworks,browser,clusters})
-  local pytest=(.venv/bin/python -m pytest -q tests/python "${left_out[@]}" --session-timeout=2700)
+  local pytest=(.venv/bin/python -m pytest -q tests/python "${left_out[@]}" --session-timeout=5400)
   # Three workers on two cores: much of the time they wait. What asks the clock runs by itself.
   must "Python tests came to their end" to_their_end "${pytest[@]}" -m "not alone" -n 3 --junitxml="$results/python.xml"
   count "Python tests" "$results/python.xml"

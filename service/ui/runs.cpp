@@ -57,8 +57,12 @@ public:
         : out_(folder / "stdout"), error_(folder / "stderr"), files_(folder / "files") {
         posix_spawn_file_actions_init(&actions_);
         posix_spawnattr_init(&attributes_);
-        posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETPGROUP);
+        posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF);
         posix_spawnattr_setpgroup(&attributes_, 0);
+        sigset_t heard;  // by a command that a server which ignores SIGINT, as in a shell's background, begins
+        sigemptyset(&heard);
+        sigaddset(&heard, SIGINT);
+        posix_spawnattr_setsigdefault(&attributes_, &heard);
         constexpr int flags = O_WRONLY | O_CREAT | O_TRUNC;
         constexpr mode_t mode = 0600;
         posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);

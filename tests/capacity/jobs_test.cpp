@@ -2,6 +2,7 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
+#include "tests/support/temporary.hpp"
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
@@ -37,11 +38,6 @@ void check_refused(const std::string& text, const std::string& message, ErrorKin
     }
 }
 
-struct Folder {
-    std::filesystem::path path = std::filesystem::temp_directory_path() / "pipeweaver-jobs-test";
-    ~Folder() { std::filesystem::remove_all(path); }
-};
-
 }  // namespace
 
 TEST_CASE("a cluster and its jobs are read, in YAML as in JSON") {
@@ -75,39 +71,39 @@ TEST_CASE("a job asks for the most GPUs of the cluster, or says how many") {
 }
 
 TEST_CASE("the speeds of a study are those of its best rows") {
-    const Folder folder;
-    write_files({{folder.path / "s.csv",
+    const testing::TemporaryFolder folder("jobs");
+    write_files({{folder.path() / "s.csv",
                   "model,cluster,gpus,tp,tokens_per_s,status\nm,h100,8,1,900,ok\nm,h100,8,2,1000,ok\nm,h100,16,1,,does "
                   "not fit\nm,h200,8,1,3000,ok\nn,h100,8,1,5000,ok\nm,h100,4,1,700.25,ok\n"}});
     const auto text = [](const std::string& keys) {
         return R"("gpus":16,"jobs":[{"name":"a","tokens":1000000000,"study":"s.csv")" + keys + "}]";
     };
-    const auto job = parsed(text(R"(,"model":"m","cluster":"h100")"), folder.path).jobs[0];
+    const auto job = parsed(text(R"(,"model":"m","cluster":"h100")"), folder.path()).jobs[0];
     CHECK(job.speeds == std::vector<Speed>{{4, 700'250}, {8, 1'000'000}});
 
-    const std::string file = (folder.path / "s.csv").string();
+    const std::string file = (folder.path() / "s.csv").string();
     check_refused(text(R"(,"model":"m")"),
                   "j.json: jobs[0].study: " + file +
                       " has rows of several in its column cluster: h100, h200; the key 'cluster' says which",
-                  ErrorKind::input, folder.path);
+                  ErrorKind::input, folder.path());
     check_refused(text(R"(,"model":"o","cluster":"h100")"),
                   "j.json: jobs[0].model: is 'o', of which " + file + " has no row: allowed are m, n", ErrorKind::input,
-                  folder.path);
+                  folder.path());
     check_refused(text(R"(,"model":"n","cluster":"h200")"),
                   "j.json: jobs[0].study: " + file + " has no row with a speed of this job", ErrorKind::input,
-                  folder.path);
+                  folder.path());
 }
 
 TEST_CASE("a study without the columns, or without a file, is refused by name") {
-    const Folder folder;
-    write_files({{folder.path / "s.csv", "model,gpus,tokens_per_second\nm,8,1\n"}});
+    const testing::TemporaryFolder folder("jobs");
+    write_files({{folder.path() / "s.csv", "model,gpus,tokens_per_second\nm,8,1\n"}});
     const std::string job = R"("gpus":16,"jobs":[{"name":"a","tokens":1000000000,"study":")";
     check_refused(job + "s.csv\"}]",
-                  (folder.path / "s.csv").string() +
+                  (folder.path() / "s.csv").string() +
                       ":1: column 'tokens_per_s' is missing; is 'tokens_per_second' meant to be it?",
-                  ErrorKind::input, folder.path);
-    check_refused(job + "t.csv\"}]", (folder.path / "t.csv").string() + ": cannot be read: No such file or directory",
-                  ErrorKind::io, folder.path);
+                  ErrorKind::input, folder.path());
+    check_refused(job + "t.csv\"}]", (folder.path() / "t.csv").string() + ": cannot be read: No such file or directory",
+                  ErrorKind::io, folder.path());
 }
 
 TEST_CASE("what is wrong with a job is said with its place") {

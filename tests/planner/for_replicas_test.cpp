@@ -78,10 +78,15 @@ TEST_CASE("what replicas took beyond their time is kept back from those that com
     CHECK(source->reserves[1] >= taken);
     CHECK(source->reserves[2] >= taken);
 
-    const auto idle = std::make_shared<Kept>();
-    for_replicas(
-        replicas, [](std::size_t, const Executor&, const Time&) {}, in_order, Time(idle), 1);
-    CHECK(idle->reserves[2] < taken);
+    // What takes no time is measured as taking some where the thread has to wait for a core: the least of a few.
+    Duration least = taken;
+    for (int attempt = 0; attempt < 100 && least >= taken; ++attempt) {
+        const auto idle = std::make_shared<Kept>();
+        for_replicas(
+            replicas, [](std::size_t, const Executor&, const Time&) {}, in_order, Time(idle), 1);
+        least = std::min(least, idle->reserves[2]);
+    }
+    CHECK(least < taken);
 }
 
 TEST_CASE("of several replicas that fail the first is reported") {

@@ -236,8 +236,10 @@ TEST_CASE("what must be done of each replica is taken from what known schedules 
     const auto each = [&](std::size_t replicas) {
         return time_of_tasks(request.job, request.batch, replicas, in_order);
     };
-    CHECK(each(1) >= Duration{1});
-    CHECK(each(100'000) > 100 * each(1));  // a thousandth of what it is: a run is timed twice
+    Duration one = each(1);
+    CHECK(one >= Duration{1});
+    for (int again = 0; again < 5; ++again) one = std::min(one, each(1));  // a core may have been waited for
+    CHECK(each(100'000) > 100 * one);  // a thousandth of what it is: a run is timed twice
     // Of so many that the time is over before the smallest partition is planned the smallest is taken.
     const Time second = Time::until([] { return Duration(std::chrono::milliseconds(1)); });
     const MadePlan made = try_plan(request.job, request.batch, in_order, second, {.targets = false});

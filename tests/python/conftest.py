@@ -15,7 +15,7 @@ from served import Server
 # one of them at the end. What is not listed takes a second or two.
 SECONDS = {
     "remote_test.py": 50, "service_faults_test.py": 45, "service_units_test.py": 10,
-    "served_by_nobody_torch_test.py": 20, "capacity_slurm_test.py": 30, "capacity_ray_test.py": 30,
+    "served_by_nobody_torch_test.py": 20, "capacity_slurm_test.py": 45, "capacity_ray_test.py": 30,
     "capacity_engines_test.py": 10,
     "wheel_test.py": 15, "mutated_inputs_test.py": 25,
     "megatron_schedule_torch_test.py": 90, "data_plan_torch_test.py": 90, "data_plan_pages_torch_test.py": 12,

@@ -2,12 +2,12 @@
 #include "pipeweaver/rl/lengths.hpp"
 
 #include "pipeweaver/base/error.hpp"
+#include "tests/support/temporary.hpp"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <fstream>
 #include <numeric>
 
@@ -31,13 +31,13 @@ TEST_CASE("answers lie in the middle of equal shares, in an order of the seed") 
 }
 
 TEST_CASE("a file of as many answers gives these") {
-    const auto path = std::filesystem::temp_directory_path() / "pipeweaver-lengths-test.txt";
+    const testing::TemporaryFolder folder("lengths");
+    const auto path = folder.path() / "lengths.txt";
     std::ofstream(path) << "700\n30\r\n\n9k\n31\n";
     CHECK(sorted(drawn(lengths_of(path), 4, 7)) == std::vector<std::int64_t>{30, 31, 700, 9216});
     std::ofstream(path) << "30\nmany\n";
     CHECK_THROWS_WITH_AS(lengths_of(path),
                          (path.string() + ":2: is 'many', must be a whole number from 1 to 1000000").c_str(), Error);
-    std::filesystem::remove(path);
 }
 
 TEST_CASE("a mean and the longest are met") {

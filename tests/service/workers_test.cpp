@@ -170,7 +170,8 @@ TEST_CASE("threads without work help with rounds, and every job runs once") {
     std::promise<std::set<std::thread::id>> done;
     workers.by(TimePoint::max(), [&] {
         std::set<std::thread::id> threads;
-        for (int round = 0; round < 200; ++round) {
+        // Until another thread has had a core to help with, at the latest in the time of many rounds.
+        for (int round = 0; round < 200 || (threads.size() == 1 && round < 20'000); ++round) {
             std::vector<int> times(64);
             std::vector<std::thread::id> by(64);
             workers.executor()(64, [&](std::size_t i) {

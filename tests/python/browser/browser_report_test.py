@@ -34,7 +34,9 @@ def open_browser(scripts=True):
     if not scripts:
         options.add_experimental_option("prefs", {"profile.managed_default_content_settings.javascript": 2})
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    return webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
+    driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
+    driver.set_script_timeout(200)  # axe looks at all of a page, on a busy machine for long
+    return driver
 
 
 @pytest.fixture(scope="module")

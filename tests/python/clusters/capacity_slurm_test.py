@@ -56,14 +56,14 @@ def test_requeued_tasks_and_a_lost_node_change_no_byte(pipeweaver, slurm, tmp_pa
     said = slurm("bash", jobs / "submit.sh", cwd=tmp_path)
     array, merge = said.split(",")[0].split()[-1], said.split(",")[1].split()[-1]
     nodes = [tmp_path / f"node-{task}" for task in (0, 1)]
-    slurm.wait("two tasks that hang", 60, lambda: all(node.exists() and node.read_text() for node in nodes))
+    slurm.wait("two tasks that hang", 200, lambda: all(node.exists() and node.read_text() for node in nodes))
     kept = {path.name: path.stat().st_mtime_ns for path in (rent / "cells").iterdir()}
     assert 2 <= len(kept) < CELLS
     slurm("scontrol", "requeue", f"{array}_0")
     dead = nodes[1].read_text().strip()
     slurm.kill_node(dead)
-    slurm.wait("end of the array", 120, lambda: set(states_of(slurm, array).values()) == {"COMPLETED"})
-    slurm.wait("end of the merge", 30, lambda: states_of(slurm, merge)[merge] == "COMPLETED")
+    slurm.wait("end of the array", 300, lambda: set(states_of(slurm, array).values()) == {"COMPLETED"})
+    slurm.wait("end of the merge", 200, lambda: states_of(slurm, merge)[merge] == "COMPLETED")
 
     # Then both have run again, on what was left, and the results are those of the one command.
     runs = [line.split() for line in (tmp_path / "runs").read_text().splitlines()]

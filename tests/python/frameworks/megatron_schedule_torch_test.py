@@ -44,7 +44,7 @@ def text_of(case, seed, replica=0, again=None):
     return writer.text()
 
 
-def planned(actions=None, timeout=30.0):
+def planned(actions=None, timeout=300.0):
     from pipeweaver.torch.megatron import PlannedSchedule
 
     return PlannedSchedule(actions, timeout)
@@ -54,7 +54,7 @@ def own_schedule():
     return megatron.schedules.get_forward_backward_func()
 
 
-def answers_of(job, *arguments, processes=8, seconds=150):
+def answers_of(job, *arguments, processes=8, seconds=240):
     ranks = Ranks(processes, job, *arguments)
     found = ranks.wait(seconds)
     assert ranks.left == [], "a process stayed"
@@ -395,20 +395,20 @@ def run_broken(me, at, what, timeout):
 
 
 def test_a_rank_that_raises_is_named_by_all_others(at=5):
-    answers = answers_of(run_broken, at, "raise", 60.0, seconds=40)
+    answers = answers_of(run_broken, at, "raise", 600.0, seconds=240)
     assert answers.pop(at) == ("ValueError", "no more\nof this")
     assert {text for _, text in answers.values()} == {f"rank {at}: ValueError: no more of this"} and len(answers) == 7
 
 
 def test_a_rank_that_is_killed_ends_all_others():
-    answers = answers_of(run_broken, 6, "kill", 60.0, seconds=40)
+    answers = answers_of(run_broken, 6, "kill", 600.0, seconds=240)
     assert sorted(answers) == [0, 1, 2, 3, 4, 5, 7]
     assert all("rank 6 was lost: " in text for _, text in answers.values()), answers
 
 
 def test_a_rank_that_hangs_ends_all_others_after_the_timeout():
-    answers = answers_of(run_broken, 4, "hang", 3.0, seconds=50)
-    assert all("gave no answer within 3 s" in text for rank, (_, text) in answers.items() if rank != 4), answers
+    answers = answers_of(run_broken, 4, "hang", 8.0, seconds=240)
+    assert all("gave no answer within 8 s" in text for rank, (_, text) in answers.items() if rank != 4), answers
 
 
 def test_an_iterator_is_drawn_in_its_own_order_whatever_the_plans():
@@ -449,7 +449,7 @@ def test_the_pages_commands_train_with_the_losses_that_it_prints(pipeweaver, tmp
         environment = {**os.environ, "PATH": ":".join(map(str, paths)), "PET_MASTER_PORT": str(free_port()),
                        "GLOO_SOCKET_IFNAME": "lo"}
         done = subprocess.run(["bash", "-e", "-c", block], cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, timeout=200)
+                              capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, f"{block}{done.stderr[-3000:]}"
         printed.append(done.stdout)
     losses = [re.findall(r"^(.*): loss ([0-9.]+)$", text, re.MULTILINE) for text in printed]

@@ -100,7 +100,7 @@ def run_on_executor(folder, group):
     expected = sequential_losses(reference, actions)
     try:
         executor = Executor(actions, own, unit_data(model), torch_run.loss_of, group=group, dtype=torch.float64,
-                            timeout=30)
+                            timeout=300)
     except PipeweaverError as error:
         return str(error)
     result = executor.step(None)
@@ -402,7 +402,7 @@ def torchrun(folder, name, script, processes):
     return subprocess.run([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(processes),
                            "--master-port", str(free_port()), name], cwd=folder,
                           env={**os.environ, "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"},
-                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=200)
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
 
 
 def two_steps(printed):

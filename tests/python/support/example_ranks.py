@@ -49,7 +49,7 @@ def end(rank):
     rank.join()
 
 
-def printed_by(ranks, folder, script, arguments, logs, seconds=120):
+def printed_by(ranks, folder, script, arguments, logs, seconds=300):
     """What all processes printed, one after the other, each of which has ended well; `logs` is a folder for it."""
     files = [logs / f"rank-{rank}.txt" for rank in range(ranks)]
     processes = begun(folder, script, arguments, files)

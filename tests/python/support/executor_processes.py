@@ -17,6 +17,7 @@ import torch.distributed as dist
 CONTEXT = multiprocessing.get_context("forkserver")
 PRELOADED = ["torch", "torch._dynamo", "torch.distributed.pipelining._backward", "pytest"]
 CONTEXT.set_forkserver_preload(PRELOADED)
+LONGEST_S = 300  # to meet: the first of a test program wait for the server's import of PyTorch
 
 
 def work(rank, ranks, port, job, arguments, answers):
@@ -25,8 +26,9 @@ def work(rank, ranks, port, job, arguments, answers):
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     torch.set_num_threads(1)
     try:
-        store = dist.TCPStore("127.0.0.1", port, is_master=False, timeout=timedelta(seconds=60))
-        dist.init_process_group("gloo", store=store, rank=rank, world_size=ranks, timeout=timedelta(seconds=60))
+        store = dist.TCPStore("127.0.0.1", port, is_master=False, timeout=timedelta(seconds=LONGEST_S))
+        dist.init_process_group("gloo", store=store, rank=rank, world_size=ranks,
+                                timeout=timedelta(seconds=LONGEST_S))
         answers.put((rank, job(rank, *arguments)))
     except BaseException:
         answers.put((rank, traceback.format_exc()))
@@ -42,7 +44,7 @@ def say_ended(me):
 def wait_for_the_others(me, ranks):
     """Does nothing until all others have got their errors; they may not need this process for that."""
     dist.distributed_c10d._get_default_store().wait([f"ended/{rank}" for rank in range(ranks) if rank != me],
-                                                    timedelta(seconds=30))
+                                                    timedelta(seconds=200))
 
 
 class Ranks:

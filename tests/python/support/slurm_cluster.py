@@ -29,7 +29,7 @@ SlurmUser={user}
 SlurmdUser={user}
 CommunicationParameters=NoInAddrAny,NoCtldInAddrAny
 AuthType=auth/munge
-AuthInfo=socket={folder}/munge.socket,cred_expire=5
+AuthInfo=socket={folder}/munge.socket,cred_expire=10
 CredType=cred/munge
 StateSaveLocation={folder}/state
 SlurmctldPidFile={folder}/slurmctld.pid
@@ -48,8 +48,8 @@ SelectTypeParameters=CR_CPU
 SchedulerType=sched/builtin
 SchedulerParameters=batch_sched_delay=0,sched_interval=1,sched_min_interval=0
 SlurmdParameters=config_overrides
-SlurmdTimeout=5
-MessageTimeout=5
+SlurmdTimeout=12
+MessageTimeout=12
 ReturnToService=2
 JobRequeue=1
 KillWait=1
@@ -83,11 +83,11 @@ class SlurmCluster:
             self.begin("munged", "--foreground", f"--socket={self.folder}/munge.socket",
                        f"--key-file={self.folder}/munge.key", f"--pid-file={self.folder}/munge.pid",
                        f"--seed-file={self.folder}/munge.seed", f"--log-file={self.folder}/munge.log", name="munged")
-            self.wait("a credential", 10, lambda: (self.folder / "munge.socket").exists())
+            self.wait("a credential", 120, lambda: (self.folder / "munge.socket").exists())
             self.begin("slurmctld", "-D", name="slurmctld")
             for name in self.ports:
                 self.begin_node(name)
-            self.wait("idle nodes", 30, lambda: self.nodes_in("idle") == len(self.ports))
+            self.wait("idle nodes", 240, lambda: self.nodes_in("idle") == len(self.ports))
         except BaseException:
             self.end()
             raise
@@ -136,7 +136,7 @@ class SlurmCluster:
     def __call__(self, *command, **more):
         """Runs a command of Slurm to its end, requires exit status 0 and returns stdout."""
         done = subprocess.run([str(word) for word in command], env=self.environment, stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, timeout=60, **more)
+                              capture_output=True, text=True, timeout=240, **more)
         assert done.returncode == 0, f"{command}: {done.stderr}{self.logs()}"
         return done.stdout
 

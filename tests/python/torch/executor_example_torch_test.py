@@ -14,9 +14,9 @@ from served import free_port
 def losses_of(command, *paths):
     """What the command prints, of six steps."""
     path = ":".join([*paths, str(pathlib.Path(sys.executable).parent), os.environ["PATH"]])
-    environment = {**os.environ, "PATH": path, "PET_MASTER_PORT": str(free_port())}
+    environment = {**os.environ, "PATH": path, "PET_MASTER_PORT": str(free_port()), "GLOO_SOCKET_IFNAME": "lo"}
     done = subprocess.run(["bash", "-c", f"{command} --steps 6"], cwd=ROOT, env=environment, stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True, timeout=240)
+                          capture_output=True, text=True, timeout=400)
     assert done.returncode == 0, done.stderr[-3000:]
     losses = [float(value) for value in re.findall(r"^step \d+: loss ([0-9.]+),", done.stdout, re.MULTILINE)]
     assert len(losses) == 6

@@ -17,8 +17,8 @@ from executor_plans import Case, Module, plan, random_case
 from executor_processes import Ranks, say_ended, wait_for_the_others
 from executor_torch_test import groups_of
 
-TIMEOUT_S = 60.0  # nobody waits so long: what only ends then fails, since Ranks.wait is given less
-SHORT_S = 2.0  # where a test waits for it to be over
+TIMEOUT_S = 600.0  # nobody waits so long: what only ends then fails, since Ranks.wait is given less
+SHORT_S = 5.0  # where a test waits for it to be over; on a busy machine ranks begin seconds apart
 
 
 def chain(ranks, replicas=1, microbatches=3):
@@ -89,7 +89,7 @@ def run_broken(me, case, at, what, linger, timeout):
 
 def answers_of(case, at, what, linger=False, timeout=TIMEOUT_S):
     ranks = Ranks(case.ranks * case.replicas, run_broken, case, at, what, linger, timeout)
-    found = ranks.wait(40)
+    found = ranks.wait(240)
     assert ranks.left == [], "a process stayed"
     return found
 
@@ -118,7 +118,8 @@ def test_a_rank_that_is_killed_is_named_by_the_others(ranks, replicas, at):
 def test_a_rank_that_hangs_ends_the_others_after_the_time_out():
     found = answers_of(chain(4), 2, "hang", timeout=SHORT_S)
     texts = {found[rank][1] for rank in (0, 1, 3)}
-    assert len(texts) == 1 and " gave no answer within 2 s: it, or a rank that it waits for, hangs" in texts.pop()
+    assert len(texts) == 1
+    assert f" gave no answer within {SHORT_S:g} s: it, or a rank that it waits for, hangs" in texts.pop()
     for rank in (0, 1, 3):
         assert found[rank][0] == "LostRankError"
 
@@ -157,7 +158,7 @@ def run_refused(me, case, texts, chunk_of):
 def refused(texts, chunk_of=((0,), (1,))):
     """What the two ranks say, the same on both."""
     ranks = Ranks(2, run_refused, chain(2), texts, chunk_of)
-    found = ranks.wait(40)
+    found = ranks.wait(240)
     assert ranks.left == []
     assert found[0] == found[1]
     return found[0]
@@ -226,7 +227,7 @@ def run_without_a_call(me, case):
 
 
 def test_a_torch_without_the_needed_calls_is_refused():
-    found = Ranks(2, run_without_a_call, chain(2)).wait(40)
+    found = Ranks(2, run_without_a_call, chain(2)).wait(240)
     assert found[0] == found[1] == [f"rank 1: PyTorch {torch.__version__} has no "
                                     "torch.autograd.graph.get_gradient_edge, which this plan needs"]
 
@@ -274,7 +275,7 @@ def test_what_the_check_lets_through_runs_to_its_end():
             except PipeweaverError as error:
                 refusals.append(str(error))
     assert len(accepted) > 10 and len(refusals) > 5
-    found = Ranks(2, run_each, chain(2), accepted).wait(60)
+    found = Ranks(2, run_each, chain(2), accepted).wait(240)
     for rank in (0, 1):
         assert len(found[rank]) == len(accepted), found[rank]
         assert max(found[rank]) - min(found[rank]) < 1e-12
@@ -327,7 +328,7 @@ def run_reloaded(me, case, good, bad):
 
 def test_a_plan_that_one_rank_refuses_leaves_all_with_the_one_before():
     good = text_of(chain(2))
-    found = Ranks(2, run_reloaded, chain(2), good, changed(good, drop("F"))).wait(40)
+    found = Ranks(2, run_reloaded, chain(2), good, changed(good, drop("F"))).wait(240)
     assert found[0] == found[1]
     assert found[0][0].startswith("rank 1: ") and found[0][1] == 0
 
@@ -353,7 +354,7 @@ def run_otherwise(me, case, text, bad):
 
 def test_where_a_rank_has_no_plan_all_take_another():
     text = text_of(chain(2))
-    found = Ranks(2, run_otherwise, chain(2), text, changed(text, drop("F"))).wait(40)
+    found = Ranks(2, run_otherwise, chain(2), text, changed(text, drop("F"))).wait(240)
     assert found[0] == found[1] == ([True, False, False], "rank 0: ValueError: no room", "rank 1 has no plan", 0)
 
 
@@ -371,9 +372,9 @@ def run_own(me, case, texts):
 
 def test_ranks_with_their_own_lists_must_have_them_of_one_plan():
     text, other = text_of(chain(2)), changed(text_of(chain(2)), lambda v: v.update(problem="other"))
-    alike = Ranks(2, run_own, chain(2), [text, text]).wait(40)
+    alike = Ranks(2, run_own, chain(2), [text, text]).wait(240)
     assert alike[0] == alike[1] and isinstance(alike[0], float)
-    found = Ranks(2, run_own, chain(2), [text, other]).wait(40)
+    found = Ranks(2, run_own, chain(2), [text, other]).wait(240)
     assert found[0] == found[1] == "rank 1 has the lists of another plan than rank 0"
 
 
@@ -432,5 +433,6 @@ def run_late(me, case, late):
 
 @pytest.mark.parametrize("late", [0, 2])
 def test_a_rank_that_does_not_load_its_plan_in_time_is_named(late):
-    found = Ranks(4, run_late, chain(4), late).wait(40)
-    assert {found[rank] for rank in range(4) if rank != late} == {f"rank {late} did not load its plan within 2 s"}
+    found = Ranks(4, run_late, chain(4), late).wait(240)
+    assert {found[rank] for rank in range(4) if rank != late} == {
+        f"rank {late} did not load its plan within {SHORT_S:g} s"}

@@ -73,7 +73,7 @@ def executor_of(mesh, value, **more):
     found = {"vit": mesh.layout(1, False, False), "llm": mesh.layout(2, False, actions.sequence_parallel)}
     mine = layouts.chunks(actions.on_rank(mesh.rank), meshes.LAYERS, found)
     return mine, Executor(actions, mine, layouts.split, layouts.loss, group=mesh.pipeline, inner=mesh.inner,
-                          dtype=layouts.DTYPE, timeout=20, **more)
+                          dtype=layouts.DTYPE, timeout=300, **more)
 
 
 def run_wrong(me, value):
@@ -88,7 +88,7 @@ def test_what_does_not_fit_is_said_by_all(lists):
         for key in ("tp", "copies", "sharing"):
             stage.pop(key, None)
     plain["shares"] = []
-    answers = Ranks(4, run_wrong, plain).wait(90)
+    answers = Ranks(4, run_wrong, plain).wait(240)
     assert sorted(answers) == [0, 1, 2, 3], answers
     for gpus, tied in answers.values():
         assert gpus == "PipeweaverError: rank 0: the plan has 4 GPUs for a rank, the inner group has 2"
@@ -113,14 +113,14 @@ def run_fault(me, assignment, value, at, kills):
 @pytest.mark.parametrize("at, kills", [(3, False), (1, True)])
 def test_when_one_gpu_fails_all_end(lists, at, kills):
     """The others wait for it in collectives of their chunks, in gathers or in messages."""
-    answers = Ranks(4, run_fault, lists[0], lists[1][0], at, kills).wait(60)
+    answers = Ranks(4, run_fault, lists[0], lists[1][0], at, kills).wait(240)
     assert sorted(answers) == [one for one in range(4) if one != at or not kills], answers
     for rank, (text, seconds) in answers.items():
         if rank == at:
             assert text == "ValueError: no such thing"
         else:
             assert f"rank {at}" in text and ("no such thing" in text) != kills, (rank, text)
-        assert seconds < 15
+        assert seconds < 150  # not after the executor's time-out
 
 
 def a_case(ranks, replicas, placed):
@@ -141,7 +141,7 @@ def run_tied(me):
     weight = all_chunks[me % 2].blocks[2 * (me % 2)].linear.weight
     executor = Executor(parse_actions(plan(case, me // 2, me // 2)), {me % 2: all_chunks[me % 2]}, models.split,
                         models.loss, group=pipelines[me // 2], replicas=peers[me % 2], dtype=models.DTYPE,
-                        tied={"embedding": weight}, timeout=20)
+                        tied={"embedding": weight}, timeout=300)
     worst = 0.0
     for steps in (1, 2):  # gradients are added to those of the step before
         executor.step(case)
@@ -153,7 +153,7 @@ def run_tied(me):
 
 
 def test_weights_of_two_ranks_get_the_sum_of_their_gradients():
-    answers = Ranks(4, run_tied).wait(60)
+    answers = Ranks(4, run_tied).wait(240)
     assert all(answers[rank] <= 1e-12 for rank in range(4)), answers
 
 
@@ -169,14 +169,14 @@ def run_twice_on_a_rank(me):
         found[1].blocks[2].linear = found[0].blocks[0].linear
     alone = dist.new_group([me], use_local_synchronization=True)
     Executor(actions_of(lists), mine, models.split, models.loss, group=alone, replicas=dist.group.WORLD,
-             dtype=models.DTYPE, timeout=20).step(case)
+             dtype=models.DTYPE, timeout=300).step(case)
     models.reference(case, others, 0)
     return max(float((a.grad - b.grad).abs().max()) for one in (0, 1)
                for a, b in zip(mine[one].parameters(), others[one].parameters()))
 
 
 def test_a_weight_of_two_stages_is_summed_once():
-    answers = Ranks(2, run_twice_on_a_rank).wait(60)
+    answers = Ranks(2, run_twice_on_a_rank).wait(240)
     assert all(answers[rank] <= 1e-12 for rank in range(2)), answers
 
 
@@ -188,11 +188,11 @@ def run_other_order(me):
     row += [{"op": "reduce", "stages": [me]}, {"op": "reduce", "stages": [1 - me]}]
     return raised(lambda: Executor(actions_of(lists), models.chunks(case), models.split, models.loss,
                                    group=dist.new_group([me], use_local_synchronization=True),
-                                   replicas=dist.group.WORLD, dtype=models.DTYPE, timeout=20))[0]
+                                   replicas=dist.group.WORLD, dtype=models.DTYPE, timeout=300))[0]
 
 
 def test_replicas_sum_in_one_order():
-    answers = Ranks(2, run_other_order).wait(60)
+    answers = Ranks(2, run_other_order).wait(240)
     assert set(answers.values()) == {"PipeweaverError: rank 1 sums other stages' gradients, or in another order, than "
                                      "rank 0"}
 
@@ -214,7 +214,7 @@ def run_exchange(me, rows):
 
 @pytest.mark.parametrize("rows", [[3, 5], [0, 4], [0, 0], [1, 2, 0, 6]])
 def test_rows_go_to_heads_and_back(rows):
-    answers = Ranks(len(rows), run_exchange, rows).wait(60)
+    answers = Ranks(len(rows), run_exchange, rows).wait(240)
     assert sorted(answers) == list(range(len(rows)))
     assert all(answer == (True, True, True) for answer in answers.values()), answers
 

@@ -49,7 +49,7 @@ def run_plan(mesh, layers, assignment, value, alone=None):
                "llm": mesh.layout(actions.gpus, False, actions.sequence_parallel)}
     mine = models.chunks(actions.on_rank(mesh.rank), layers, layouts)
     result = Executor(actions, mine, models.split, models.loss, group=mesh.pipeline, replicas=mesh.peers,
-                      inner=mesh.inner, dtype=models.DTYPE, timeout=30).step(batch)
+                      inner=mesh.inner, dtype=models.DTYPE, timeout=300).step(batch)
     others = models.chunks(actions.stages, layers, {module: models.Layout() for module in layouts})
     by_image = any(stage.copies > 1 for stage in actions.stages.values())
     expected = models.reference(batch, actions.stages, others, by_image, alone)
@@ -116,7 +116,7 @@ def test_losses_and_gradients_are_those_of_one_process(pipeweaver, tmp_path, gpu
         if gpus > 1 and replicas == 1 and number % 2 == 0:
             plans.append((assignment, [{**value, "sequence_parallel": False} for value in lists]))
     processes = RANKS * gpus * replicas
-    answers = Ranks(processes, run_plans, RANKS, gpus, replicas, LAYERS, plans).wait(120)
+    answers = Ranks(processes, run_plans, RANKS, gpus, replicas, LAYERS, plans).wait(240)
     require(answers, processes, len(plans))
 
 
@@ -125,5 +125,5 @@ def test_fifty_random_plans_run(pipeweaver, tmp_path):
     replicas = [13, 13, 12, 12] if full() else [4] * 4
     plans = [planned(pipeweaver, tmp_path / str(number), 2, count, layout, 20 + number, 5)
              for number, (count, layout) in enumerate(zip(replicas, [*LAYOUTS, None]))]
-    answers = Ranks(4, run_alone, RANKS, 2, LAYERS, plans).wait(120)
+    answers = Ranks(4, run_alone, RANKS, 2, LAYERS, plans).wait(240)
     require(answers, 4, sum(replicas))

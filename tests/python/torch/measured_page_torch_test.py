@@ -23,7 +23,7 @@ def test_the_commands_of_the_page_record_compare_import_and_plan_again(pipeweave
     printed = []
     for block in re.findall(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL):
         done = subprocess.run(["bash", "-e", "-c", block], cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True,
-                              text=True, timeout=240, env={**os.environ, "PATH": path, "GLOO_SOCKET_IFNAME": "lo"})
+                              text=True, timeout=400, env={**os.environ, "PATH": path, "GLOO_SOCKET_IFNAME": "lo"})
         assert done.returncode == 0, f"{block}{done.stderr[-3000:]}"
         printed.append(done.stdout)
     assert len(printed) == 4

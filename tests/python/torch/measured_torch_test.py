@@ -16,10 +16,10 @@ from torch.distributed.pipelining.schedules import _PipelineScheduleRuntime
 from torch.profiler import ProfilerActivity, profile
 
 WIDTH, ROWS, MICROBATCHES, STEPS = 8, 4, 6, 5
-STAGES = """stage,rank,forward_us,backward_us,weight_us,activation_bytes,weights_bytes,send_bytes
-0,0,4000,8000,,1024,1024,1024
-1,1,4000,8000,,1024,1024,1024
-"""
+FORWARD_S = 0.02  # beside which it is short how much later than asked a sleep ends on a busy machine
+STAGES = "\n".join(["stage,rank,forward_us,backward_us,weight_us,activation_bytes,weights_bytes,send_bytes",
+                    *(f"{stage},{stage},{1e6 * FORWARD_S:.0f},{2e6 * FORWARD_S:.0f},,1024,1024,1024"
+                      for stage in range(2)), ""])
 
 
 class Sleep(torch.autograd.Function):
@@ -54,7 +54,7 @@ def run_executor(rank, folder, out, seconds):
     """Steps on the executor, recorded and watched; what the watch told."""
     actions = read_actions(folder / "actions.json").with_shapes({0: (ROWS, WIDTH), 1: (ROWS, WIDTH)})
     executor = Executor(actions, {rank: Chunk(seconds[rank])}, split, torch.nn.functional.mse_loss, dtype=torch.float32,
-                        timeout=30)
+                        timeout=300)
     batch = torch.randn(MICROBATCHES, ROWS, WIDTH)
     timings, told = package.Timings(executor), []
     watch = package.Watch(executor, folder, told.append)
@@ -83,26 +83,38 @@ def compared(pipeweaver, folder, files):
     return json.loads(pipeweaver("replay", folder, "--json", "--measured", *files))
 
 
-@pytest.mark.alone
-def test_what_the_executor_records_is_compared_and_watched(pipeweaver, folder, tmp_path):
-    answers = Ranks(2, run_executor, folder, tmp_path, [0.004, 0.008]).wait(60)
+def slow_ranks(pipeweaver, folder, out, forward_s):
+    """Which ranks are said to be slow where rank 1 sleeps twice as long: by the comparison of what the executor
+    records, by that of its traces, by the traces without a plan (the longest), and by the watch."""
+    out.mkdir()
+    answers = Ranks(2, run_executor, folder, out, [forward_s, 2 * forward_s]).wait(240)
     assert sorted(answers) == [0, 1]
     assert all(isinstance(found, list) for found in answers.values()), answers
 
-    own = compared(pipeweaver, folder, [tmp_path / f"timings-{rank}.json.gz" for rank in range(2)])
-    traced = compared(pipeweaver, folder, [tmp_path / f"executor-{rank}.json" for rank in range(2)])
+    own = compared(pipeweaver, folder, [out / f"timings-{rank}.json.gz" for rank in range(2)])
+    traced = compared(pipeweaver, folder, [out / f"executor-{rank}.json" for rank in range(2)])
 
     assert own["steps"] == traced["steps"] == STEPS
     for found in (own, traced):
         assert found["measured_ns"] - found["planned_ns"] == found["run_ns"] + found["wait_ns"]
-        assert found["ranks"][1]["slow"] and not found["ranks"][0]["slow"], found["ranks"]
         assert all(entry["uncertainty_ns"] is not None for entry in found["clocks"]["ranks"])
-    alone = json.loads(pipeweaver("replay", "--json", "--trace", *(tmp_path / f"executor-{rank}.json"
-                                                                   for rank in range(2))))
-    assert [rank["longest"] for rank in alone["ranks"]] == [False, True], "without a plan the sleeping rank is named"
+    alone = json.loads(pipeweaver("replay", "--json", "--trace", *(out / f"executor-{rank}.json" for rank in range(2))))
     assert alone["replayed"]["step_ns"] == alone["recorded_ns"]
     assert answers[0] == answers[1], "every rank is told the same"
-    assert any(line.startswith("rank 1 takes ") for line in answers[0]), answers
+    told = [[line.startswith(f"rank {rank} takes ") for line in answers[0]] for rank in range(2)]
+    return [*([rank["slow"] for rank in found["ranks"]] for found in (own, traced)),
+            [rank["longest"] for rank in alone["ranks"]], [any(told[0]), any(told[1])]]
+
+
+@pytest.mark.alone
+def test_what_the_executor_records_is_compared_and_watched(pipeweaver, folder, tmp_path):
+    """On a busy machine sleeps end late: of longer ones that is less."""
+    found = {}
+    for times in (1, 4, 8):
+        found[times] = slow_ranks(pipeweaver, folder, tmp_path / str(times), times * FORWARD_S)
+        if found[times] == [[False, True]] * 4:
+            return
+    pytest.fail(f"rank 1 alone is slow, and is not said to be: {found}")
 
 
 def run_pytorch(rank, folder, out):
@@ -124,7 +136,7 @@ def run_pytorch(rank, folder, out):
 
 @pytest.mark.alone
 def test_traces_of_pytorchs_own_runtime_are_compared(pipeweaver, folder, tmp_path):
-    answers = Ranks(2, run_pytorch, folder, tmp_path).wait(60)
+    answers = Ranks(2, run_pytorch, folder, tmp_path).wait(240)
     assert answers == {0: None, 1: None}, answers
 
     found = compared(pipeweaver, folder / "torch", [tmp_path / "trace-1.json", tmp_path / "trace-0.json"])
@@ -168,7 +180,8 @@ def of_replica_one(folder):
 def watch_errors(rank, folder):
     """What a rank is told of a Watch that only rank 1 cannot load."""
     actions = read_actions(folder / "actions.json").with_shapes({0: (ROWS, WIDTH), 1: (ROWS, WIDTH)})
-    executor = Executor(actions, {rank: Chunk(0)}, split, torch.nn.functional.mse_loss, dtype=torch.float32, timeout=30)
+    executor = Executor(actions, {rank: Chunk(0)}, split, torch.nn.functional.mse_loss, dtype=torch.float32,
+                        timeout=300)
     told = []
 
     def expect(planned):
@@ -185,7 +198,7 @@ def watch_errors(rank, folder):
 
 
 def test_a_watch_that_a_rank_cannot_load_is_refused_on_all(folder):
-    answers = Ranks(2, watch_errors, folder).wait(60)
+    answers = Ranks(2, watch_errors, folder).wait(240)
     assert sorted(answers) == [0, 1] and all(isinstance(one, list) for one in answers.values()), answers
     assert answers[0][0] is answers[1][0] is None
     assert "it is another plan's or replica's" in answers[1][1] and answers[0][1] == f"rank 1: {answers[1][1]}"
