@@ -142,6 +142,20 @@ def test_a_step_is_planned(page, answered, width, scheme):
     assert wide(page) <= 0
 
 
+def test_the_ladder_is_drawn_as_it_climbs(page):
+    """Row by row, each as the answer has it; what is drawn is watched, so that no row can be missed."""
+    page.execute_script("""
+        window.climbed = [];
+        const rowsOf = all => all.flatMap(one => [...one.addedNodes]).filter(one => one.nodeName === 'TR');
+        new MutationObserver(all => {
+          for (const row of rowsOf(all)) climbed.push([...row.cells].map(cell => cell.textContent));
+        }).observe(document.getElementById('plan-out'), {childList: true, subtree: true});""")
+    ask(page, "plan", PLAN)
+    climbed, ladder = page.execute_script("return climbed"), rows(page, "plan")
+    assert [rung for rung, *_ in ladder] == ["now", "data", "flags", "layout", "schedule"]
+    assert [(rung, *numbers) for rung, _, *numbers in climbed] == [(rung, *numbers) for rung, _, *numbers in ladder]
+
+
 @pytest.mark.parametrize(("width", "scheme"), LOOKS)
 def test_a_pasted_launch_is_checked(page, answered, width, scheme):
     emulate(page, width, scheme)
