@@ -449,13 +449,16 @@ const wordsOf = text => [...text.matchAll(/'((?:[^']|'\\'')*)'|(\S+)/g)].map(one
 
 // Two rungs' schedules, each as its emulate command gives it; the searched one as the plan wrote it.
 function besideCard(question, result) {
-  const rungs = result.answer.ladder.filter(one => one.step_ns && !one.why_nothing && (one.command || one.rung === 'schedule'));
+  const traces = result.files.filter(one => /(^|replica-\d+\/)trace\.json\.gz$/.test(one)), told = one => `${one.rung}: ${steps(one.step_ns)}`;
+  const rungs = result.answer.ladder.filter(one => one.step_ns && !one.why_nothing && (one.command || one.rung === 'schedule')).flatMap(one => (one.command
+    ? [{...one, text: told(one)}]
+    : traces.map(file => ({...one, file, text: traces.length > 1 ? `${told(one)}, ${file.split('/')[0].replace(/-0*(?=\d)/, ' ')}` : told(one)}))));
   const card = make('div', {className: 'card'}, make('h3', {textContent: 'Two rungs side by side'}),
                     make('p', {className: 'soft', textContent: 'Drag to move; + and -, or the wheel on a chosen picture, to zoom; 0 for all; point at a pass for what it waits for.'}));
   const pictures = [];
   async function traceOf(rung) {
     if (rung.trace) return rung.trace;
-    let run = result.run, files = result.files;
+    let run = result.run, name = rung.file;
     if (rung.command) {
       const words = wordsOf(rung.command), options = {};
       for (let i = 2; i < words.length; ++i) {
@@ -464,15 +467,17 @@ function besideCard(question, result) {
       }
       const emulated = await runs({command: 'emulate', options: {...options, trace: 'passes'}, files: question.files});
       if (emulated.status !== 0) throw new Error(emulated.lines.trim().split('\n').pop());
-      ({run, files} = emulated);
+      run = emulated.run;
+      name = emulated.files.find(one => /(^|\/)trace\.json\.gz$/.test(one));
     }
-    const name = files.find(one => /(^|replica-0+\/)trace\.json\.gz$/.test(one));
     if (!name) throw new Error('it wrote no trace');
-    return rung.trace = Chart.ofTrace(await (await fileOf(run, name)).text());
+    const trace = Chart.ofTrace(await (await fileOf(run, name)).text()), problem = name.replace(/trace\.json\.gz$/, 'problem.json.gz');
+    if (rung.file && result.files.includes(problem)) Chart.explainBy(await (await fileOf(run, problem)).json(), trace.tasks, 's');
+    return rung.trace = trace;
   }
   rungs.slice(0, 2).forEach((_, place) => {
-    const begins = place === 0 ? 0 : rungs.length - 1;
-    const choice = make('select', {id: `rung-${place}`}, ...rungs.map((one, i) => make('option', {value: i, textContent: `${one.rung}: ${steps(one.step_ns)}`, selected: i === begins})));
+    const begins = place === 0 ? 0 : rungs.findIndex(one => one.rung === rungs.at(-1).rung);
+    const choice = make('select', {id: `rung-${place}`}, ...rungs.map((one, i) => make('option', {value: i, textContent: one.text, selected: i === begins})));
     const host = make('div', {className: 'chart'}), said = make('p', {className: 'soft', role: 'status'});
     card.append(make('div', {className: 'line'}, make('label', {htmlFor: choice.id, textContent: place === 0 ? 'above' : 'below'}), choice), host, said);
     const chart = Chart.make(host, {unit: 's', label: 'schedule of a rung'});
