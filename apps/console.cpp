@@ -32,6 +32,10 @@ std::string printable_lines(std::string_view text) {
     return all;
 }
 
+std::string json_line(const nlohmann::ordered_json& object) {
+    return object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n';
+}
+
 }  // namespace
 
 void print_on_stdout(std::string_view text) {
@@ -39,9 +43,7 @@ void print_on_stdout(std::string_view text) {
     static_cast<void>(std::fwrite(all.data(), 1, all.size(), stdout));  // what is lost is known at the end
 }
 
-void print_json(const nlohmann::ordered_json& answer) {
-    fmt::print("{}\n", answer.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
-}
+void print_json(const nlohmann::ordered_json& answer) { fmt::print("{}", json_line(answer)); }
 
 void print_on_stderr(std::string_view text) { static_cast<void>(std::fwrite(text.data(), 1, text.size(), stderr)); }
 
@@ -49,6 +51,7 @@ void Console::add_to(CLI::App& app) {
     add_flag(app, "json", json, "answer in JSON on stdout, and nothing else there", "Output");
     add_flag(app, "quiet", quiet, "no progress and no remarks on stderr", "Output");
     add_number(app, "progress-every", progress_every, "milliseconds between lines of progress off a terminal", "");
+    add_flag(app, "progress-json", progress_json, "progress and rungs as JSON, an object a line", "");
 }
 
 void Console::say(std::string_view line) const {
@@ -56,21 +59,38 @@ void Console::say(std::string_view line) const {
     print_on_stderr(printable_lines(line) + "\n");
 }
 
+namespace {
+
+std::string doing_json(const planner::Doing& doing) {
+    nlohmann::ordered_json object{{"doing", progress_line(doing)}};
+    if (doing.share) object["share"] = *doing.share;
+    return json_line(object);
+}
+
+}  // namespace
+
+void Console::tell(const nlohmann::ordered_json& object) const {
+    if (quiet || !progress_json) return;
+    const std::scoped_lock lock(mutex_);
+    print_on_stderr(json_line(object));
+}
+
 void Console::show(const planner::Doing& doing) const {
     if (quiet) return;
-    const bool rewrites = isatty(STDERR_FILENO) != 0;
+    const bool rewrites = !progress_json && isatty(STDERR_FILENO) != 0;
     const std::scoped_lock lock(mutex_);
     const Duration between =
         std::chrono::milliseconds(rewrites ? 100 : std::clamp<std::int64_t>(progress_every, 0, 3'600'000));
     const Stopwatch& last = since_shown_ ? *since_shown_ : begun_;
     if ((since_shown_ || !rewrites) && last.elapsed() < between) return;
     since_shown_.emplace();
+    if (progress_json) return print_on_stderr(doing_json(doing));
     print_on_stderr(rewrites ? fmt::format("\r{:<78}", progress_line(doing)) : progress_line(doing) + "\n");
 }
 
 void Console::clear() const {
     const std::scoped_lock lock(mutex_);
-    if (since_shown_ && isatty(STDERR_FILENO) != 0) print_on_stderr("\n");
+    if (since_shown_ && !progress_json && isatty(STDERR_FILENO) != 0) print_on_stderr("\n");
     since_shown_.reset();
 }
 

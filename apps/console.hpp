@@ -43,6 +43,7 @@ struct Console {
     bool json = false;
     bool quiet = false;
     std::int64_t progress_every = 10'000;  ///< milliseconds between lines where stderr is no terminal
+    bool progress_json = false;            ///< for a program: each line of progress is a JSON object
 
     void add_to(CLI::App& app);
 
@@ -50,8 +51,12 @@ struct Console {
     void say(std::string_view line) const;
 
     /// Says on stderr what is done, unless quiet: on a terminal one line that is rewritten, ten times a second at most;
-    /// elsewhere a line every `progress_every`. May be called from several threads.
+    /// elsewhere a line every `progress_every`; with `progress_json` {"doing": that line, "share": what of all is done,
+    /// where that is known}. May be called from several threads.
     void show(const planner::Doing& doing) const;
+
+    /// Tells whoever reads `progress_json`, at once; nobody else. May be called from several threads.
+    void tell(const nlohmann::ordered_json& object) const;
 
     /// Ends the rewritten line.
     void clear() const;

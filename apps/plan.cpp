@@ -24,7 +24,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace pipeweaver::apps {
 
@@ -36,6 +43,26 @@ double part_left_out(const planner::Plan& plan) {
     for (const planner::LeftOut& one : planner::left_out(plan)) part += one.part;
     return part;
 }
+
+// Tells whoever reads along of rungs that it was not told, or not so.
+class RungsTold {
+public:
+    RungsTold(const Console& console, std::int64_t gpus) : console_(console), gpus_(gpus) {}
+
+    void operator()(const planner::Ladder& so_far) {
+        told_.resize(std::max(told_.size(), so_far.rungs.size()));
+        for (std::size_t place = 0; place < so_far.rungs.size(); ++place) {
+            auto rung = emit::rung_so_far_json(gpus_, so_far, so_far.rungs[place]);
+            rung["place"] = place;
+            if (std::exchange(told_[place], rung) != rung) console_.tell(rung);
+        }
+    }
+
+private:
+    const Console& console_;
+    std::int64_t gpus_;
+    std::vector<nlohmann::ordered_json> told_;  // by their places
+};
 
 struct Plan {
     explicit Plan(CLI::App& app) : options(app) {
@@ -128,16 +155,20 @@ struct Plan {
         wanted.on_doing = [&](const planner::Doing& doing) { console.show(share(doing)); };
         const auto own = asked.plans_all() ? asked.own_packings(packings.front().job, limits, limits.executor())
                                            : std::vector<planner::Request>();
-        const auto ladder = begin(std::move(packings), own, wanted, time);
+        RungsTold told(console, packings.front().job.setup->cluster.gpus);
+        const auto ladder = begin(std::move(packings), own, wanted, time, told);
         const planner::Request& request = ladder.request;
         const std::string replaced = replaced_plan(out);
         emit::PlanWriter writer(request.job, request.batch, out);
         if (wanted.opponents) wanted.known_opponents = &ladder.opponents;
+        if (console.progress_json && wanted.opponents)
+            wanted.on_opponents = [&](const auto& rows) { told(launched_rungs(ladder, rows, limits.executor())); };
         wanted.on_replica_takes =
             planner::writing_a_task + (request.job.lists_by_rank ? planner::zipping_a_task : Duration{});
         wanted.on_replica = [&](const planner::ReplicaPlan& replica) { writer.add(replica); };
         auto plan = asked.make_plan(request, limits.executor(), time, wanted);
         if (wanted.opponents) plan.ladder = planner::ladder_of(ladder, plan, limits.executor(), time);
+        told(plan.ladder);
         plan.ladder.interrupted = Interrupt::came();
         if (request.job.loader && !Interrupt::came())
             plan.input = planner::input_of_advised(request, plan, limits.executor());
@@ -156,6 +187,10 @@ struct Plan {
             std::fflush(stdout);  // the remark on stderr comes after the table, also in a file
             console.say(next_steps(files, out, made_for(request.job, plan)));
         }
+        say_left_out(plan, share);
+    }
+
+    void say_left_out(const planner::Plan& plan, const PlanShare& share) const {
         if (const double left = part_left_out(plan); left > 0 && !Interrupt::came())
             console.say(fmt::format("all of it takes about {:.0f} s more: leave --budget out",
                                     std::ceil(static_cast<double>(share.longer_for(left).count()) * 1e-9)));
@@ -163,13 +198,14 @@ struct Plan {
 
     // Without opponents, as for some replicas alone, there is no ladder: their samples are packed as they come.
     planner::LadderStart begin(std::vector<planner::Request> packings, const std::vector<planner::Request>& own,
-                               const planner::Wanted& wanted, const planner::Time& time) const {
+                               const planner::Wanted& wanted, const planner::Time& time, RungsTold& told) const {
         if (!wanted.opponents) return {.request = std::move(packings.front())};
         planner::NowWanted now = planner::parse_now(asked.now, asked.layers);
         now.cp = asked.workload.kept_cp();
         if (asked.workload.packing.empty() && !now.packing)
             now.remark = launch::packing_remark(packings.front().batch, script);
-        return planner::begin_ladder(std::move(packings), own, now, limits.executor(), time, wanted.on_doing);
+        return planner::begin_ladder(std::move(packings), own, now, limits.executor(), time, wanted.on_doing,
+                                     std::ref(told));
     }
 
     // What a record says, again.

@@ -59,8 +59,10 @@ Beside held_against(const Job& job, const Batch& batch, const Wanted& wanted, co
                     const Executor& execute, const Time& time) {
     const Opponents* const chosen = wanted.known_opponents;
     const Way* const like = chosen == nullptr ? nullptr : first_launched(*chosen, job);
-    return beside(job, batch, wanted, assignment, execute,
-                  time_for_opponents(job, batch, execute, time, runs_to_launch, like));
+    Beside all = beside(job, batch, wanted, assignment, execute,
+                        time_for_opponents(job, batch, execute, time, runs_to_launch, like));
+    if (wanted.on_opponents) wanted.on_opponents(all.baselines);
+    return all;
 }
 
 // What a target may run: the plan's own partition where the target runs it or it was asked for by name, else what its

@@ -15,6 +15,7 @@
 #include <iostream>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <sys/mman.h>
 #include <system_error>
 #include <unistd.h>
@@ -27,6 +28,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using CallJson = nlohmann::ordered_json;
+
+constexpr std::string_view progress_every = "1000";  // milliseconds
 
 // While it lives, what is written on standard output is kept in memory.
 class TakenOutput {
@@ -108,15 +111,22 @@ struct Printed {
     std::string out;
 };
 
-Printed run_words(const Tool& tool, std::vector<std::string> words) {
-    words.insert(words.begin(), {"pipeweaver", tool.name, "--json", "--quiet"});
+Printed run_words(const Tool& tool, std::vector<std::string> words, const OnProgress& on) {
+    if (on)
+        words.insert(words.begin(), {"--progress-json", "--progress-every", std::string(progress_every)});
+    else
+        words.insert(words.begin(), "--quiet");
+    words.insert(words.begin(), {"pipeweaver", tool.name, "--json"});
     std::vector<char*> argv;
     argv.reserve(words.size() + 1);
     for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
     const Program program{"pipeweaver", "", PIPEWEAVER_VERSION, {}, {tool.add}};
     const TakenOutput output;
+    std::optional<TakenProgress> progress;
+    if (on) progress.emplace(on);
     auto ended = run_program(program, static_cast<int>(words.size()), argv.data());
+    progress.reset();  // none is told behind the answer
     return {std::move(ended), output.text()};
 }
 
@@ -137,7 +147,8 @@ CallJson refusal(const Tool& tool, const CommandShape& command, const std::strin
 
 }  // namespace
 
-CallJson call_tool(const Tool& tool, const CommandShape& command, const CallJson& arguments, bool structured) {
+CallJson call_tool(const Tool& tool, const CommandShape& command, const CallJson& arguments, bool structured,
+                   const OnProgress& on) {
     std::vector<std::string> words;
     try {
         words = words_of_call(tool, command, arguments);
@@ -147,7 +158,7 @@ CallJson call_tool(const Tool& tool, const CommandShape& command, const CallJson
     }
     std::optional<PassingFolder> folder;
     if (lacks_folder(tool, words)) words.insert(words.begin(), "--out=" + folder.emplace().name());
-    auto printed = run_words(tool, std::move(words));
+    auto printed = run_words(tool, std::move(words), on);
     auto answer = CallJson::parse(printed.out, nullptr, false);
     const bool is_answer = answer.is_object();
     if (!is_answer && printed.ended.status != 0)

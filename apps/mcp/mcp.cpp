@@ -27,7 +27,7 @@ void add_mcp(CLI::App& program) {
              "explain take the options of these commands, and answer with what --json prints, or with the line of the "
              "refusal and what to ask next.\n"
              "A file is read only where an argument names it, and written only where `out` does. Calls run one after "
-             "the other; notifications/cancelled ends a search.",
+             "the other; notifications/cancelled ends a search, and a progressToken asks for notifications/progress.",
          .examples = {{"An agent starts it; here with an input that is empty", "pipeweaver mcp < /dev/null"},
                       {"A session from a file", "pipeweaver mcp < examples/agent.jsonl"}},
          .see_also = {"pipeweaver serve", "docs/agents.md", "docs/skill/SKILL.md"}});

@@ -2,6 +2,8 @@
 
 #include "apps/interrupt.hpp"
 #include "apps/mcp/call.hpp"
+#include "apps/mcp/lines.hpp"
+#include "apps/mcp/progress.hpp"
 #include "apps/mcp/tools.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
@@ -34,7 +36,7 @@ namespace {
 
 using Message = nlohmann::ordered_json;
 
-constexpr std::size_t longest_message = std::size_t{1} << 20, most_waiting = 256, deepest = 64;
+constexpr std::size_t most_waiting = 256, deepest = 64;
 constexpr std::array<std::string_view, 2> revisions{"2025-06-18", "2025-03-26"};  // the newest first
 
 enum class RpcError {
@@ -82,41 +84,6 @@ bool is_too_deep(std::string_view line) {
     return false;
 }
 
-// Lines of a file that others write, one after the other; of one that is too long the beginning.
-class LineSource {
-public:
-    explicit LineSource(int file) : file_(file) {}
-
-    std::optional<std::string> next() {
-        std::string line;
-        for (bool is_whole = false; !is_whole;) {
-            if (at_ == got_ && !fill()) return line.empty() ? std::nullopt : std::optional(std::move(line));
-            const auto from = part_.begin() + static_cast<std::ptrdiff_t>(at_);
-            const auto to = part_.begin() + static_cast<std::ptrdiff_t>(got_);
-            const auto end = std::find(from, to, '\n');
-            if (line.size() <= longest_message) line.append(from, end);
-            is_whole = end != to;
-            at_ = static_cast<std::size_t>(end - part_.begin()) + (is_whole ? 1 : 0);
-        }
-        return line;
-    }
-
-private:
-    bool fill() {
-        ssize_t got = 0;
-        do {
-            got = ::read(file_, part_.data(), part_.size());
-        } while (got < 0 && errno == EINTR);
-        at_ = 0;
-        got_ = got > 0 ? static_cast<std::size_t>(got) : 0;
-        return got > 0;
-    }
-
-    int file_;
-    std::array<char, 65536> part_{};
-    std::size_t at_ = 0, got_ = 0;
-};
-
 // Standard input and output, kept from the commands: they read nothing, and what they print is taken.
 class Streams {
 public:
@@ -151,6 +118,27 @@ public:
 private:
     int in_, out_;
     mutable std::mutex mutex_;
+};
+
+// Progress as the side that asked for it reads it: the number rises with each and stays below 100, which is all where
+// the share is known.
+class ProgressCount {
+public:
+    // `token` as that side gave it.
+    explicit ProgressCount(Message token) : token_(std::move(token)) {}
+
+    Message notification(const ProgressTold& told) {
+        constexpr double most = 99, least_part_of_rest = 0.001;
+        const double share = std::min(most, 100 * told.share.value_or(0));
+        last_ = last_ ? std::max(share, *last_ + least_part_of_rest * (100 - *last_)) : share;
+        Message params{{"progressToken", token_}, {"progress", *last_}, {"message", told.message}};
+        if (told.share) params["total"] = 100;
+        return {{"jsonrpc", "2.0"}, {"method", "notifications/progress"}, {"params", std::move(params)}};
+    }
+
+private:
+    Message token_;
+    std::optional<double> last_;
 };
 
 class AgentServer {
@@ -191,10 +179,12 @@ private:
     // For the worker.
     void put_off(Message message) {
         const Message id = message.is_object() ? value_at(message, "id") : Message();
+        const Message batch = message.is_array() ? message : Message::array({message});
         {
             const std::scoped_lock lock(mutex_);
             if (waiting_.size() < most_waiting) {
-                if (!id.is_null()) cancelled_[id.dump()] = false;
+                for (const Message& one : batch)
+                    if (is_call(one)) cancelled_[value_at(one, "id").dump()] = false;
                 waiting_.push_back(std::move(message));
                 more_.notify_all();
                 return;
@@ -274,16 +264,25 @@ private:
         else if (!arguments.is_object())
             answer = error_message(id, RpcError::params, "arguments: must be an object");
         else if (begins(id))
-            answer = run(id, *tool, arguments);
+            answer = run(id, *tool, arguments, value_at(params, "_meta"));
         return ends(id) ? std::nullopt : answer;
     }
 
-    Message run(const Message& id, const Tool& tool, const Message& arguments) {
+    Message run(const Message& id, const Tool& tool, const Message& arguments, const Message& meta) {
         try {
-            return result_message(id, call_tool(tool, command_of(tool), arguments, has_structure()));
+            return result_message(id, call_tool(tool, command_of(tool), arguments, has_structure(), telling(id, meta)));
         } catch (const std::exception& error) {
             return error_message(id, RpcError::internal, error.what());
         }
+    }
+
+    // Null: nobody asked to be told.
+    OnProgress telling(const Message& id, const Message& meta) {
+        const Message token = meta.is_object() ? value_at(meta, "progressToken") : Message();
+        if (!is_id(token)) return nullptr;
+        return [this, id, count = ProgressCount(token)](const ProgressTold& told) mutable {
+            if (!is_cancelled(id)) streams_.write(count.notification(told));
+        };
     }
 
     static std::string must_be_a_tool(const Message& name) {
@@ -316,6 +315,12 @@ private:
         std::signal(SIGPIPE, SIG_IGN);  // a search sets it to its default
         if (ran && !was_cancelled && Interrupt::came()) std::raise(SIGTERM);
         return was_cancelled;
+    }
+
+    bool is_cancelled(const Message& id) {
+        const std::scoped_lock lock(mutex_);
+        const auto found = cancelled_.find(id.dump());
+        return found != cancelled_.end() && found->second;
     }
 
     void cancel(const Message& id) {

@@ -7,8 +7,9 @@
 namespace pipeweaver::apps {
 
 /// Answers until the input ends, then what was asked before. Calls run one after the other; all else is answered
-/// meanwhile, and notifications/cancelled ends the search of the call that runs. Whatever is no message is answered by
-/// an error of JSON-RPC. `program` has the commands. Throws Error{io} where standard streams cannot be taken.
+/// meanwhile. A call with a progressToken is told of by notifications/progress, and notifications/cancelled ends its
+/// search. Whatever is no message is answered by an error of JSON-RPC. `program` has the commands. Throws Error{io}
+/// where standard streams cannot be taken.
 void serve_agent(const CommandShape& program);
 
 }  // namespace pipeweaver::apps

@@ -106,8 +106,8 @@ private:
             case Activity::ends:
                 return at + fmt::format("does what follows its last task, {}\n", span);
             default:
-                return at + (asked_.at->time < state.to ? fmt::format("is done; others take {} more\n", span)
-                                                        : std::string("is done, and so are all others\n"));
+                if (asked_.at->time < state.to) return at + fmt::format("is done; others take {} more\n", span);
+                return at + fmt::format("is done, and so are all others: the schedule ends at {}\n", human(state.to));
         }
     }
 

@@ -217,21 +217,24 @@ void add_range(Writer& json, const Rung& rung) {
     if (rung.host) json["step_range_ns"] = {rung.step.count(), rung.host->most().count()};
 }
 
+Writer rung_figures_json(std::int64_t gpus, const Ladder& ladder, const Rung& rung) {
+    return {{"rung", rung.name},
+            {"target", or_null(rung.target)},
+            {"way", rung.way},
+            {"step_ns", rung.step.count()},
+            {"over_now", over_now_json(ladder, rung)},
+            {"microbatches", rung.microbatches},
+            {"tokens_per_second_per_gpu", tokens_per_second(rung) / static_cast<double>(gpus)},
+            {"peak_bytes", rung.peak.count},
+            {"usable_bytes", rung.usable.count},
+            {"needs", rung.needs}};
+}
+
 Writer rung_json(const Job& job, const Ladder& ladder, const Rung& rung) {
-    const std::int64_t gpus = job.setup->cluster.gpus;
-    Writer json{{"rung", rung.name},
-                {"target", or_null(rung.target)},
-                {"way", rung.way},
-                {"step_ns", rung.step.count()},
-                {"over_now", over_now_json(ladder, rung)},
-                {"microbatches", rung.microbatches},
-                {"tokens_per_second_per_gpu", tokens_per_second(rung) / static_cast<double>(gpus)},
-                {"peak_bytes", rung.peak.count},
-                {"usable_bytes", rung.usable.count},
-                {"needs", rung.needs},
-                {"steps", Writer::array()},
-                {"files", files_of_rung(job, ladder, rung)},
-                {"command", or_null(rung.command)}};
+    Writer json = rung_figures_json(job.setup->cluster.gpus, ladder, rung);
+    json["steps"] = Writer::array();
+    json["files"] = files_of_rung(job, ladder, rung);
+    json["command"] = or_null(rung.command);
     if (rung.why_nothing.empty() && !ladder.is_now(rung)) json["steps"] = rung_steps(job, ladder, rung);
     if (!rung.search.empty()) json["search"] = rung.search;
     if (!rung.why_nothing.empty()) json["why_nothing"] = rung.why_nothing;
@@ -314,6 +317,12 @@ void add_baselines(Writer& json, const Baselines& all) {
 }
 
 }  // namespace
+
+Writer rung_so_far_json(std::int64_t gpus, const Ladder& so_far, const Rung& rung) {
+    Writer json = rung_figures_json(gpus, so_far, rung);
+    if (!rung.why_nothing.empty()) json["why_nothing"] = rung.why_nothing;
+    return json;
+}
 
 Writer plan_json(const Job& job, const Batch& batch, const Plan& plan) {
     Writer json{{"format", "pipeweaver-plan/1"},

@@ -56,10 +56,11 @@ Opponents ways_said(const Request& request, const NowWanted& now) {
 }
 
 // What the target does where its users say so.
-std::optional<StepRecompute> as_launched(const Job& job, const std::optional<StepRecompute>& recompute) {
-    if (recompute != StepRecompute{.everywhere = Recompute::selective}) return recompute;
-    const bool fused = job.setup->recipe.execution.fused_attention;
-    return StepRecompute{.everywhere = selective_of(target(job.target).launch, fused)};
+NowWanted as_launched(NowWanted said, const Job& job) {
+    if (said.recompute == StepRecompute{.everywhere = Recompute::selective})
+        said.recompute = StepRecompute{
+            .everywhere = selective_of(target(job.target).launch, job.setup->recipe.execution.fused_attention)};
+    return said;
 }
 
 // The place of the request whose samples are packed as they are today.
@@ -300,10 +301,23 @@ Rung as_now(Rung rung, const Job& job, std::string remark) {
     return rung;
 }
 
+Opponents chosen_for(const Request& request, const Executor& execute, const Time& time) {
+    return choose_opponents(request.job, request.batch, execute, time);
+}
+
+// The rungs that there are so far.
+void tell_ladder(const OnLadder& on, const LadderStart& start) {
+    if (!on) return;
+    Ladder ladder{.now_is_said = start.now_is_said};
+    for (const auto* rung : {&start.now, &start.data, &start.flags})
+        if (*rung) ladder.rungs.push_back(**rung);
+    on(ladder);
+}
+
 }  // namespace
 
 LadderStart begin_ladder(std::vector<Request> packings, const std::vector<Request>& own, const NowWanted& wanted,
-                         const Executor& on_threads, const Time& whole, const OnDoing& on) {
+                         const Executor& on_threads, const Time& whole, const OnDoing& on, const OnLadder& on_ladder) {
     const Executor execute = told(on_threads, on, doing::known_schedules);
     LadderStart start;
     const std::vector<Request>& from = own.empty() ? packings : own;
@@ -311,8 +325,7 @@ LadderStart begin_ladder(std::vector<Request> packings, const std::vector<Reques
     const Request given = in_turn(from[packed_now]);
     require_sensible(given.job, given.batch);
     Time time = time_to_choose(given, on_threads, whole, runs_of_ladder + runs_to_launch);
-    NowWanted said = wanted;
-    said.recompute = as_launched(given.job, wanted.recompute);
+    const NowWanted said = as_launched(wanted, given.job);
     const Opponents chosen =
         is_said(said) ? ways_said(given, said) : choose_opponents(given.job, given.batch, execute, time);
     const Opponents here = is_said(wanted) ? chosen : launched_here(chosen, given.job);
@@ -329,23 +342,24 @@ LadderStart begin_ladder(std::vector<Request> packings, const std::vector<Reques
     }
     if (!now) {
         start.request = std::move(packings[packed_now]);
-        const Request& taken = start.request;
-        start.opponents = own.empty() ? chosen : choose_opponents(taken.job, taken.batch, execute, time);
+        start.opponents = own.empty() ? chosen : chosen_for(start.request, execute, time);
         return start;
     }
     require_recompute(said, now->way);
     start.now = now->rung = as_now(std::move(now->rung), given.job, remark_of(wanted, said, given.job));
+    tell_ladder(on_ladder, start);
     Data data(from, given.job.packing, *now, execute);
     const auto better = data.run();
     start.data = better ? data.take() : nothing("data", *start.now, why_no_data(wanted));
+    tell_ladder(on_ladder, start);
     const std::size_t taken = better.value_or(packed_now);
     time = time_after_now(time, given, now->way, on_threads, whole);
     if (!own.empty()) start.flags = flags_rung(own[taken], *start.data, start.left_out, execute, time);
+    tell_ladder(on_ladder, start);
     start.request = std::move(packings[taken]);
     // What is chosen on samples that are packed otherwise, or in another layout, is not the job's.
     const bool same = taken == packed_now && own.empty();
-    start.opponents =
-        !is_said(wanted) && same ? chosen : choose_opponents(start.request.job, start.request.batch, execute, time);
+    start.opponents = !is_said(wanted) && same ? chosen : chosen_for(start.request, execute, time);
     if (own.empty()) add_now(start.opponents, now->way, start.request.job, given.job.packing, is_said(wanted));
     // Another layout gains more than another cut: it comes first where time is short.
     add_elsewhere(start, wanted.cp, told(on_threads, on, doing::other_layouts), time);

@@ -48,8 +48,9 @@ async function follow(path, told) {
   }
 }
 
-// A question run to its end: {status, text of stderr, files, answer}.
-async function runs(question, told = () => {}, begun = () => {}) {
+// A question run to its end: {status, text of stderr, files, answer}. Calls told(what it does, share that is done) and
+// climbed(rung) meanwhile.
+async function runs(question, {told = () => {}, climbed = () => {}, begun = () => {}} = {}) {
   const {run} = await (await ask('/ui/runs', {method: 'POST', body: question})).json();
   state.going.add(run);
   begun(run);
@@ -57,8 +58,10 @@ async function runs(question, told = () => {}, begun = () => {}) {
   let hasEnded = false;
   await follow(`/ui/runs/${run}/events`, (name, data) => {
     result.millis = data.millis;
-    if (name === 'lines') { result.lines += data.text; told(data.text.trim().split('\n').pop(), data.millis); }
-    if (name === 'beat') told(null, data.millis);
+    if (name === 'lines') { result.lines += data.text; told(data.text.trim().split('\n').pop(), null, data.millis); }
+    if (name === 'doing') told(data.doing, data.share, data.millis);
+    if (name === 'beat') told(null, null, data.millis);
+    if (name === 'rung') climbed(data);
     if (name !== 'end') return;
     hasEnded = true;
     state.going.delete(run);
@@ -301,7 +304,8 @@ async function start(tab) {
   bar.removeAttribute('value');
   const best = tab === 'check' ? null : make('button', {type: 'button', textContent: 'Take the best so far', disabled: true});
   const cancel = make('button', {type: 'button', className: 'cancel', textContent: 'Cancel', disabled: true});
-  out.replaceChildren(make('div', {className: 'card'}, line, bar, make('div', {className: 'go'}, cancel, best)));
+  const climbing = make('div', {}), rungs = [];
+  out.replaceChildren(make('div', {className: 'card'}, line, bar, make('div', {className: 'go'}, cancel, best), climbing));
   out.scrollIntoView({block: 'nearest'});
   const button = $(`${tab}-form`).querySelector('.main');
   button.disabled = true;
@@ -309,17 +313,26 @@ async function start(tab) {
   const end = (run, how) => ask(`/ui/runs/${run}${how}`, {method: 'DELETE'}).catch(error => { line.textContent = error.message; });
   try {
     if (JSON.stringify(question).length > mostBytes) throw new Error('more than 15 MiB of files: ask on the command line');
-    const result = await runs(question, (text, millis) => {
-      if (text && !best?.disabled) line.textContent = text;
-      const share = text && /([\d.]+) % done/.exec(text);
-      if (share) bar.value = +share[1];
-      line.title = `${(millis / 1000).toFixed(1)} s`;
-    }, run => {
-      cancel.onclick = () => { isCancelled = true; end(run, ''); };
-      cancel.disabled = false;
-      if (!best) return;
-      best.onclick = () => { line.textContent = 'finishing with the best so far'; best.disabled = true; end(run, '?best=1'); };
-      best.disabled = false;
+    const result = await runs(question, {
+      told(text, share, millis) {
+        if (text && !best?.disabled) line.textContent = text;
+        if (typeof share === 'number') bar.value = 100 * share;
+        line.title = `${(millis / 1000).toFixed(1)} s`;
+      },
+      climbed(rung) {
+        if (!rungs.length) climbing.append(make('h3', {textContent: 'The ladder as it climbs'}), table(rungHeads, []));
+        const row = tableRow(rungCells(rung));
+        if (rungs[rung.place]) rungs[rung.place].replaceWith(row);
+        else climbing.querySelector('tbody').append(row);
+        rungs[rung.place] = row;
+      },
+      begun(run) {
+        cancel.onclick = () => { isCancelled = true; end(run, ''); };
+        cancel.disabled = false;
+        if (!best) return;
+        best.onclick = () => { line.textContent = 'finishing with the best so far'; best.disabled = true; end(run, '?best=1'); };
+        best.disabled = false;
+      },
     });
     const wrong = result.lines.trim().split('\n').filter(one => one.startsWith('pipeweaver: ')).pop();
     if (isCancelled && !result.answer) {
@@ -345,10 +358,11 @@ const gib = bytes => `${(bytes / 2 ** 30).toFixed(1)} GiB`;
 const steps = ns => `${(ns / 1e9).toFixed(3)} s`;  // as the ladder of the command line
 const times = ratio => `${ratio.toFixed(3)}x`;
 const finer = bytes => `${(bytes / 2 ** 30).toFixed(2)} GiB`;
+const tableRow = cells => make('tr', {className: cells.mark ? 'marked' : ''}, ...cells.map(one => make('td', {}, one ?? '')));
 function table(heads, rows) {
   return make('div', {className: 'wide', tabIndex: 0, role: 'region', ariaLabel: 'table'}, make('table', {},
     make('thead', {}, make('tr', {}, ...heads.map(one => make('th', {scope: 'col', textContent: one})))),
-    make('tbody', {}, ...rows.map(cells => make('tr', {className: cells.mark ? 'marked' : ''}, ...cells.map(one => make('td', {}, one ?? '')))))));
+    make('tbody', {}, ...rows.map(tableRow))));
 }
 function copyButton(text, name) {
   const button = make('button', {type: 'button', className: 'quiet', textContent: name});
@@ -388,6 +402,16 @@ function show(tab, question, result) {
   $(`${tab}-out`).replaceChildren(...cards, make('div', {className: 'card'}, tools, filesOf(result), json));
 }
 
+const rungHeads = ['rung', 'way', 'step', 'over now', 'tok/s/GPU', 'fullest rank'];
+function rungCells(one) {
+  const isNothing = Boolean(one.why_nothing), said = isNothing ? `nothing: ${one.why_nothing}` : one.way || '';
+  const needs = !isNothing && one.needs ? make('div', {className: 'soft', textContent: one.needs}) : null;
+  const numbers = isNothing || !one.step_ns ? ['', '', '', '']
+    : [steps(one.step_ns), one.over_now ? times(one.over_now) : '', one.tokens_per_second_per_gpu ? one.tokens_per_second_per_gpu.toFixed(0) : '',
+       one.peak_bytes ? `${(one.peak_bytes / 2 ** 30).toFixed(1)} of ${gib(one.usable_bytes)}` : ''];
+  return [one.rung, make('div', {}, said, needs), ...numbers];
+}
+
 function planCards(question, result) {
   const plan = result.answer, head = plan.headline;
   const big = make('div', {className: 'card'}, make('h3', {textContent: 'Do'}));
@@ -399,15 +423,8 @@ function planCards(question, result) {
   }
   if (plan.headline?.room?.is_at_risk) big.append(make('p', {className: 'bad', textContent: `memory at risk: ${gib(plan.headline.room.left_bytes)} of ${gib(plan.headline.room.memory_bytes)} are left where shapes vary`}));
   if (plan.left_out?.length) big.append(make('p', {className: 'bad', textContent: `left out: ${plan.left_out.map(one => one.what || one).join('; ')}`}));
-  const rows = plan.ladder.map(one => {
-    const isNothing = Boolean(one.why_nothing), said = isNothing ? `nothing: ${one.why_nothing}` : one.way || '';
-    const needs = !isNothing && one.needs ? make('div', {className: 'soft', textContent: one.needs}) : null;
-    const numbers = isNothing || !one.step_ns ? ['', '', '', '']
-      : [steps(one.step_ns), one.over_now ? times(one.over_now) : '', one.tokens_per_second_per_gpu ? one.tokens_per_second_per_gpu.toFixed(0) : '',
-         one.peak_bytes ? `${(one.peak_bytes / 2 ** 30).toFixed(1)} of ${gib(one.usable_bytes)}` : ''];
-    return Object.assign([one.rung, make('div', {}, said, needs), ...numbers], {mark: one.rung === head?.rung});
-  });
-  const ladder = make('div', {className: 'card'}, make('h3', {textContent: 'The ladder'}), table(['rung', 'way', 'step', 'over now', 'tok/s/GPU', 'fullest rank'], rows),
+  const rows = plan.ladder.map(one => Object.assign(rungCells(one), {mark: one.rung === head?.rung}));
+  const ladder = make('div', {className: 'card'}, make('h3', {textContent: 'The ladder'}), table(rungHeads, rows),
                       make('p', {className: 'soft', textContent: [typeof plan.gap === 'number' && `gap to the bound ${percent(plan.gap)}`, typeof plan.mfu === 'number' && `MFU ${percent(plan.mfu)}`].filter(Boolean).join(', ')}));
   const cards = [big, ladder, besideCard(question, result)];
   if (result.files.includes('report.html')) cards.push(reportCard(result));
@@ -432,13 +449,16 @@ const wordsOf = text => [...text.matchAll(/'((?:[^']|'\\'')*)'|(\S+)/g)].map(one
 
 // Two rungs' schedules, each as its emulate command gives it; the searched one as the plan wrote it.
 function besideCard(question, result) {
-  const rungs = result.answer.ladder.filter(one => one.step_ns && !one.why_nothing && (one.command || one.rung === 'schedule'));
+  const traces = result.files.filter(one => /(^|replica-\d+\/)trace\.json\.gz$/.test(one)), told = one => `${one.rung}: ${steps(one.step_ns)}`;
+  const rungs = result.answer.ladder.filter(one => one.step_ns && !one.why_nothing && (one.command || one.rung === 'schedule')).flatMap(one => (one.command
+    ? [{...one, text: told(one)}]
+    : traces.map(file => ({...one, file, text: traces.length > 1 ? `${told(one)}, ${file.split('/')[0].replace(/-0*(?=\d)/, ' ')}` : told(one)}))));
   const card = make('div', {className: 'card'}, make('h3', {textContent: 'Two rungs side by side'}),
                     make('p', {className: 'soft', textContent: 'Drag to move; + and -, or the wheel on a chosen picture, to zoom; 0 for all; point at a pass for what it waits for.'}));
   const pictures = [];
   async function traceOf(rung) {
     if (rung.trace) return rung.trace;
-    let run = result.run, files = result.files;
+    let run = result.run, name = rung.file;
     if (rung.command) {
       const words = wordsOf(rung.command), options = {};
       for (let i = 2; i < words.length; ++i) {
@@ -447,15 +467,17 @@ function besideCard(question, result) {
       }
       const emulated = await runs({command: 'emulate', options: {...options, trace: 'passes'}, files: question.files});
       if (emulated.status !== 0) throw new Error(emulated.lines.trim().split('\n').pop());
-      ({run, files} = emulated);
+      run = emulated.run;
+      name = emulated.files.find(one => /(^|\/)trace\.json\.gz$/.test(one));
     }
-    const name = files.find(one => /(^|replica-0+\/)trace\.json\.gz$/.test(one));
     if (!name) throw new Error('it wrote no trace');
-    return rung.trace = Chart.ofTrace(await (await fileOf(run, name)).text());
+    const trace = Chart.ofTrace(await (await fileOf(run, name)).text()), problem = name.replace(/trace\.json\.gz$/, 'problem.json.gz');
+    if (rung.file && result.files.includes(problem)) Chart.explainBy(await (await fileOf(run, problem)).json(), trace.tasks, 's');
+    return rung.trace = trace;
   }
   rungs.slice(0, 2).forEach((_, place) => {
-    const begins = place === 0 ? 0 : rungs.length - 1;
-    const choice = make('select', {id: `rung-${place}`}, ...rungs.map((one, i) => make('option', {value: i, textContent: `${one.rung}: ${steps(one.step_ns)}`, selected: i === begins})));
+    const begins = place === 0 ? 0 : rungs.findIndex(one => one.rung === rungs.at(-1).rung);
+    const choice = make('select', {id: `rung-${place}`}, ...rungs.map((one, i) => make('option', {value: i, textContent: one.text, selected: i === begins})));
     const host = make('div', {className: 'chart'}), said = make('p', {className: 'soft', role: 'status'});
     card.append(make('div', {className: 'line'}, make('label', {htmlFor: choice.id, textContent: place === 0 ? 'above' : 'below'}), choice), host, said);
     const chart = Chart.make(host, {unit: 's', label: 'schedule of a rung'});

@@ -264,5 +264,20 @@ const Chart = (() => {
     }
   }
 
-  return {make, ofTrace, explain, shown};
+  // The same, by the schedule problem whose tasks they are: whatever it is that a pass takes, and how long that travels.
+  function explainBy(problem, tasks, unit) {
+    const ids = new Map(problem.tasks.map(task => [task.label, task.id])), passes = new Map(tasks.map(task => [ids.get(task.name), task]));
+    const inputs = problem.tasks.map(() => []), last = new Map();
+    for (const [from, to, lag] of problem.edges) if (passes.has(from)) inputs[to].push({maker: passes.get(from), lag: lag / 1e9});
+    for (const task of [...tasks].sort((a, b) => a.start - b.start)) {
+      const before = last.get(task.rank), gap = task.start - (before ? before.end : 0), ready = one => one.maker.end + one.lag;
+      const late = (inputs[ids.get(task.name)] || []).reduce((latest, one) => (latest && ready(latest) >= ready(one) ? latest : one), null);
+      if (gap > 1e-9 && late)
+        task.why = `its rank waited ${shown(gap, unit)} for ${late.maker.name} of rank ${late.maker.rank}${late.lag ? `, whose result travels ${shown(late.lag, unit)}` : ''}`;
+      else if (before && late && ready(late) < task.start - 1e-9) task.why = `was ready ${shown(task.start - ready(late), unit)} before, behind ${before.name}`;
+      last.set(task.rank, task);
+    }
+  }
+
+  return {make, ofTrace, explain, explainBy, shown};
 })();

@@ -1,7 +1,7 @@
 // Commands that the page has asked for, each a process of this program in a folder of its own.
 //
 // Folder       holds the files that were given and what the command writes, `out/`; it goes with the run.
-// Answers      the command's --json on stdout; progress and errors on stderr, a line each.
+// Answers      the command's --json on stdout; progress, as objects, and errors on stderr, a line each.
 // Threads      one, that which talks: nothing here waits.
 #pragma once
 

@@ -13,6 +13,8 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <optional>
 #include <string_view>
@@ -29,9 +31,9 @@ constexpr std::int64_t most_run = 1'000'000'000;
 constexpr std::string_view progress_milliseconds = "250";
 constexpr auto between_ui_beats = std::chrono::seconds(5);
 // Set for all, or of another machine: what is asked here stays here.
-constexpr std::array<std::string_view, 11> set_here{"out",   "json",     "quiet",  "config",       "progress-every",
-                                                    "help",  "help-all", "server", "server-token", "server-authority",
-                                                    "served"};
+constexpr std::array<std::string_view, 12> set_here{
+    "out",  "json",     "quiet",  "config",       "progress-every",   "progress-json",
+    "help", "help-all", "server", "server-token", "server-authority", "served"};
 
 bool is_set_here(std::string_view name) { return std::find(set_here.begin(), set_here.end(), name) != set_here.end(); }
 
@@ -112,13 +114,49 @@ struct Watching {
     std::chrono::steady_clock::time_point last = std::chrono::steady_clock::now();
 };
 
+// What a command tells a program is an object of one of these on a line of its own, and an event of that name.
+constexpr std::array<std::string_view, 2> told_as_json{"doing", "rung"};
+
+// The name of the event that the line is; empty: it is for people.
+std::string_view event_of(std::string_view line, ordered_json& object) {
+    for (const std::string_view name : told_as_json) {
+        if (!line.starts_with(fmt::format("{{\"{}\":", name))) continue;
+        object = ordered_json::parse(line, nullptr, false);
+        if (object.is_object()) return name;
+    }
+    return {};
+}
+
+// Events of lines in their order; those for people that stand together are one.
+std::string events_of(std::string_view lines, std::int64_t millis) {
+    std::string events, plain;
+    const auto end_plain = [&] {
+        if (!plain.empty()) events += event_text("lines", {{"text", plain}, {"millis", millis}});
+        plain.clear();
+    };
+    while (!lines.empty()) {
+        const std::size_t length = std::min(lines.find('\n'), lines.size() - 1) + 1;
+        ordered_json object;
+        if (const auto name = event_of(lines.substr(0, length), object); name.empty()) {
+            plain += lines.substr(0, length);
+        } else {
+            end_plain();
+            object["millis"] = millis;
+            events += event_text(name, object);
+        }
+        lines.remove_prefix(length);
+    }
+    end_plain();
+    return events;
+}
+
 std::optional<std::string> next_event(Runs& runs, Watching& watching) {
     if (watching.has_ended) return std::nullopt;
     const auto state = runs.state(watching.run);
     if (!state) return std::nullopt;
     std::string text;
     if (state->lines.size() > watching.told) {
-        text = event_text("lines", {{"text", state->lines.substr(watching.told)}, {"millis", state->millis}});
+        text = events_of(std::string_view(state->lines).substr(watching.told), state->millis);
         watching.told = state->lines.size();
     }
     if (!state->is_going) {
@@ -162,7 +200,8 @@ RunQuestion UiRoutes::run_question(const UiOptions& options, const std::string& 
     if (const auto given = root.find("options"))
         for (const auto& [name, value] : given->members()) add_option(question.words, command, name, value);
     if (command.writes) question.words.insert(question.words.end(), {"--out", "out"});
-    question.words.insert(question.words.end(), {"--json", "--progress-every", std::string(progress_milliseconds)});
+    question.words.insert(question.words.end(),
+                          {"--json", "--progress-json", "--progress-every", std::string(progress_milliseconds)});
     if (const auto operand = root.find("operand")) {
         require_no_path("operand", operand->text());
         question.words.insert(question.words.end(), {"--", operand->text()});

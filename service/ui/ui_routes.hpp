@@ -4,7 +4,8 @@
 //   GET    /ui/forms               commands and their fields
 //   POST   /ui/play                a pipeline of Play, searched (play_search.hpp)
 //   POST   /ui/runs                {"command", "options": {name: value}, "operand", "files": {name: text}} -> {"run"}
-//   GET    /ui/runs/{run}/events   progress (server-sent events): `lines`, then `end` with the status and the files
+//   GET    /ui/runs/{run}/events   progress (server-sent events): `lines` for people, `doing`, `rung` of a ladder as it
+//                                  climbs, each with its `place`; then `end` with the status and the files
 //   GET    /ui/runs/{run}/answer   the command's JSON
 //   GET    /ui/runs/{run}/files?name=...
 //   DELETE /ui/runs/{run}          ends it: at once, or with ?best=1 with what was found so far

@@ -105,6 +105,32 @@ TEST_CASE("no rung is slower than the one before, and the best is of the target 
     }
 }
 
+TEST_CASE("rungs are told as they become known, as the ladder has them in the end") {
+    std::vector<Ladder> told;
+    const auto start = begin_ladder(packings(2, "megatron"), {}, {}, in_order, {}, {},
+                                    [&](const Ladder& so_far) { told.push_back(so_far); });
+    Wanted wanted;
+    wanted.robustness = wanted.targets = false;
+    wanted.known_opponents = &start.opponents;
+    wanted.on_opponents = [&](const Baselines& rows) { told.push_back(launched_rungs(start, rows, in_order)); };
+    const Plan plan = make_plan(start.request.job, start.request.batch, in_order, {}, wanted);
+    const Ladder ladder = ladder_of(start, plan, in_order);
+    REQUIRE(told.size() >= 3);
+    CHECK(told.front().rungs.size() == 1);  // now, before the samples are packed otherwise
+    CHECK(told[1].rungs.size() == 2);
+    CHECK(told.back().rungs.size() == 4);  // all but the schedule, before it is searched
+    REQUIRE(ladder.rungs.size() == 5);
+    for (const Ladder& so_far : told)
+        for (std::size_t i = 0; i < so_far.rungs.size(); ++i) {
+            const Rung &known = so_far.rungs[i], &at_last = ladder.rungs[i];
+            CHECK(known.name == at_last.name);
+            CHECK(known.way == at_last.way);
+            CHECK(known.step == at_last.step);
+            CHECK(known.why_nothing == at_last.why_nothing);
+            CHECK(so_far.is_over_now(known) == ladder.is_over_now(at_last));
+        }
+}
+
 TEST_CASE("for a target that is told launch flags the plan is the fastest that they launch, and no order is searched") {
     for (const std::string& target :
          testing::full_or_short<std::vector<std::string>>({"megatron", "torchtitan"}, {"torchtitan"})) {

@@ -8,8 +8,10 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstddef>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -84,14 +86,15 @@ TEST_CASE("ui: a question is the words of a command line, its files by their nam
                         {"files", {{"own.json", "{}"}}}};
     const RunQuestion run = UiRoutes::run_question(small_options(), question.dump());
     CHECK(run.words == std::vector<std::string>{"plan", "--model", "hf:own.json", "--verbose", "--out", "out", "--json",
-                                                "--progress-every", "250"});
+                                                "--progress-json", "--progress-every", "250"});
     CHECK(run.files == std::vector<std::pair<std::string, std::string>>{{"own.json", "{}"}});
 
     const json check{{"command", "check"}, {"operand", "-x.sh"}, {"options", {{"cluster", "a b"}}}};
     CHECK(UiRoutes::run_question(small_options(), check.dump()).words ==
-          std::vector<std::string>{"check", "--cluster", "a b", "--json", "--progress-every", "250", "--", "-x.sh"});
+          std::vector<std::string>{"check", "--cluster", "a b", "--json", "--progress-json", "--progress-every", "250",
+                                   "--", "-x.sh"});
     const json off{{"command", "plan"}, {"options", {{"verbose", false}}}};
-    CHECK(UiRoutes::run_question(small_options(), off.dump()).words.size() == 6);
+    CHECK(UiRoutes::run_question(small_options(), off.dump()).words.size() == 7);
 }
 
 TEST_CASE("ui: what a question may not ask is said") {
@@ -246,7 +249,8 @@ TEST_CASE("ui: addresses of the page") {
     std::string told;
     while (const auto piece = events.pieces()) told += *piece;
     CHECK(says(told, "event: end\ndata: {\"status\":0,"));
-    CHECK(routes.answer(asked("GET", "/ui/runs/1/answer")).body == "check --json --progress-every 250\n");
+    CHECK(routes.answer(asked("GET", "/ui/runs/1/answer")).body ==
+          "check --json --progress-json --progress-every 250\n");
     CHECK(status("GET", "/ui/runs/1/files") == 404);
     CHECK(status("PUT", "/ui/runs/1/answer") == 405);
     CHECK(status("DELETE", "/ui/runs/1") == 200);
@@ -258,6 +262,42 @@ TEST_CASE("ui: addresses of the page") {
     Question elsewhere = asked("GET", "/ui/forms");
     elsewhere.host = "127.0.0.1.evil.example:8081";
     CHECK(routes.answer(elsewhere).status == 421);
+}
+
+TEST_CASE("ui: what a command tells a program is an event of its own, and all else is for people") {
+    const testing::TemporaryFolder top("ui-events");
+    const fs::path program = top.path() / "program";
+    write(program,
+          "#!/bin/sh\n"
+          "cat >&2 <<'END'\n"
+          "a remark\n"
+          "and another\n"
+          "{\"doing\":\"search\",\"share\":0.5}\n"
+          "{\"rung\":\"now\",\"place\":0}\n"
+          "{\"rung\":torn\n"
+          "{\"other\":1}\n"
+          "END\n");
+    fs::permissions(program, fs::perms::owner_all);
+    UiRoutes routes(small_options(program.string()));
+    REQUIRE(routes.answer(asked("POST", "/ui/runs", R"({"command": "check"})")).status == 201);
+    Answer events = routes.answer(asked("GET", "/ui/runs/1/events"));
+    std::string told;
+    while (const auto piece = events.pieces()) told += *piece;
+    std::string said;
+    std::vector<std::string> names;
+    for (std::size_t at = 0; (at = told.find("event: ", at)) != std::string::npos; ++at) {
+        const std::size_t end = told.find('\n', at), data = end + std::string("\ndata: ").size();
+        names.push_back(told.substr(at + 7, end - at - 7));
+        const json object = json::parse(told.substr(data, told.find('\n', data) - data));
+        CHECK(object.contains("millis"));
+        if (names.back() == "lines") said += object["text"];
+        if (names.back() == "doing") CHECK((object["doing"] == "search" && object["share"] == 0.5));
+        if (names.back() == "rung") CHECK((object["rung"] == "now" && object["place"] == 0));
+    }
+    CHECK(said == "a remark\nand another\n{\"rung\":torn\n{\"other\":1}\n");
+    CHECK(names.back() == "end");
+    names.erase(std::unique(names.begin(), names.end()), names.end());  // lines may come in one piece or in two
+    CHECK(names == std::vector<std::string>{"lines", "doing", "rung", "lines", "end"});
 }
 
 TEST_CASE("ui: with a token the page is open, and nothing else") {

@@ -13,6 +13,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -47,6 +48,10 @@ void make_whole_files(const planner::Job& job, const planner::Batch& batch, cons
 /// Gives the content of plan.json ("pipeweaver-plan/1").
 [[nodiscard]] nlohmann::ordered_json plan_json(const planner::Job& job, const planner::Batch& batch,
                                                const planner::Plan& plan);
+
+/// What is known of a rung before the plan is whole, by the keys of plan.json; `gpus` of the cluster.
+[[nodiscard]] nlohmann::ordered_json rung_so_far_json(std::int64_t gpus, const planner::Ladder& so_far,
+                                                      const planner::Rung& rung);
 
 /// Gives the content of assignment.json ("pipeweaver-assignment/1"): which samples and items each microbatch and unit
 /// takes, with the weights that make the loss independent of the packing: a microbatch's loss tokens over the step's.

@@ -23,6 +23,7 @@
 #include "pipeweaver/planner/rung.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -61,6 +62,9 @@ struct LadderStart {
     std::optional<Rung> layout{};
 };
 
+/// Is told the rungs that are known so far, without advice, each time that there are more.
+using OnLadder = std::function<void(const Ladder& so_far)>;
+
 /// Finds what is run now and how its samples are packed best. `packings`: the same samples, as they come and in the
 /// other ways that are allowed; `own`: the same in the user's own layout, which now, data and flags are of, or none
 /// where it is the same. `time`: of the whole plan. What is said to be run is among the opponents. Throws Error{input}
@@ -68,7 +72,10 @@ struct LadderStart {
 /// target and nothing that it launches fits in any layout.
 [[nodiscard]] LadderStart begin_ladder(std::vector<Request> packings, const std::vector<Request>& own,
                                        const NowWanted& wanted, const Executor& execute, const Time& time,
-                                       const OnDoing& on = {});
+                                       const OnDoing& on = {}, const OnLadder& on_ladder = {});
+
+/// The rungs that flags launch, of the ladder of a plan that is held against these: all but the schedule.
+[[nodiscard]] Ladder launched_rungs(const LadderStart& start, const Baselines& baselines, const Executor& execute);
 
 /// The ladder of a plan of start.request with start.opponents. Once `time` is over modules are not tried on GPUs of
 /// their own.

@@ -100,6 +100,9 @@ struct Baselines {
     const Baseline* opponent() const;
 };
 
+/// Is told what a plan is held against.
+using OnBaselines = std::function<void(const Baselines&)>;
+
 struct ReplicaPlan {
     std::size_t number = 0;
     bool examined = true;                   ///< it is one of those that are looked at closely
@@ -206,6 +209,7 @@ struct Wanted {
     OnReplica on_replica{};
     Duration on_replica_takes{};  ///< for a task of a replica: time that its search leaves
     OnDoing on_doing{};           ///< is told what the plan is at
+    OnBaselines on_opponents{};   ///< is told what the opponents take, before an order is searched
 };
 
 }  // namespace pipeweaver::planner

@@ -148,6 +148,20 @@ def test_a_step_is_planned(page, answered, width, scheme):
     assert wide(page) <= 0
 
 
+def test_the_ladder_is_drawn_as_it_climbs(page):
+    """Row by row, each as the answer has it; what is drawn is watched, so that no row can be missed."""
+    page.execute_script("""
+        window.climbed = [];
+        const rowsOf = all => all.flatMap(one => [...one.addedNodes]).filter(one => one.nodeName === 'TR');
+        new MutationObserver(all => {
+          for (const row of rowsOf(all)) climbed.push([...row.cells].map(cell => cell.textContent));
+        }).observe(document.getElementById('plan-out'), {childList: true, subtree: true});""")
+    ask(page, "plan", PLAN)
+    climbed, ladder = page.execute_script("return climbed"), rows(page, "plan")
+    assert [rung for rung, *_ in ladder] == ["now", "data", "flags", "layout", "schedule"]
+    assert [(rung, *numbers) for rung, _, *numbers in climbed] == [(rung, *numbers) for rung, _, *numbers in ladder]
+
+
 @pytest.mark.parametrize(("width", "scheme"), LOOKS)
 def test_a_pasted_launch_is_checked(page, answered, width, scheme):
     emulate(page, width, scheme)
@@ -190,6 +204,32 @@ def test_two_rungs_are_drawn(page):
     page.switch_to.frame(frame)
     assert "dip-vlm-s" in wait_for(lambda: page.find_elements(By.TAG_NAME, "h1"))[0].text
     page.switch_to.default_content()
+
+
+def test_a_pass_says_what_it_waited_for(page):
+    """A on rank 0 takes 10 us, travels 5; B on rank 1 30, travels 3; C and D on rank 0 20 each, D takes A's, too."""
+    said = page.execute_script("""
+        const pass = (name, rank, start, end) => ({name, rank, start: start / 1e6, end: end / 1e6});
+        const tasks = [pass('A', 0, 0, 10), pass('B', 1, 15, 45), pass('C', 0, 48, 68), pass('D', 0, 68, 88)];
+        const problem = {tasks: tasks.map((one, id) => ({id, label: one.name})),
+                         edges: [[0, 1, 5000], [1, 2, 3000], [0, 3, 0]]};
+        Chart.explainBy(problem, tasks, 's');
+        return tasks.map(one => one.why || null);""")
+    assert said == [None, "its rank waited 15.00 us for A of rank 0, whose result travels 5.000 us",
+                    "its rank waited 38.00 us for B of rank 1, whose result travels 3.000 us",
+                    "was ready 58.00 us before, behind C"]
+
+
+def test_each_replica_of_the_searched_schedule_is_drawn(page):
+    ask(page, "plan", {**PLAN, "cluster": "h100-sxm:32"})
+    options = page.execute_script("return [...document.getElementById('rung-1').options].map(one => one.textContent)")
+    assert [one.split(", ")[1] for one in options if one.startswith("schedule: ")] == ["replica 0", "replica 1"]
+    chosen = page.execute_script("return document.getElementById('rung-1').selectedOptions[0].textContent")
+    assert chosen.endswith("replica 0")
+    page.find_element(By.ID, "rung-1").send_keys(Keys.ARROW_DOWN)
+    wait_for(lambda: page.execute_script("return document.querySelectorAll('#plan-out canvas[aria-label]').length"))
+    assert "passes, ends at" in page.execute_script(
+        "return document.querySelectorAll('#plan-out canvas')[1].getAttribute('aria-label')")
 
 
 def running(marker):

@@ -1,5 +1,6 @@
 """pipeweaver explain: what a rank or a task of a plan waits for, and what would shorten that."""
 
+import gzip
 import json
 
 import pytest
@@ -58,7 +59,37 @@ def test_the_text_says_what_the_rank_waits_for(pipeweaver, three):
 
 def test_a_rank_that_is_done_waits_for_others_until_all_are(pipeweaver, three):
     assert "is done; others take 27.00 us (45.00 us to 72.00 us) more" in pipeweaver("explain", three, "--at", "1:50us")
-    assert "is done, and so are all others" in pipeweaver("explain", three, "--at", "1:72us")
+    for time in ("72us", "1h"):
+        said = pipeweaver("explain", three, "--at", f"1:{time}")
+        assert "is done, and so are all others: the schedule ends at 72.00 us" in said
+
+
+@pytest.mark.parametrize(("at", "doing", "begins", "ends"), [
+    ("1:0s", "waits", 0, 15000),       # in the gap before its first task
+    ("0:10us", "waits", 10000, 48000),  # what ends then does not run any more
+    ("0:48us", "runs", 48000, 68000),   # what begins then runs
+    ("0:68us", "ends", 68000, 72000),   # its tail
+    ("0:72us", "is done", 72000, 72000),
+    ("1:45us", "is done", 45000, 72000),
+])
+def test_a_time_belongs_to_what_begins_then(pipeweaver, three, at, doing, begins, ends):
+    found = asked(pipeweaver, three, "--at", at)["at"]
+    assert (found["doing"], found["from_ns"], found["to_ns"]) == (doing, begins, ends)
+
+
+def test_each_replica_of_a_plan_is_explained(pipeweaver, tmp_path, three):
+    for number, folder in enumerate(("replica-000", "replica-001")):
+        (tmp_path / "plan" / folder).mkdir(parents=True)
+        later = {**PROBLEM, "tasks": [{**one, "duration_ns": one["duration_ns"] * (1 + number)}
+                                      for one in PROBLEM["tasks"]]}
+        (tmp_path / "plan" / folder / "problem.json.gz").write_bytes(gzip.compress(json.dumps(later).encode()))
+        (tmp_path / "plan" / folder / "solution.json").write_text(json.dumps(SOLUTION))
+
+    ends = [asked(pipeweaver, tmp_path / "plan", *which)["makespan_ns"]
+            for which in ((), ("--replica", 0), ("--replica", 1))]
+    assert ends == [72000, 72000, 132000]  # 20 + 5 + 60 + 3 + 40 + 4
+    status, said = pipeweaver.fails("explain", tmp_path / "plan", "--replica", 2)
+    assert status == 2 and "has no replica-002" in said and said.count("\n") <= 1
 
 
 def test_a_long_name_is_cut_between_characters(pipeweaver, three):

@@ -4,7 +4,6 @@ import json
 import random
 import signal
 import subprocess
-import time
 
 import pytest
 from absent import needed
@@ -152,22 +151,70 @@ def test_results_of_the_older_revision_are_text_and_it_takes_batches(pipeweaver,
     assert agent.end()[0] == 0
 
 
+LONG = {**SMALL, "microbatches": 16, "budget": "100s"}
+
+
+def of_progress(agent, tool, arguments, token):
+    """Sends a call that is to be told of; returns its id."""
+    agent.told.clear()
+    return agent.request("tools/call", name=tool, arguments=arguments, _meta={"progressToken": token})
+
+
+@pytest.mark.parametrize("token", ["plan 1", 7])
+def test_progress_is_told_to_who_asks_for_it(agent, token):
+    number = of_progress(agent, "plan", {**SMALL, "arguments": ROUNDS}, token)
+    answer = agent.receive()
+    assert answer["id"] == number and {one["progressToken"] for one in agent.told} == {token}
+    numbers = [one["progress"] for one in agent.told]
+    assert numbers == sorted(set(numbers)) and 0 <= numbers[0] and numbers[-1] < 100
+    assert {one.get("total", 100) for one in agent.told} == {100}
+    # Each rung when it is known; lines of searches, as many as there is time for, are between them.
+    messages, at = [one["message"] for one in agent.told], -1
+    for rung in answer["result"]["structuredContent"]["ladder"]:
+        said = f"nothing: {rung['why_nothing']}" if "why_nothing" in rung else f"{rung['step_ns'] * 1e-9:.3f} s"
+        at = next(i for i, one in enumerate(messages) if one.startswith(f"{rung['rung']}: {said}") and i > at)
+    assert agent.ask("ping")["result"] == {} and len(agent.told) == len(messages)  # nothing behind the answer
+
+
+def test_what_is_told_changes_no_answer_and_a_token_of_another_type_is_none(agent):
+    arguments = {"plan": "examples/measured"}
+    of_progress(agent, "explain", arguments, 1)
+    answer = agent.receive()
+    of_progress(agent, "explain", arguments, {"no": "token"})
+    assert agent.receive()["result"] == answer["result"] == agent.call("explain", **arguments) and not agent.told
+
+
 def test_a_call_that_is_cancelled_ends_and_is_not_answered(agent):
-    begun = time.monotonic()
-    long = agent.request("tools/call", name="plan", arguments={**SMALL, "microbatches": 16, "budget": "100s"})
-    next_one = agent.request("tools/call", name="explain", arguments={"plan": "examples/measured"})
+    long = of_progress(agent, "plan", LONG, "long")
+    waiting, next_one = (agent.request("tools/call", name="explain", arguments={"plan": "examples/measured"})
+                         for _ in range(2))
+    agent.await_progress()  # it runs
     assert agent.ask("ping")["result"] == {}  # answered meanwhile
-    time.sleep(0.5)
-    agent.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": long}})
-    assert agent.receive()["id"] == next_one and time.monotonic() - begun < 30
+    for number in (waiting, long, "unknown"):
+        agent.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}})
+    assert agent.receive()["id"] == next_one
+    told = len(agent.told)
+    agent.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": next_one}})  # too late
     emulated = agent.call("emulate", **SMALL)  # nothing is left of it
-    assert emulated["isError"] is False
+    assert emulated["isError"] is False and len(agent.told) == told
+
+
+def test_a_call_of_a_batch_is_cancelled_alone(pipeweaver, folder):
+    agent = Agent(pipeweaver.path, folder, "2025-03-26")
+    of_progress(agent, "plan", LONG, "long")  # what is behind it waits
+    params = {"name": "explain", "arguments": {"plan": "examples/measured"}}
+    agent.send([{"jsonrpc": "2.0", "id": name, "method": "tools/call", "params": params} for name in "ab"])
+    agent.await_progress()
+    for number in ("a", agent.number):
+        agent.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}})
+    assert [one["id"] for one in agent.receive()] == ["b"]
+    assert agent.end()[0] == 0
 
 
 def test_a_signal_ends_the_search_and_the_server(pipeweaver, folder):
     agent = Agent(pipeweaver.path, folder)
-    agent.request("tools/call", name="plan", arguments={**SMALL, "microbatches": 16, "budget": "100s"})
-    time.sleep(1)
+    of_progress(agent, "plan", LONG, "long")
+    agent.await_progress()
     agent.process.send_signal(signal.SIGTERM)
     assert agent.process.wait(timeout=60) == -signal.SIGTERM
 

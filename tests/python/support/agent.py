@@ -5,13 +5,14 @@ import subprocess
 
 
 class Agent:
-    """Messages go in and come out a line each; answers are found by their id."""
+    """Messages go in and come out a line each; answers are found by their id. What is told of progress is in `told`."""
 
     def __init__(self, path, folder, revision="2025-06-18"):
         pipe = subprocess.PIPE
         self.process = subprocess.Popen([path.absolute(), "mcp"], cwd=folder, stdin=pipe, stdout=pipe, stderr=pipe,
                                         text=True)
         self.number = 0
+        self.told = []
         self.info = self.ask("initialize", protocolVersion=revision, capabilities={},
                              clientInfo={"name": "test", "version": "1"})["result"]
         self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
@@ -26,8 +27,24 @@ class Agent:
         self.send({"jsonrpc": "2.0", "id": self.number, "method": method, "params": params})
         return self.number
 
+    def receive_any(self):
+        message = json.loads(self.process.stdout.readline())
+        if isinstance(message, dict) and message.get("method") == "notifications/progress":
+            self.told.append(message["params"])
+        return message
+
     def receive(self):
-        return json.loads(self.process.stdout.readline())
+        """The next answer."""
+        while isinstance(message := self.receive_any(), dict) and "method" in message:
+            pass
+        return message
+
+    def await_progress(self):
+        """Reads until more is told of progress."""
+        before = len(self.told)
+        while len(self.told) == before:
+            message = self.receive_any()
+            assert "method" in message, message
 
     def ask(self, method, **params):
         number = self.request(method, **params)
