@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import threading
+import time
 
 CONFIG = {"model": "dip-vlm-s", "cluster": "h100-sxm:16", "tp": 4, "pp": 4}
 
@@ -16,6 +17,16 @@ def samples(seed=0, count=8):
     """Samples that differ with the seed."""
     return [{"id": f"s{seed}-{k}", "text_tokens": 600 + 37 * ((k + seed) % 7),
              "images": [{"width": 448, "height": 448} for _ in range((k + seed) % 3)]} for k in range(count)]
+
+
+def eventually(holds, seconds=60):
+    """Whether it does before long."""
+    end = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
 
 
 def free_port():
@@ -49,6 +60,17 @@ class Server:
         self.port = int(self.url.rsplit(":", 1)[1])
         self.reader = threading.Thread(target=self.read, daemon=True)
         self.reader.start()
+
+    def said(self, event, count=1):
+        """The lines of the log with this event, of which there are so many before long."""
+        lines = []
+
+        def are_there():
+            lines[:] = [line for line in list(self.log) if line["event"] == event]
+            return len(lines) >= count
+
+        eventually(are_there)
+        return lines
 
     def read(self):
         for line in self.process.stderr:
