@@ -16,6 +16,8 @@ jsonschema = needed("jsonschema")
 MODEL = {"model": "dip-vlm-s", "cluster": "h100-sxm:16", "dataset": "vlm-mix"}
 SMALL = {**MODEL, "tp": 4, "pp": 4, "microbatches": 2}
 ROUNDS = ["--max-rounds", "1"]
+# A plan that takes its whole budget on any machine.
+LONG = {**SMALL, "microbatches": 16, "budget": "10min", "arguments": ["--max-rounds", "1000000000"]}
 
 
 @pytest.fixture(scope="module")
@@ -154,22 +156,22 @@ def test_results_of_the_older_revision_are_text_and_it_takes_batches(pipeweaver,
 
 def test_a_call_that_is_cancelled_ends_and_is_not_answered(agent):
     begun = time.monotonic()
-    long = agent.request("tools/call", name="plan", arguments={**SMALL, "microbatches": 16, "budget": "100s"})
+    long = agent.request("tools/call", name="plan", arguments=LONG)
     next_one = agent.request("tools/call", name="explain", arguments={"plan": "examples/measured"})
     assert agent.ask("ping")["result"] == {}  # answered meanwhile
     time.sleep(0.5)
     agent.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": long}})
-    assert agent.receive()["id"] == next_one and time.monotonic() - begun < 30
+    assert agent.receive()["id"] == next_one and time.monotonic() - begun < 300  # of its ten minutes
     emulated = agent.call("emulate", **SMALL)  # nothing is left of it
     assert emulated["isError"] is False
 
 
 def test_a_signal_ends_the_search_and_the_server(pipeweaver, folder):
     agent = Agent(pipeweaver.path, folder)
-    agent.request("tools/call", name="plan", arguments={**SMALL, "microbatches": 16, "budget": "100s"})
-    time.sleep(1)
+    agent.request("tools/call", name="plan", arguments=LONG)
+    time.sleep(1)  # so that it searches, but where the machine is slow: then there is no search to end
     agent.process.send_signal(signal.SIGTERM)
-    assert agent.process.wait(timeout=60) == -signal.SIGTERM
+    assert agent.process.wait(timeout=300) == -signal.SIGTERM
 
 
 def drawn(draw, depth=0):
