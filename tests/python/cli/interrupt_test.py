@@ -68,10 +68,13 @@ def test_the_first_signal_leaves_a_whole_folder_with_the_best_so_far(pipeweaver,
 
 @pytest.mark.parametrize("second", [signal.SIGINT, signal.SIGTERM])
 def test_the_second_signal_ends_the_command_at_once(pipeweaver, tmp_path, second):
-    process = begin(pipeweaver, *LONG, "--out", tmp_path / "plan")
+    # So large that what must still be done after the first signal takes longer than it takes to send the second.
+    large = [word if word != "16" else "64" for word in LONG]
+    process = begin(pipeweaver, *large, "--out", tmp_path / "plan")
     wait_for(tmp_path / "plan")
     process.send_signal(signal.SIGINT)
-    time.sleep(0.02)
+    # Two that come before the first is heeded are as one.
+    assert any(line.startswith("interrupted: finishing") for line in process.stderr)
     process.send_signal(second)
     ended(process)
     assert process.returncode == -second
