@@ -3,12 +3,11 @@
 import gzip
 import json
 import shlex
-import subprocess
-import sys
 import time
 
 import pytest
 from cli_shared import PLAN, SCREEN, write_batch
+from used import peak_of
 
 
 def test_a_batch_file_is_planned_and_a_configuration_file_read(pipeweaver, tmp_path):
@@ -81,17 +80,12 @@ def test_a_batch_file_of_a_whole_data_set_is_refused_at_once_in_little_memory(pi
         block = '{"id":"x","text_tokens":1}\n' * 1000
         for _ in range(1001):
             file.write(block)
-    # A process's peak memory includes what its parent held when it was started: a small parent measures.
-    measure = ("import os, subprocess, sys; child = subprocess.Popen(sys.argv[1:]); "
-               "_, status, usage = os.wait4(child.pid, 0); print(os.waitstatus_to_exitcode(status), usage.ru_maxrss)")
-    child = subprocess.run([sys.executable, "-c", measure, str(pipeweaver.path), *PLAN,
-                            "--batch", tmp_path / "batch.jsonl",
-                            "--out", tmp_path / "plan"], capture_output=True, text=True, check=True)
-    code, peak_kib = map(int, child.stdout.split())
+    code, peak, said = peak_of([pipeweaver.path, *PLAN, "--batch", tmp_path / "batch.jsonl",
+                                "--out", tmp_path / "plan"])
     assert code == 4
-    assert child.stderr == (f"pipeweaver: {tmp_path / 'batch.jsonl'}:1000001: is one sample too many: a batch file is "
-                            "the batch of one step, of at most 1000000 samples; write a file for each step\n")
-    assert peak_kib < 64 * 1024
+    assert said == (f"pipeweaver: {tmp_path / 'batch.jsonl'}:1000001: is one sample too many: a batch file is "
+                    "the batch of one step, of at most 1000000 samples; write a file for each step\n")
+    assert peak < 64 << 20
 
 
 @pytest.mark.alone
