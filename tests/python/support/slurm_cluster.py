@@ -83,11 +83,11 @@ class SlurmCluster:
             self.begin("munged", "--foreground", f"--socket={self.folder}/munge.socket",
                        f"--key-file={self.folder}/munge.key", f"--pid-file={self.folder}/munge.pid",
                        f"--seed-file={self.folder}/munge.seed", f"--log-file={self.folder}/munge.log", name="munged")
-            self.wait("a credential", 10, lambda: (self.folder / "munge.socket").exists())
+            self.wait("a credential", 60, lambda: (self.folder / "munge.socket").exists())
             self.begin("slurmctld", "-D", name="slurmctld")
             for name in self.ports:
                 self.begin_node(name)
-            self.wait("idle nodes", 30, lambda: self.nodes_in("idle") == len(self.ports))
+            self.wait("idle nodes", 120, lambda: self.nodes_in("idle") == len(self.ports))
         except BaseException:
             self.end()
             raise
