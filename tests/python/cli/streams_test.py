@@ -20,7 +20,7 @@ def shell(pipeweaver, arguments, redirection, **more):
     """Runs the command in a shell, with standard streams as `redirection` says."""
     command = " ".join([f"exec '{pipeweaver.path}'", *map(str, arguments), redirection])
     return subprocess.run(["bash", "-c", command], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                          timeout=120, **more)
+                          timeout=600, **more)
 
 
 @pytest.mark.parametrize("redirection", ["2>&-", "2>/dev/full", ">&- 2>&- <&-"])
@@ -169,7 +169,7 @@ def test_threads_that_cannot_be_made_are_said_or_done_without(pipeweaver, tmp_pa
     def run(*more):
         command = "ulimit -s 2097152; ulimit -v 2000000; exec \"$@\""
         return subprocess.run(["bash", "-c", command, "bash", str(pipeweaver.path), *plan, *more], capture_output=True,
-                              text=True, timeout=120)
+                              text=True, timeout=600)
 
     refused = run("--threads", "64")
     assert refused.returncode == 4 and not (tmp_path / "plan").exists()

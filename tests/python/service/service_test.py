@@ -155,7 +155,7 @@ def test_sigterm_while_the_state_is_opened_ends_the_server_in_order(begin, pipew
         except ConnectionRefusedError:
             time.sleep(0.001)
     process.send_signal(signal.SIGTERM)
-    _, log = process.communicate(timeout=60)
+    _, log = process.communicate(timeout=300)
     assert process.returncode == 0 and json.loads(log.splitlines()[-1])["event"] == "ended"
 
 
@@ -290,7 +290,7 @@ def test_requests_have_ids_and_the_log_is_json(begin):
     server.ask("GET", "/v1/sessions/none", **{"X-Request-Id": "mine-1"})
     server.ask("GET", "/v1/sessions/\"quoted\"\xff".encode("latin1").decode("latin1").replace("\xff", "%ff"))
     server.end()
-    server.reader.join(60)
+    server.reader.join(300)
     requests = [line for line in server.log if line["event"] == "request"]
     assert requests[0]["id"] == "mine-1" and requests[0]["status"] == 404
     assert len(requests) == 2 and requests[1]["status"] == 400
@@ -307,7 +307,7 @@ def test_the_commands_of_the_documentation_run_as_they_stand(begin, pipeweaver, 
                             + "/readyz; do sleep 0.05; done\n")
     path = f"{pathlib.Path(pipeweaver.path).parent}:{os.environ['PATH']}"
     done = subprocess.run(["bash", "-c", script + "\nwait"], cwd=tmp_path, env={**os.environ, "PATH": path},
-                          capture_output=True, text=True, timeout=120)
+                          capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr + done.stdout
     for said in ('"healthy": true', "pipeweaver-partition/1", '"state": "waiting"', "pipeweaver-rank-actions/1",
                  '"lower_bound_ns"'):

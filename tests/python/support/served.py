@@ -78,7 +78,7 @@ class Server:
 
     def ask(self, method, path, body=None, **headers):
         """Status and body of a request on a connection of its own."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
         if body is not None and "Content-Type" not in headers:
             headers["Content-Type"] = "application/json"
         connection.request(method, path, body if isinstance(body, (str, bytes, type(None))) else json.dumps(body),
@@ -109,4 +109,4 @@ class Server:
         """Exit status after SIGTERM."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(60)
+        return self.process.wait(300)
