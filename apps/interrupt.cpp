@@ -34,9 +34,9 @@ void say_at_once() {
 // The next signal, of either, is the process's end.
 void note(int /*signal*/) {
     const int before = errno;
+    for (const int signal : signals) set_default(signal);  // before it is said: who reads that may send the next
     if (!signal_came.exchange(true) && says) say_at_once();
     errno = before;
-    for (const int signal : signals) set_default(signal);
 }
 
 }  // namespace

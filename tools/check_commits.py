@@ -5,7 +5,8 @@
 - a body that says why, where sources change
 - a body that says what goes, where more than 1,000 lines come outside tests/ ("deletes" or "takes out")
 
-Prints what it finds, a line each, and exits with 1 if there is something. A folder without a history passes.
+Prints what it finds, a line each, and exits with 1 if there is something. A folder without a history passes, and
+so does the oldest commit of a shallow clone, which holds all files of those before it.
 """
 
 import argparse
@@ -53,7 +54,9 @@ def main():
     parser.add_argument("folder", nargs="?", type=pathlib.Path, default=here, help="repository (default: this one)")
     parser.add_argument("--last", type=int, default=10, metavar="N", help="so many commits (default 10)")
     options = parser.parse_args()
-    commits = git(options.folder, "log", f"-{options.last}", "--no-merges", "--format=%h").split()
+    is_shallow = git(options.folder, "rev-parse", "--is-shallow-repository").strip() == "true"
+    log = git(options.folder, "log", f"-{options.last}", "--no-merges", "--format=%h %p").splitlines()
+    commits = [line.split()[0] for line in log if not is_shallow or len(line.split()) > 1]
     found = [f"{commit}: {text}" for commit in commits for text in findings(options.folder, commit)]
     print("\n".join(found) or f"{len(commits)} commits say what they are")
     return 1 if found else 0

@@ -70,10 +70,20 @@ class Server:
         self._token = token
         self._authority = None if authority is None else as_path(authority)
 
-    def ask(self, method: str, path: str, body: Body = None, *, within: float, meanwhile: Meanwhile = None) -> bytes:
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: Body = None,
+        *,
+        within: float,
+        late: float = 0.0,
+        meanwhile: Meanwhile = None,
+    ) -> bytes:
         """The body of its answer. Tries again while it cannot be reached, or says that it takes nothing now. Raises
-        what the answer says, FileError where there is none in `within` seconds."""
-        status, answer = self._ask(method, path, body, range(200, 300), within, meanwhile)
+        what the answer says, FileError where there is none in `within` seconds; who was reached may answer so many
+        seconds later."""
+        status, answer = self._ask(method, path, body, range(200, 300), within, meanwhile, late)
         return b"" if status == 202 and method == "GET" else answer
 
     def status(self, path: str, known: tuple[int, ...], *, within: float) -> int:
@@ -92,13 +102,20 @@ class Server:
             connection.close()
 
     def _ask(
-        self, method: str, path: str, body: Body, good: Container[int], within: float, meanwhile: Meanwhile
+        self,
+        method: str,
+        path: str,
+        body: Body,
+        good: Container[int],
+        within: float,
+        meanwhile: Meanwhile,
+        late: float = 0.0,
     ) -> tuple[int, bytes]:
         end = time.monotonic() + within
         while True:
             left = end - time.monotonic()
             try:
-                status, answer, later = self._try(method, path, body, max(0.05, left), meanwhile)
+                status, answer, later = self._try(method, path, body, max(0.05, left) + late, meanwhile)
             except (OSError, http.client.HTTPException, zlib.error, EOFError) as error:
                 self._drop()
                 status, answer, later = 0, str(error).encode(), 0.0

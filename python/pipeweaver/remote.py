@@ -35,6 +35,7 @@ _to_look = 10.0
 _to_reach = 2.0  # where there is a fallback: how long a server is tried when a planner is made
 _usual_budget = 3.0
 _to_submit = 0.25  # where there is a fallback: how long a server is tried that does not answer
+_late = 5.0  # where there is none: an answer that comes so much later is better than no plan
 _spare = 2.0  # times what a plan by policy took, which other processes may make at the same time
 _step_of_first = 2**53 - 1
 _own_steps = 2**28  # of a forked child: so many, from a number that it draws
@@ -168,7 +169,7 @@ class RemoteFuture:
         """The best plan found in `deadline` seconds from now; without a deadline, in the budget. A server that was
         killed has forgotten what it had not planned: who knows the step's samples submits it again, others wait for
         that. Where the server has given no plan by then, or cannot be reached, the plan by policy, made here in the
-        rest of the time; without a fallback FileError."""
+        rest of the time; without a fallback FileError, where a server that can be reached gives none soon after."""
         end = self._end(deadline)
         try:
             answer = json.loads(self._served("", end, hurry=deadline is not None))
@@ -217,7 +218,8 @@ class RemoteFuture:
             left = max(0.0, end - time.monotonic())
             wanted = f"?by_ms={max(0, round(1000 * (left - to_answer)))}" if hurry else ""
             try:
-                answer = self._server.ask("GET", self._path + part + wanted, within=left)
+                late = 0.0 if self._fallback else _late
+                answer = self._server.ask("GET", self._path + part + wanted, within=left, late=late)
             except NotThere as error:
                 if time.monotonic() + between_tries > end:
                     raise FileError(str(error)) from error

@@ -305,6 +305,7 @@ struct HttpServer::Inner {
     Inner(const Listen& listen, Handler handler)
         : shared{std::move(handler), listen.most_idle, listen.between_pieces, listen.most_body},
           most_connections(listen.most_connections) {
+        take_signals();  // before anybody can be connected, who may then send one
         if (listen.tls) tls.emplace(context_of(*listen.tls));
         beast::error_code error;
         const auto address = asio::ip::make_address(listen.address, error);
@@ -316,6 +317,14 @@ struct HttpServer::Inner {
         if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
         if (error)
             fail(ErrorKind::io, "{}:{}: cannot be listened to: {}", listen.address, listen.port, error.message());
+    }
+
+    void take_signals() {
+        signals.add(SIGTERM);
+        signals.add(SIGINT);
+        // The terminal is gone; under nohup it may go.
+        struct sigaction hangup {};
+        if (::sigaction(SIGHUP, nullptr, &hangup) == 0 && hangup.sa_handler != SIG_IGN) signals.add(SIGHUP);
     }
 
     void accept() {
@@ -370,11 +379,6 @@ struct HttpServer::Inner {
 
 HttpServer::HttpServer(const Listen& listen, Handler handler, std::function<void()> at_signal)
     : inner_(std::make_unique<Inner>(listen, std::move(handler))) {
-    inner_->signals.add(SIGTERM);
-    inner_->signals.add(SIGINT);
-    // The terminal is gone; under nohup it may go.
-    struct sigaction hangup {};
-    if (::sigaction(SIGHUP, nullptr, &hangup) == 0 && hangup.sa_handler != SIG_IGN) inner_->signals.add(SIGHUP);
     inner_->wait_for_signal(std::move(at_signal));
 }
 

@@ -39,7 +39,7 @@ def test_load_counts_checks_and_measures(pipeweaver):
 @pytest.mark.alone
 def test_plans_of_two_jobs_are_in_time(pipeweaver):
     _, said = promises(pipeweaver, "load", "--sessions", "2", "--seconds", "3", "--microbatches", "4", "--offline", "0",
-                       "--past", "500ms")
+                       "--past", "500ms", "--growth", "50")  # memory of its second and third second
     assert all(one["held"] for one in said.values() if one["held"] is not None), said
 
 

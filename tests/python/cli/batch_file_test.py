@@ -3,12 +3,10 @@
 import gzip
 import json
 import shlex
-import subprocess
-import sys
-import time
 
 import pytest
 from cli_shared import PLAN, SCREEN, write_batch
+from used import peak_of, seconds_of_children, slowness
 
 
 def test_a_batch_file_is_planned_and_a_configuration_file_read(pipeweaver, tmp_path):
@@ -81,26 +79,22 @@ def test_a_batch_file_of_a_whole_data_set_is_refused_at_once_in_little_memory(pi
         block = '{"id":"x","text_tokens":1}\n' * 1000
         for _ in range(1001):
             file.write(block)
-    # A process's peak memory includes what its parent held when it was started: a small parent measures.
-    measure = ("import os, subprocess, sys; child = subprocess.Popen(sys.argv[1:]); "
-               "_, status, usage = os.wait4(child.pid, 0); print(os.waitstatus_to_exitcode(status), usage.ru_maxrss)")
-    child = subprocess.run([sys.executable, "-c", measure, str(pipeweaver.path), *PLAN,
-                            "--batch", tmp_path / "batch.jsonl",
-                            "--out", tmp_path / "plan"], capture_output=True, text=True, check=True)
-    code, peak_kib = map(int, child.stdout.split())
+    code, peak, said = peak_of([pipeweaver.path, *PLAN, "--batch", tmp_path / "batch.jsonl",
+                                "--out", tmp_path / "plan"])
     assert code == 4
-    assert child.stderr == (f"pipeweaver: {tmp_path / 'batch.jsonl'}:1000001: is one sample too many: a batch file is "
-                            "the batch of one step, of at most 1000000 samples; write a file for each step\n")
-    assert peak_kib < 64 * 1024
+    assert said == (f"pipeweaver: {tmp_path / 'batch.jsonl'}:1000001: is one sample too many: a batch file is "
+                    "the batch of one step, of at most 1000000 samples; write a file for each step\n")
+    assert peak < 64 << 20
 
 
 @pytest.mark.alone
 def test_more_microbatches_than_can_be_planned_are_refused_before_anything_is_built(pipeweaver, tmp_path):
-    start = time.monotonic()
+    begun = seconds_of_children()
     assert pipeweaver.fails(*PLAN, "--dataset", "laion-2b", "--microbatches", "6251", "--out", tmp_path / "plan") == (
         2, "pipeweaver: a replica has 6251 microbatches of 50008 tasks or more, allowed are 50000 tasks: take a "
            "smaller batch, or more replicas (--dp)")
-    assert time.monotonic() - start < 60  # drawing them takes 2 s; half as many, which are built, take minutes
+    # Drawing them takes 2 s of the processor; half as many, which are built, take minutes.
+    assert seconds_of_children() - begun < 60 * slowness()
 
 
 def test_samples_too_long_are_dropped_or_have_a_microbatch_of_their_own(pipeweaver, tmp_path):

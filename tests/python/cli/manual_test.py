@@ -151,7 +151,7 @@ def ends_when_told(line, top, environment):
         said = next((words for words in process.stderr if "http://" in words), None)
         assert said is not None, f"{line}: ended with {process.wait()} before it listened"
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=60) == 0, f"{line}: {process.stderr.read()}"
+        assert process.wait(timeout=300) == 0, f"{line}: {process.stderr.read()}"
     finally:
         process.kill()
         process.wait()

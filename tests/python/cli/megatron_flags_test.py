@@ -201,7 +201,7 @@ def test_the_page_prints_what_it_shows(pipeweaver, tmp_path):
     for language, text in re.findall(r"^```(\w*)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
         if language == "sh":
             done = subprocess.run(["bash", "-e", "-o", "pipefail", "-c", text], cwd=tmp_path, env=environment,
-                                  stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+                                  stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600)
             assert done.returncode == 0, f"{text}{done.stderr}"
             printed = done.stdout + done.stderr
         elif language == "":

@@ -20,7 +20,7 @@ def shell(pipeweaver, arguments, redirection, **more):
     """Runs the command in a shell, with standard streams as `redirection` says."""
     command = " ".join([f"exec '{pipeweaver.path}'", *map(str, arguments), redirection])
     return subprocess.run(["bash", "-c", command], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                          timeout=120, **more)
+                          timeout=600, **more)
 
 
 @pytest.mark.parametrize("redirection", ["2>&-", "2>/dev/full", ">&- 2>&- <&-"])
@@ -169,14 +169,14 @@ def test_threads_that_cannot_be_made_are_said_or_done_without(pipeweaver, tmp_pa
     def run(*more):
         command = "ulimit -s 2097152; ulimit -v 2000000; exec \"$@\""
         return subprocess.run(["bash", "-c", command, "bash", str(pipeweaver.path), *plan, *more], capture_output=True,
-                              text=True, timeout=120)
+                              text=True, timeout=600)
 
     refused = run("--threads", "64")
     assert refused.returncode == 4 and not (tmp_path / "plan").exists()
     assert refused.stderr.startswith("pipeweaver: --threads: is 64, ") and len(refused.stderr.splitlines()) == 1
     fewer = run()
     assert fewer.returncode == 0
-    if os.cpu_count() > 1:
+    if len(os.sched_getaffinity(0)) > 1:  # of all that there are the program takes those that it may
         said = "^1 of [0-9]+ threads: the limits of processes or memory here allow no more$"
         assert re.search(said, fewer.stderr, re.MULTILINE)
     assert "allow no more" not in run("--quiet").stderr

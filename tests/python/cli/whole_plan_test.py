@@ -67,7 +67,7 @@ def test_killed_at_any_rename_a_folder_is_old_or_new_or_refused(pipeweaver, kill
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(old, folder)
         ended = subprocess.run([pipeweaver.path, *SMALL, "--seed", "2", "--out", folder], capture_output=True,
-                               env={**os.environ, "LD_PRELOAD": str(killer), "KILL_AT": str(at)}, timeout=120)
+                               env={**os.environ, "LD_PRELOAD": str(killer), "KILL_AT": str(at)}, timeout=600)
         assert ended.returncode == (0 if at == renames else -9)
         left = [path for path in folder.rglob("*.tmp")]
         assert bool(left) == (at < renames)
@@ -148,7 +148,7 @@ def test_replicas_planned_one_by_one_into_a_folder_all_stay(pipeweaver, tmp_path
     # At the same time.
     jobs = [subprocess.Popen([pipeweaver.path, *several, "--replicas", str(replica), "--out", tmp_path / "both"])
             for replica in (0, 1)]
-    assert [job.wait(timeout=120) for job in jobs] == [0, 0]
+    assert [job.wait(timeout=600) for job in jobs] == [0, 0]
     assert {name for name in parts(tmp_path / "both")[0] if name.startswith("replica")} == \
         {name for name in hashes if name.startswith("replica")}
     # Nothing stays of an older plan that is damaged, or whose files are not there.

@@ -105,16 +105,20 @@ def test_what_is_wrong_is_one_line(study, tmp_path, arguments, status, line):
     assert not (tmp_path / "rent").exists()
 
 
-def test_ctrl_c_keeps_what_is_judged(study, tmp_path):
-    out = tmp_path / "rent"
+def test_ctrl_c_keeps_what_is_judged(tmp_path):
+    study, out = tmp_path / "long.yaml", tmp_path / "rent"
+    few, many = "global-batch: [32, 64]", "global-batch: [32, 64, 96, 128, 160, 192, 224, 256]"
+    assert few in STUDY
+    study.write_text(STUDY.replace(few, many))
+    cells = 4 * CELLS  # so many that not all are judged before the signal comes
     process = subprocess.Popen([sys.executable, "-m", "pipeweaver.capacity", str(study), "--out", str(out), "--engine",
                                 "local"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     while not list(out.glob("cells/*.json")):
         assert process.poll() is None, process.communicate()
-        time.sleep(0.01)
+        time.sleep(0.005)
     os.kill(process.pid, signal.SIGINT)
-    said, warned = process.communicate(timeout=60)
+    said, warned = process.communicate(timeout=300)
     assert (process.returncode, said) == (130, "")
     assert warned == "pipeweaver.capacity: interrupted; what was judged stays, run it again to go on\n"
-    assert 0 < len(list(out.glob("cells/*.json"))) < CELLS
+    assert 0 < len(list(out.glob("cells/*.json"))) < cells

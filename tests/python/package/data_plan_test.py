@@ -252,20 +252,20 @@ def test_coefficients_predict_what_is_emulated():
 def test_the_module_prints_coefficients(tmp_path):
     (tmp_path / "job.json").write_text(json.dumps(CONFIG))
     command = [sys.executable, "-m", "pipeweaver.data", str(tmp_path / "job.json")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     (tmp_path / "costs.json").write_text(done.stdout)
     assert data.Costs.read(tmp_path / "costs.json") == data.coefficients(CONFIG)
     samples = [{"id": f"s{k}", "text_tokens": 2000 + 300 * k} for k in range(16)]
     (tmp_path / "batch.jsonl").write_text("".join(json.dumps(sample) + "\n" for sample in samples))
     of_batch = subprocess.run([*command, "--batch", str(tmp_path / "batch.jsonl")], capture_output=True, text=True,
-                              timeout=60)
+                              timeout=300)
     assert of_batch.returncode == 0 and of_batch.stdout != done.stdout, of_batch.stderr
     (tmp_path / "job.json").write_text("[1, 2]")
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stdout) == (2, "") and done.stderr.startswith("pipeweaver: "), done.stderr
     (tmp_path / "job.json").write_text('{"model": "dip-vlm-s", "cluster": "h100"}')
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stdout) == (2, "") and done.stderr.startswith("pipeweaver: ")
 
 

@@ -29,7 +29,7 @@ def checkout(tmp_path_factory):
 def python(folder, *arguments, **environment):
     """Python with its standard library alone: no package of this environment or of the user is there."""
     return subprocess.run([sys.executable, "-S", "-s", *arguments], cwd=folder, env=environment,
-                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
 
 
 def test_a_batch_file_is_made_as_the_page_says(checkout):

@@ -17,11 +17,11 @@ def test_figures_of_a_page_have_an_origin(page):
 
 
 def test_commits_that_figures_were_measured_at_are_there():
+    asked = sorted({commit for page in PAGES for commit in commits((ROOT / page).read_text())})
     git = ["git", "-C", str(ROOT)]
     shallow = subprocess.run([*git, "rev-parse", "--is-shallow-repository"], capture_output=True, text=True)
-    if shallow.stdout != "false\n":
+    if asked and shallow.stdout != "false\n":
         left_out("the whole history is not here")
-    asked = sorted({commit for page in PAGES for commit in commits((ROOT / page).read_text())})
     said = subprocess.run([*git, "cat-file", "--batch-check"], input="\n".join(asked), capture_output=True, text=True)
     assert [line for line in said.stdout.splitlines() if line.split()[1] != "commit"] == []
 

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import threading
+import time
 
 CONFIG = {"model": "dip-vlm-s", "cluster": "h100-sxm:16", "tp": 4, "pp": 4}
 
@@ -16,6 +17,16 @@ def samples(seed=0, count=8):
     """Samples that differ with the seed."""
     return [{"id": f"s{seed}-{k}", "text_tokens": 600 + 37 * ((k + seed) % 7),
              "images": [{"width": 448, "height": 448} for _ in range((k + seed) % 3)]} for k in range(count)]
+
+
+def eventually(holds, seconds=60):
+    """Whether it does before long."""
+    end = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
 
 
 def free_port():
@@ -50,13 +61,24 @@ class Server:
         self.reader = threading.Thread(target=self.read, daemon=True)
         self.reader.start()
 
+    def said(self, event, count=1):
+        """The lines of the log with this event, of which there are so many before long."""
+        lines = []
+
+        def are_there():
+            lines[:] = [line for line in list(self.log) if line["event"] == event]
+            return len(lines) >= count
+
+        eventually(are_there)
+        return lines
+
     def read(self):
         for line in self.process.stderr:
             self.log.append(json.loads(line))
 
     def ask(self, method, path, body=None, **headers):
         """Status and body of a request on a connection of its own."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
         if body is not None and "Content-Type" not in headers:
             headers["Content-Type"] = "application/json"
         connection.request(method, path, body if isinstance(body, (str, bytes, type(None))) else json.dumps(body),
@@ -87,4 +109,4 @@ class Server:
         """Exit status after SIGTERM."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(60)
+        return self.process.wait(300)

@@ -47,6 +47,16 @@ def test_what_adds_much_says_what_goes_but_for_tests_and_data(commit):
     assert commit("Much\n\nWhy.", {"tests/c.py": lines, "d.json": lines}) == "1 commits say what they are"
 
 
+def test_the_oldest_commit_of_a_shallow_clone_is_not_blamed_for_what_came_before_it(commit, tmp_path):
+    commit("Much\n\nWhy. Nothing is deleted.", {"a.py": "x\n" * 1001})
+    commit("A number\n\nIt was wrong.", {"a.cpp": "2"})
+    clone = ["git", "clone", "--quiet", "--depth", "1", tmp_path.as_uri(), tmp_path / "clone"]
+    subprocess.run(clone, check=True, capture_output=True)
+    done = subprocess.run([sys.executable, ROOT / "tools/check_commits.py", tmp_path / "clone"], capture_output=True,
+                          text=True)
+    assert (done.returncode, done.stdout) == (0, "0 commits say what they are\n")
+
+
 def test_the_history_here_is_so():
     done = subprocess.run([sys.executable, ROOT / "tools/check_commits.py"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
