@@ -55,7 +55,10 @@ Placing placing(const Split& split, const std::vector<std::vector<Candidate>>& o
                                   as.peak(replayed.ahead[g]),
                                   replayed.spent[g],
                                   as.base,
-                                  as.held});
+                                  as.held,
+                                  *as.chain,
+                                  as.portion.copies,
+                                  as.portion.joined});
         placing.split.groups.push_back({split.groups[g].name, {split.groups[g].choices[found.taken[g]]}});
     }
     return placing;
@@ -190,7 +193,7 @@ bool Choices::add(const Chain& chain, const Taken& taken, Candidates& to) {
     bool any = false;
     for (std::size_t mode = 0; mode < mode_count; ++mode) {
         Choice choice{taken.degrees.gpus(), {}, all_the_time.hop, {}, all_the_time.tail};
-        Candidate candidate{taken.degrees, mode, {}, {}};
+        Candidate candidate{taken.degrees, mode, {}, {}, &chain, taken.portion};
         std::int64_t least_ahead = most;
         for (std::size_t s = 0; s < passes.size(); ++s) {
             const StagePasses& stage = passes[s][mode];

@@ -20,8 +20,10 @@ namespace pipeweaver::groups {
 /// What a choice stands for.
 struct Candidate {
     Degrees degrees;
-    std::size_t mode = 0;           // index into Prices::modes()
-    std::vector<Bytes> held, base;  // per stage: of a round ahead, and beside these
+    std::size_t mode = 0;                    // index into Prices::modes()
+    std::vector<Bytes> held, base;           // per stage: of a round ahead, and beside these
+    const emulator::Chain* chain = nullptr;  // which outlives it
+    Portion portion{};
 
     Bytes peak(const std::vector<std::int64_t>& ahead) const;
 };

@@ -55,14 +55,6 @@ workloads::Model alone(const Asked& group, const workloads::Model& model) {
     return part;
 }
 
-// Modules lie as their group says, not as a framework lays encoders beside a language model.
-Setup on_their_own(const Setup& setup) {
-    Setup own = with_layout(setup, Layout{}.on(setup.cluster));
-    own.model.built.reset();
-    for (workloads::Module& module : own.model.modules) module.lies = {};
-    return own;
-}
-
 // The product of a group's degrees where all are said; of what no cluster has, as many as none has.
 std::optional<std::int64_t> gpus_said(const Asked& asked) {
     if (!asked.tp || !asked.pp || !asked.dp) return std::nullopt;

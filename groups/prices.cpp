@@ -5,6 +5,7 @@
 #include "pipeweaver/partition/partition.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 namespace pipeweaver::groups {
@@ -52,7 +53,24 @@ void take_up(const schedule::Task& forward, std::array<StagePasses, mode_count>&
     }
 }
 
+// So many times the work.
+void add_part(PassCost& to, double times, const PassCost& work) {
+    for (std::size_t c = 0; c < work.shares.size(); ++c)
+        for (std::size_t b = 0; b < PassCost::bases; ++b) {
+            const PassCost::Share& share = work.shares[c][b];
+            to.shares[c][b].time += Duration{std::llround(times * static_cast<double>(share.time.count()))};
+            to.shares[c][b].error_ns += times * share.error_ns;
+        }
+}
+
 }  // namespace
+
+Setup on_their_own(const Setup& setup) {
+    Setup own = with_layout(setup, Layout{}.on(setup.cluster));
+    own.model.built.reset();
+    for (workloads::Module& module : own.model.modules) module.lies = {};
+    return own;
+}
 
 Prices::Prices(const Setup& setup, const std::vector<workloads::Microbatch>& priced) : setup_(setup), priced_(priced) {
     for (const workloads::Module& module : setup.model.modules) {
@@ -164,6 +182,28 @@ Fixed Prices::fixed(const Chain& chain, const Degrees& degrees, const Portion& p
     }
     for (const Transfer& transfer : step.transfers) fixed.hop = std::max(fixed.hop, transfer.lag);
     return fixed;
+}
+
+std::vector<StageCost> Prices::costs(const Chain& chain, const Degrees& degrees, const Portion& portion,
+                                     std::uint32_t mode) {
+    const Degrees alone{degrees.tp, degrees.pp, 1, degrees.cp, degrees.zero};
+    const StepProblem step = built(setup_in(alone), chain, {largest_for(chain)}, portion);
+    std::vector<StageCost> costs(chain.stages.size());
+    const auto stage_of = [&](std::size_t task) { return static_cast<std::size_t>(*step.problem.tasks[task].stage); };
+    for (std::size_t t = 0; t < step.problem.tasks.size(); ++t) {
+        StageCost& stage = costs[stage_of(t)];
+        const bool forward = step.problem.tasks[t].kind == schedule::TaskKind::forward;
+        (forward ? stage.forward : stage.backward) = step.cost_of(t);
+        if (forward) stage.mix = step.mixes[step.mix[t]];
+    }
+    for (const schedule::Pair& pair : step.problem.pairs) {
+        const PassCost& again = step.recomputed_by(index(pair.backward));
+        if (again.total() == Duration{0}) continue;
+        const Duration repeated = repeated_time(pair, mode);
+        add_part(costs[stage_of(index(pair.backward))].backward,
+                 static_cast<double>(repeated.count()) / static_cast<double>(again.total().count()), again);
+    }
+    return costs;
 }
 
 Duration Prices::bridge(Bytes message) const {

@@ -1,11 +1,14 @@
 // What stages of some modules take and hold in a layout, microbatch by microbatch.
 #pragma once
 
+#include "pipeweaver/emulator/pass_cost.hpp"
 #include "pipeweaver/emulator/stages.hpp"
 #include "pipeweaver/emulator/step_problem.hpp"
 #include "pipeweaver/workloads/batch.hpp"
 
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -45,6 +48,15 @@ struct Fixed {
     bool fits = true;  ///< the optimizer's update
 };
 
+/// What a stage's passes are made of, of one microbatch.
+struct StageCost {
+    emulator::PassCost forward, backward;  ///< with what the backward computes again
+    emulator::ModuleMix mix;
+};
+
+/// Modules lie as their group says, not as a framework lays encoders beside a language model.
+[[nodiscard]] emulator::Setup on_their_own(const emulator::Setup& setup);
+
 class Prices {
 public:
     /// Of chains of these layers. `priced`: not empty, the largest last. Both must outlive it.
@@ -54,6 +66,10 @@ public:
     const std::vector<std::array<StagePasses, mode_count>>& passes(const emulator::Chain& chain, const Degrees& degrees,
                                                                    const Portion& portion);
     Fixed fixed(const emulator::Chain& chain, const Degrees& degrees, const Portion& portion);
+
+    /// Per stage, of the microbatch that has most there. `mode`: an index into modes().
+    std::vector<StageCost> costs(const emulator::Chain& chain, const Degrees& degrees, const Portion& portion,
+                                 std::uint32_t mode);
 
     /// Whether all modules of the chain take items, which pass together whichever microbatches they are of.
     bool takes_items(const emulator::Chain& chain) const;

@@ -43,6 +43,15 @@ bool ask_for_launched(const Target& runs, groups::Request& asked) {
     return true;
 }
 
+std::optional<HostBound> far_end(groups::Request request, const groups::Placing& placing) {
+    const auto waiting = waiting_for_host(*request.setup);
+    if (!waiting) return std::nullopt;
+    request.setup = &*waiting;
+    for (std::size_t g = 0; g < placing.groups.size(); ++g) groups::take_layout(placing.groups[g], request.groups[g]);
+    const auto eager = groups::on_own_gpus(request);
+    return eager ? host_bound_of(*waiting, placing.step, eager->step) : std::nullopt;
+}
+
 GroupsWords groups_words(const OptionValues& of_plan) {
     OptionTable table;
     WorkloadOptions known;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "pipeweaver/emulator/recompute.hpp"
+#include "pipeweaver/emulator/stages.hpp"
 #include "pipeweaver/groups/allocation.hpp"
 
 #include <cstddef>
@@ -19,9 +20,11 @@ struct Placed {
     std::int64_t tp = 1, cp = 1, pp = 1, dp = 1;
     int zero = 1;
     emulator::Recompute recompute{};
-    Bytes peak{};                       ///< of the fullest GPU, with all that runs ahead
-    Spent spent;                        ///< of its stages, to be shared among as many
-    std::vector<Bytes> base{}, held{};  ///< of a GPU of each stage: all the time, and of a round ahead
+    Bytes peak{};                         ///< of the fullest GPU, with all that runs ahead
+    Spent spent;                          ///< of its stages, to be shared among as many
+    std::vector<Bytes> base{}, held{};    ///< of a GPU of each stage: all the time, and of a round ahead
+    emulator::Chain chain{};              ///< its layers, by stage
+    std::int64_t copies = 1, joined = 1;  ///< replicas that share a microbatch's items; microbatches passed at once
 
     std::int64_t gpus() const { return tp * cp * pp * dp; }
 };

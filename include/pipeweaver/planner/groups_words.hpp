@@ -2,12 +2,15 @@
 #pragma once
 
 #include "pipeweaver/base/option_values.hpp"
+#include "pipeweaver/planner/host_bound.hpp"
 
+#include <optional>
 #include <string>
 
 namespace pipeweaver::groups {
+struct Placing;  // groups/placing.hpp
 struct Request;  // groups/plan.hpp
-}
+}  // namespace pipeweaver::groups
 
 namespace pipeweaver::planner {
 
@@ -26,5 +29,9 @@ struct GroupsWords {
 /// one stage, whole samples on each of its replicas, states shared out; else for any split. False: no grids are of
 /// these groups. Pre: setup and groups are asked for.
 [[nodiscard]] bool ask_for_launched(const Target& runs, groups::Request& asked);
+
+/// The far end of the step of a split that was found for the request, launched kernel by kernel. None: none is to be
+/// told, or it does not fit so.
+[[nodiscard]] std::optional<HostBound> far_end(groups::Request request, const groups::Placing& placing);
 
 }  // namespace pipeweaver::planner

@@ -116,12 +116,39 @@ def test_megatron_mimo_launches_a_split_that_its_grids_say(pipeweaver, tmp_path,
     vit, llm = own["groups"]
     assert vit["pp"] == vit["zero"] == llm["zero"] == 1 and llm["dp"] % vit["dp"] == 0
     script = tmp_path / "megatron-mimo/megatron-mimo/mimo.sh"
+    is_advised = rung.get("worth", {}).get("is_enough", False)
+    assert (plans[1]["headline"]["rung"] == "groups") == is_advised
     if "why_nothing" in rung:  # shared GPUs are faster
         assert rung["files"] == [] and not script.exists()
         return
     assert rung["files"] == ["megatron-mimo/mimo.sh"]
     pipeweaver(*shlex.split(rung["command"])[1:], "--out", tmp_path / "mimo.sh")
     assert script.read_text() == (tmp_path / "mimo.sh").read_text()
+
+
+# The published layout of 17 GPUs, which shared ones divide into 17 stages or replicas alone.
+PLAN_OF_17 = ("plan", "--model", "qwen3.5-27b", "--cluster", "h100-sxm:17", "--tp", "1", "--pp", "17", "--dataset",
+              "constant-1472+1x768px", "--microbatch-tokens", "2048", "--global-batch", "32", "--target",
+              "megatron-mimo")
+
+
+@pytest.fixture(scope="module")
+def on_17(pipeweaver, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("on-17") / "plan"
+    return json.loads(pipeweaver(*PLAN_OF_17, "--json", "--out", folder)), folder
+
+
+def test_a_split_that_wins_its_draws_is_advised(on_17):
+    plan, folder = on_17
+    rung, headline = plan["beyond"][-1], plan["headline"]
+    worth = rung["worth"]
+    steps = {one["rung"]: one["step_ns"] for one in plan["ladder"]}
+    assert worth["gain"] == pytest.approx(steps[worth["over"]] / rung["step_ns"])
+    assert worth["draws"] == 200 and worth["is_enough"] == (worth["wins"] >= 190)
+    assert worth["is_enough"] and (headline["rung"], headline["step_ns"]) == ("groups", rung["step_ns"])
+    assert headline["target"] == "megatron-mimo" and headline["compared"]["rung"] in steps
+    page = (folder / "report.html").read_text()
+    assert f"groups wins {worth['wins']} of 200 draws" in page
 
 
 def test_megatron_mimo_has_no_grids_for_a_generator(pipeweaver, tmp_path):
