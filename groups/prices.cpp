@@ -72,7 +72,14 @@ Setup on_their_own(const Setup& setup) {
     return own;
 }
 
-Prices::Prices(const Setup& setup, const std::vector<workloads::Microbatch>& priced) : setup_(setup), priced_(priced) {
+Bytes Fixed::update() const {
+    Bytes most;
+    for (const StaticMemory& one : at_rest) most = std::max(most, one.at_update);
+    return most;
+}
+
+Prices::Prices(const Setup& setup, const std::vector<workloads::Microbatch>& priced, std::optional<Bytes> capacity)
+    : setup_(setup), priced_(priced), capacity_(capacity) {
     for (const workloads::Module& module : setup.model.modules) {
         auto& all = positions_.emplace_back();
         for (const workloads::Microbatch& one : priced)
@@ -177,6 +184,7 @@ Fixed Prices::fixed(const Chain& chain, const Degrees& degrees, const Portion& p
     const Bytes usable = capacity();
     for (std::size_t r = 0; r < step.problem.ranks.size(); ++r) {
         fixed.base.push_back(step.problem.ranks[r].base);
+        fixed.at_rest.push_back(step.memory[r]);
         fixed.tail = std::max(fixed.tail, step.problem.ranks[r].tail + step.optimizer);
         fixed.fits = fixed.fits && step.memory[r].at_update <= usable;
     }

@@ -66,6 +66,7 @@ Rung rung_of_groups(const groups::Placing& placing, const groups::Request& asked
         rung.peak = std::max(rung.peak, one.peak);
     }
     rung.needs = "GPUs of its own for each module, as Megatron-Bridge's MegatronMIMO has them for encoders";
+    rung.planned = planned_for(words);
     words.set("groups", groups::text_of(placing));
     rung.command = words.command("pipeweaver groups");
     return rung;

@@ -3,9 +3,13 @@
 
 #include "pipeweaver/base/option_values.hpp"
 #include "pipeweaver/planner/host_bound.hpp"
+#include "pipeweaver/workloads/batch.hpp"
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace pipeweaver::groups {
 struct Placing;  // groups/placing.hpp
@@ -14,7 +18,8 @@ struct Request;  // groups/plan.hpp
 
 namespace pipeweaver::planner {
 
-struct Target;  // targets.hpp
+struct Target;           // targets.hpp
+struct WorkloadOptions;  // workload_options.hpp
 
 struct GroupsWords {
     OptionValues words;       ///< without a split
@@ -24,6 +29,24 @@ struct GroupsWords {
 /// What says nothing of a split's step is left out: layouts of shared GPUs, orders and how they are sought, what feeds
 /// GPUs, the whole run.
 [[nodiscard]] GroupsWords groups_words(const OptionValues& of_plan);
+
+/// What a split is planned for, as `groups` draws it.
+struct DrawnForGroups {
+    std::string name;  ///< "vlm-mix (seed 1)"
+    std::size_t samples = 0;
+    std::vector<workloads::Microbatch> microbatches;
+};
+
+/// Pre: a batch or a data set is asked for. Throws as WorkloadOptions::read().
+[[nodiscard]] DrawnForGroups drawn_for_groups(const WorkloadOptions& asked, const workloads::Model& model,
+                                              std::int64_t seed);
+
+/// What a split is planned for, without its cluster, in one line of JSON: options and what they are told, as far as it
+/// is not the usual. `words`: of `groups`, or of GroupsWords.
+[[nodiscard]] std::string planned_for(const OptionValues& words);
+
+/// Sets options as planned_for() says them, `name` in errors. Throws Error{input}.
+void take_planned(const std::string& name, const std::string& text, WorkloadOptions& asked, std::int64_t& seed);
 
 /// Asks for what the target launches: of one with grids (MegatronMIMO's, launch/mimo_grids.cpp) an encoder of images on
 /// one stage, whole samples on each of its replicas, states shared out; else for any split. False: no grids are of

@@ -64,6 +64,7 @@ struct Rung {
     std::shared_ptr<const LaunchedWay> launched{};
     /// Of modules on GPUs of their own that the target launches; null: it is no such rung.
     std::shared_ptr<const groups::Placing> placing{};
+    std::string planned{};  ///< then, what it is planned for: planned_for() of groups_words.hpp
 };
 
 /// Whether a factor between their steps is what the rung changes, not what one of them pads.
