@@ -88,8 +88,7 @@ std::string planned_for(const OptionValues& words) {
     }
     const OptionValues unusual = planned.table.values();
     nlohmann::ordered_json json = nlohmann::ordered_json::object();
-    for (const OptionValues::Value& one : unusual.all())
-        one.flag ? json[one.name] = true : json[one.name] = one.text;
+    for (const OptionValues::Value& one : unusual.all()) one.flag ? json[one.name] = true : json[one.name] = one.text;
     if (planned.asked.headroom == emulator::usual_headroom && !planned.asked.automatic_headroom) json.erase("headroom");
     return json.dump();
 }

@@ -3,9 +3,13 @@
 import json
 import resource
 import shlex
+import sys
 
 import pytest
 from checkout import ROOT
+
+sys.path.insert(0, str(ROOT / "tools"))
+import one_number  # noqa: E402
 
 JOB = ("groups", "--model", "dip-vlm-s", "--cluster", "h100-sxm:16", "--dataset", "vlm-mix", "--global-batch", "32mb")
 
@@ -135,11 +139,12 @@ PLAN_OF_17 = ("plan", "--model", "qwen3.5-27b", "--cluster", "h100-sxm:17", "--t
 @pytest.fixture(scope="module")
 def on_17(pipeweaver, tmp_path_factory):
     folder = tmp_path_factory.mktemp("on-17") / "plan"
-    return json.loads(pipeweaver(*PLAN_OF_17, "--json", "--out", folder)), folder
+    text = pipeweaver(*PLAN_OF_17, "--out", folder).split("\nwritten to ")[0]
+    return json.loads((folder / "plan.json").read_text()), folder, text
 
 
 def test_a_split_that_wins_its_draws_is_advised(on_17):
-    plan, folder = on_17
+    plan, folder, text = on_17
     rung, headline = plan["beyond"][-1], plan["headline"]
     worth = rung["worth"]
     steps = {one["rung"]: one["step_ns"] for one in plan["ladder"]}
@@ -147,8 +152,9 @@ def test_a_split_that_wins_its_draws_is_advised(on_17):
     assert worth["draws"] == 200 and worth["is_enough"] == (worth["wins"] >= 190)
     assert worth["is_enough"] and (headline["rung"], headline["step_ns"]) == ("groups", rung["step_ns"])
     assert headline["target"] == "megatron-mimo" and headline["compared"]["rung"] in steps
-    page = (folder / "report.html").read_text()
-    assert f"groups wins {worth['wins']} of 200 draws" in page
+    assert f"groups wins {worth['wins']} of 200 draws" in " ".join(text.split())
+    pages = {"terminal": one_number.terminal(text), "report": one_number.report((folder / "report.html").read_text())}
+    assert one_number.unequal(plan, pages) == [] and one_number.unworthy(plan) == []
 
 
 def peaks(groups):
@@ -156,7 +162,7 @@ def peaks(groups):
 
 
 def test_grids_of_a_plan_hold_what_was_planned(pipeweaver, on_17):
-    plan, folder = on_17
+    plan, folder, _ = on_17
     own = asked(pipeweaver, *shlex.split(plan["beyond"][-1]["command"])[1:])["own"]
     checked = asked(pipeweaver, "check", "--cluster", "h100-sxm:17", folder / "megatron-mimo/mimo.sh")
     assert checked["fits"] and checked["constructs"] and checked["framework"] == "megatron-mimo:067f987d"
