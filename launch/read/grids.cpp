@@ -131,8 +131,6 @@ private:
     const SaidLaunch& said_;
 };
 
-}  // namespace
-
 bool says_grids(const Variables& variables) {
     return std::any_of(variables.begin(), variables.end(),
                        [](const auto& one) { return module_in(one.first).has_value(); });
@@ -144,19 +142,82 @@ bool takes_grids(const std::vector<Word>& words) {
     });
 }
 
-SaidLaunch said_grids(std::string_view script, const std::string& name, Variables variables) {
-    SaidLaunch said{Dialect::grid_variables, name, {}, {}, std::move(variables)};
-    for (const auto& [variable, value] : said.variables)
+SaidLaunch said_by_variables(const Variables& variables, std::string_view text, const std::string& name) {
+    SaidLaunch said{Dialect::grid_variables, name, {}, {}, variables};
+    for (const auto& [variable, value] : variables)
         if (module_in(variable) || is_beside_grids(variable)) said.settings.push_back({variable, {value}, name});
     for (const std::string_view module : {"LANGUAGE", "IMAGES"})
         for (const DegreeOfGrid& degree : degrees_of_grids) {
             const auto variable = fmt::format("MIMO_{}_{}", module, degree.name);
-            if (said.variables.contains(variable) || script.find(variable + "=") == std::string_view::npos) continue;
+            if (variables.contains(variable) || text.find(variable + "=") == std::string_view::npos) continue;
             said.unset.push_back({variable, "$" + variable, name});
         }
-    const auto model = said.variables.find("HF_MODEL");
-    if (model != said.variables.end()) said.named_model = model->second;
+    const auto model = variables.find("HF_MODEL");
+    if (model != variables.end()) said.named_model = model->second;
     return said;
+}
+
+// "language=tp=4,dp=2,rank_offset=0": what is not said is one, and the first rank; replicas must be.
+void put_component(const std::string& text, const std::string& where, SaidLaunch& said) {
+    const std::size_t equals = text.find('=');
+    std::string module = text.substr(0, equals);
+    std::transform(module.begin(), module.end(), module.begin(),
+                   [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
+    Variables degrees{{"TP", "1"}, {"PP", "1"}, {"CP", "1"}, {"OFFSET", "0"}};
+    for (const std::string& one :
+         equals == std::string::npos ? std::vector<std::string>() : parts_of(text.substr(equals + 1))) {
+        const std::size_t end = std::min(one.find('='), one.size());
+        const std::string key = one.substr(0, end);
+        constexpr std::array<std::pair<std::string_view, std::string_view>, 5> keys{
+            {{"tp", "TP"}, {"pp", "PP"}, {"cp", "CP"}, {"dp", "DP"}, {"rank_offset", "OFFSET"}}};
+        const auto known = std::find_if(keys.begin(), keys.end(), [&](const auto& pair) { return pair.first == key; });
+        if (known == keys.end() || end == one.size())
+            fail(ErrorKind::input, "{}: --component: {}", where,
+                 must_be(one, "tp=N, pp=N, cp=N, dp=N or rank_offset=N"));
+        degrees[std::string(known->second)] = one.substr(end + 1);
+    }
+    if (!degrees.contains("DP"))
+        fail(ErrorKind::input, "{}: --component: {}", where, must_be(text, "like language=tp=4,dp=2, with dp"));
+    for (const auto& [degree, value] : degrees)
+        said.settings.push_back({fmt::format("MIMO_{}_{}", module, degree), {value}, where});
+}
+
+SaidLaunch said_by_words(const std::vector<Word>& words, const std::string& name) {
+    SaidLaunch said{Dialect::grid_variables, name, {}, {}};
+    constexpr std::array<std::pair<std::string_view, std::string_view>, 3> flags{
+        {{"--micro-batch-size", "MICRO_BATCH_SIZE"},
+         {"--global-batch-size", "GLOBAL_BATCH_SIZE"},
+         {"--seq-length", "SEQ_LENGTH"}}};
+    for (std::size_t w = 0; w + 1 < words.size(); ++w) {
+        const std::string& flag = words[w].text;
+        const Word& value = words[w + 1];
+        const auto where = fmt::format("{}:{}", name, value.line);
+        const auto known = std::find_if(flags.begin(), flags.end(), [&](const auto& one) { return one.first == flag; });
+        if (flag != "--component" && flag != "--hf-model" && known == flags.end()) continue;
+        if (!value.unknown.empty())
+            said.unset.push_back({flag, value.unknown, where});
+        else if (flag == "--component")
+            put_component(value.text, where, said);
+        else if (flag == "--hf-model")
+            said.named_model = value.text;
+        else
+            said.settings.push_back({std::string(known->second), {value.text}, where});
+    }
+    return said;
+}
+
+}  // namespace
+
+std::optional<SaidLaunch> said_grids(const Script& script, std::string_view text, const std::string& name,
+                                     const std::vector<Word>* launches) {
+    if (text.find("PIPEWEAVER_FLAGS=(") != std::string_view::npos) return std::nullopt;  // grids are beside these
+    if (says_grids(script.variables) && (launches == nullptr || takes_grids(*launches)))
+        return said_by_variables(script.variables, text, name);
+    for (auto command = script.commands.rbegin(); command != script.commands.rend(); ++command)
+        if (std::any_of(command->words.begin(), command->words.end(),
+                        [](const Word& word) { return word.text == "--component"; }))
+            return said_by_words(command->words, name);
+    return std::nullopt;
 }
 
 GridsLaunch read_grids(const SaidLaunch& said) { return GridReader(said).read(); }

@@ -1,9 +1,11 @@
-// MegatronMIMO's grids as a script's variables say them: GPUs of its own for each module.
+// MegatronMIMO's grids as a script says them: GPUs of its own for each module.
 //
 // Source       Megatron-Bridge 067f987d, examples/megatron_mimo/qwen35_vl/slurm_sft.sh: names and what it takes where
-//              they are not set. PIPEWEAVER_* are of our own scripts (spell_beside_mimo()).
+//              they are not set; finetune_qwen35_vl.py beside it, whose --component says a module.
+//              PIPEWEAVER_* are of our own scripts (spell_beside_mimo()).
 #pragma once
 
+#include "launch/read/script.hpp"
 #include "launch/read/words.hpp"
 #include "pipeweaver/emulator/recompute.hpp"
 #include "pipeweaver/launch/said.hpp"
@@ -36,14 +38,11 @@ struct GridsLaunch {
     std::int64_t layers = 0;             ///< of the language model; 0: no model is named
 };
 
-/// Whether a variable is a module's degree or offset.
-[[nodiscard]] bool says_grids(const Variables& variables);
-
-/// Whether the command starts a program that takes grids.
-[[nodiscard]] bool takes_grids(const std::vector<Word>& words);
-
-/// The script's variables as settings; what it sets to no plain text is unset.
-[[nodiscard]] SaidLaunch said_grids(std::string_view script, const std::string& name, Variables variables);
+/// The script's variables as settings, where they say degrees and `launches`, the words of what is launched, are of a
+/// program that takes grids, or null; else what --component says in its last command that has it. What is set to no
+/// plain text is unset. None: it says no grids. Throws Error{input} for a component that is none.
+[[nodiscard]] std::optional<SaidLaunch> said_grids(const Script& script, std::string_view text, const std::string& name,
+                                                   const std::vector<Word>* launches);
 
 /// Throws Error{input} with the variable: another module, no whole number, no such recomputation, layers that are not
 /// as many as stages.

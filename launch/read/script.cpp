@@ -98,11 +98,9 @@ SaidLaunch read_script(std::string_view text, const std::string& name, std::opti
     const ScriptCommand* const command = called.launches > 0 ? called.command : any.command;
     const auto* const chosen = command == nullptr ? nullptr : &command->words;
     const Guess best = called.launches > 0 ? called.best : any.best;
-    const bool has_flags = text.find("PIPEWEAVER_FLAGS=(") != std::string_view::npos;  // then grids are beside these
-    if (!dialect && !has_flags && says_grids(script.variables) && (chosen == nullptr || takes_grids(*chosen))) {
-        SaidLaunch said = said_grids(text, name, std::move(script.variables));
-        add_doubts(script, name, said);
-        return said;
+    if (auto said = dialect ? std::nullopt : said_grids(script, text, name, chosen)) {
+        add_doubts(script, name, *said);
+        return std::move(*said);
     }
     if (chosen == nullptr)
         for (const ScriptCommand& one : script.commands) refuse_entry(one.words, name);

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -153,4 +154,32 @@ TEST_CASE("a degree that the script leaves to its caller is asked for") {
     CHECK(checked.verdict == Verdict::undecided);
     REQUIRE(!checked.open.empty());
     CHECK(checked.open.front().setting == "MIMO_LANGUAGE_TP");
+}
+
+TEST_CASE("grids are read as a launcher has them that its caller may change, and as its program takes them") {
+    const std::string launcher =
+        "MIMO_LANGUAGE_TP=\"${MIMO_LANGUAGE_TP:-4}\"\nMIMO_LANGUAGE_PP=\"${MIMO_LANGUAGE_PP:-2}\"\n"
+        "MIMO_LANGUAGE_CP=\"${MIMO_LANGUAGE_CP:-1}\"\nMIMO_LANGUAGE_DP=\"${MIMO_LANGUAGE_DP:-2}\"\n"
+        "HF_MODEL=\"${HF_MODEL:-Qwen/Qwen3.5-27B}\"\n"
+        "export HF_MODEL MIMO_LANGUAGE_TP MIMO_LANGUAGE_PP MIMO_LANGUAGE_CP MIMO_LANGUAGE_DP\n"
+        "srun python examples/megatron_mimo/qwen35_vl/finetune_qwen35_vl.py --seq-length 2048 --train-iters 9 "
+        "--micro-batch-size 2\n";
+    const SaidLaunch changed = read_script(launcher, "sft.sh", std::nullopt, {{"MIMO_LANGUAGE_TP", "2"}});
+    CHECK(changed.dialect == Dialect::grid_variables);
+    CHECK(changed.named_model == "Qwen/Qwen3.5-27B");
+    CHECK(read_grids(changed).language.tp == 2);
+    CHECK(read_grids(changed).language.dp == 2);
+
+    const std::string program = "python finetune_qwen35_vl.py --hf-model Qwen/Qwen3.5-27B --micro-batch-size 2 ";
+    const SaidLaunch words = read_script(
+        program + "--component language=tp=4,pp=2,dp=2 --component images=tp=1,dp=1,rank_offset=16\n", "run.sh");
+    const GridsLaunch read = read_grids(words);
+    CHECK(read.language.gpus() == 16);
+    CHECK(read.images.offset == 16);
+    CHECK(read.micro_batch == 2);
+    CHECK(read.assumed.empty());
+    CHECK_THROWS_WITH_AS(read_script(program + "--component language=tp=4,ep=2,dp=1\n", "run.sh"),
+                         "run.sh:1: --component: is 'ep=2', must be tp=N, pp=N, cp=N, dp=N or rank_offset=N", Error);
+    CHECK_THROWS_AS(read_script(program + "--component language=tp=4\n", "run.sh"), Error);
+    CHECK_THROWS_AS(read_grids(read_script(program + "--component audio=dp=1\n", "run.sh")), Error);
 }
