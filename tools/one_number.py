@@ -238,7 +238,8 @@ def unnamed_padding(plan, text):
             wrong.append(f"{rung['rung']} is padded, and the terminal does not say so")
     compared = plan["headline"]["compared"]
     if compared:
-        pair = [rung for rung in ladder + plan["beyond"] if rung["rung"] in (compared["rung"], plan["headline"]["rung"])]
+        both = (compared["rung"], plan["headline"]["rung"])
+        pair = [rung for rung in ladder + plan["beyond"] if rung["rung"] in both]
         if len({"padding" in rung for rung in pair}) > 1:
             wrong.append(f"{compared['rung']} over {plan['headline']['rung']} is of one that is padded")
     return wrong
