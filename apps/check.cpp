@@ -50,6 +50,21 @@ nlohmann::ordered_json fit_json(const launch::Fit& fit) {
     return json;
 }
 
+nlohmann::ordered_json groups_json(const Checked& checked) {
+    nlohmann::ordered_json json = nlohmann::ordered_json::array();
+    for (const launch::GroupUse& one : checked.groups)
+        json.push_back({{"group", one.name},
+                        {"first_gpu", one.first_gpu},
+                        {"gpus", one.gpus()},
+                        {"tp", one.tp},
+                        {"cp", one.cp},
+                        {"pp", one.pp},
+                        {"dp", one.dp},
+                        {"recompute", one.recompute},
+                        {"peak_bytes", one.peak.count}});
+    return json;
+}
+
 nlohmann::ordered_json check_json(const Checked& checked) {
     nlohmann::ordered_json json{{"format", "pipeweaver-check/1"},
                                 {"framework", checked.framework->text()},
@@ -78,6 +93,7 @@ nlohmann::ordered_json check_json(const Checked& checked) {
     json["fits"] = checked.fit ? nlohmann::ordered_json(checked.fit->fits()) : nlohmann::ordered_json(nullptr);
     json["memory"] = checked.fit ? fit_json(*checked.fit) : nlohmann::ordered_json(nullptr);
     if (checked.error) json["memory"]["error"] = {{"more", checked.error->more}, {"less", checked.error->less}};
+    if (!checked.groups.empty()) json["groups"] = groups_json(checked);
     json["changes"] = nlohmann::ordered_json::array();
     for (const launch::Change& change : checked.changes)
         json["changes"].push_back({{"change", change.say},
@@ -104,6 +120,15 @@ std::string layers_line(const Checked& checked) {
     text += '\n';
     if (checked.fit) text += checked.fit->holds + '\n';
     if (!checked.layers.empty()) text += fmt::format("layers of stages: {}\n", fmt::join(checked.layers, "|"));
+    return text;
+}
+
+std::string groups_text(const Checked& checked) {
+    std::string text;
+    for (const launch::GroupUse& one : checked.groups)
+        text += fmt::format("{}: GPUs {} to {}, tp {} x cp {} x pp {} x dp {}, recompute {}: {} at most\n", one.name,
+                            one.first_gpu, one.first_gpu + one.gpus() - 1, one.tp, one.cp, one.pp, one.dp,
+                            one.recompute, human(one.peak));
     return text;
 }
 
@@ -188,7 +213,7 @@ std::string verdict_line(const Checked& checked) {
 }
 
 std::string changes_text(const Checked& checked) {
-    if (checked.fit->fits()) return {};
+    if (checked.fit->fits() || !checked.groups.empty()) return {};
     const char* const tried =
         checked.dialect == Dialect::sharded_settings
             ? "recomputation, a fused loss, a smaller microbatch, on DeepSpeed ZeRO 3, and states on the host"
@@ -219,7 +244,7 @@ std::string check_text(const Checked& checked, bool verbose) {
     for (const launch::BrokenRule& rule : checked.broken)
         text += fmt::format("  {}: {}: {}\n    ({}: {})\n", rule.id, rule.says, rule.why, launch::name_of(rule.phase),
                             rule.source);
-    if (checked.fit) text += fit_table(*checked.fit) + changes_text(checked);
+    if (checked.fit) text += groups_text(checked) + fit_table(*checked.fit) + changes_text(checked);
     for (const launch::Hazard& hazard : checked.hazards)
         text += fmt::format("hazard {}: {}: {}\n    ({})\n", hazard.id, hazard.says, hazard.why, hazard.source);
     for (const std::string& one : checked.assumed) text += fmt::format("assumed: {}\n", one);
@@ -330,7 +355,8 @@ void add_check(CLI::App& program) {
              "[OPTION...]",
          .description =
              "Reads a launch of Megatron-LM, Megatron-Bridge, torchtitan, or of a trainer on DeepSpeed or FSDP "
-             "(LLaMA-Factory, ms-swift, VeOmni, NeMo AutoModel, scripts of Hugging Face's Trainer) and says whether "
+             "(LLaMA-Factory, ms-swift, VeOmni, NeMo AutoModel, scripts of Hugging Face's Trainer), or the grids of "
+             "MegatronMIMO, and says whether "
              "the framework constructs it, rule by rule with the source; whether every rank's memory holds it, by the "
              "emulator, and what would make it fit; and which known hazards it has.\n"
              "Sizes of the model are those of the launch, or of --model. A size that neither says is asked for by "

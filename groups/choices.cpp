@@ -52,10 +52,16 @@ Placing placing(const Split& split, const std::vector<std::vector<Candidate>>& o
                                   in.dp,
                                   in.zero,
                                   Prices::modes()[as.mode],
-                                  as.peak(replayed.ahead[g]),
+                                  std::max(as.peak(replayed.ahead[g]), as.fixed->update()),
                                   replayed.spent[g],
                                   as.base,
-                                  as.held});
+                                  as.held,
+                                  *as.chain,
+                                  as.portion.copies,
+                                  as.portion.joined,
+                                  as.fixed->at_rest,
+                                  as.received,
+                                  replayed.ahead[g]});
         placing.split.groups.push_back({split.groups[g].name, {split.groups[g].choices[found.taken[g]]}});
     }
     return placing;
@@ -86,8 +92,13 @@ std::vector<std::int64_t> divisors(std::int64_t number, std::int64_t most) {
     return all;
 }
 
-Choices::Choices(const SortedMicrobatches& microbatches, Prices& prices, Bytes crossing)
-    : microbatches_(microbatches), prices_(prices), crossing_(crossing), times_(microbatches.priced.size()) {
+Choices::Choices(const SortedMicrobatches& microbatches, Prices& prices, Bytes crossing,
+                 std::optional<Recompute> recompute)
+    : microbatches_(microbatches),
+      prices_(prices),
+      crossing_(crossing),
+      recompute_(recompute),
+      times_(microbatches.priced.size()) {
     for (const std::size_t p : microbatches.as) ++times_[p];
 }
 
@@ -189,8 +200,9 @@ bool Choices::add(const Chain& chain, const Taken& taken, Candidates& to) {
     const std::int64_t most = std::min(taken.pace.rounds, taken.pace.deepest);
     bool any = false;
     for (std::size_t mode = 0; mode < mode_count; ++mode) {
+        if (recompute_ && Prices::modes()[mode] != *recompute_) continue;
         Choice choice{taken.degrees.gpus(), {}, all_the_time.hop, {}, all_the_time.tail};
-        Candidate candidate{taken.degrees, mode, {}, {}};
+        Candidate candidate{taken.degrees, mode, {}, {}, &chain, taken.portion, &all_the_time, waiting};
         std::int64_t least_ahead = most;
         for (std::size_t s = 0; s < passes.size(); ++s) {
             const StagePasses& stage = passes[s][mode];

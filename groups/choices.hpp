@@ -20,8 +20,12 @@ namespace pipeweaver::groups {
 /// What a choice stands for.
 struct Candidate {
     Degrees degrees;
-    std::size_t mode = 0;           // index into Prices::modes()
-    std::vector<Bytes> held, base;  // per stage: of a round ahead, and beside these
+    std::size_t mode = 0;                    // index into Prices::modes()
+    std::vector<Bytes> held, base;           // per stage: of a round ahead, and beside these
+    const emulator::Chain* chain = nullptr;  // which outlives it
+    Portion portion{};
+    const Fixed* fixed = nullptr;  // likewise
+    Bytes received{};              // of `base`: rounds that wait at a bridge
 
     Bytes peak(const std::vector<std::int64_t>& ahead) const;
 };
@@ -61,8 +65,10 @@ struct Pace {
 
 class Choices {
 public:
-    /// All must outlive it. `crossing`: of the largest microbatch, to or from other groups.
-    Choices(const SortedMicrobatches& microbatches, Prices& prices, Bytes crossing);
+    /// All must outlive it. `crossing`: of the largest microbatch, to or from other groups. `recompute`: one of
+    /// Prices::modes(), the only one that is tried; none: all are.
+    Choices(const SortedMicrobatches& microbatches, Prices& prices, Bytes crossing,
+            std::optional<emulator::Recompute> recompute = {});
 
     /// Adds the group's layout with each recomputation that fits, up to the first with which nothing waits for memory.
     /// False: none fits.
@@ -93,6 +99,7 @@ private:
     const SortedMicrobatches& microbatches_;
     Prices& prices_;
     Bytes crossing_;
+    std::optional<emulator::Recompute> recompute_;
     std::vector<std::int64_t> times_;  // per priced microbatch: so many of the step are like it
     std::map<std::tuple<std::string, Degrees, std::int64_t>, Fixed> fixed_;  // and what is joined
     std::map<const Passes*, Duration> work_;                                 // work_of()

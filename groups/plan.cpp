@@ -27,13 +27,20 @@ std::int64_t layers_of(const Asked& group, const workloads::Model& model) {
     return layers;
 }
 
-// The group's layers in a row, as many in every stage.
-Chain chain_of(const Asked& group, const workloads::Model& model, std::int64_t stages) {
+// As many in every stage.
+std::vector<std::int64_t> in_equal_parts(std::int64_t layers, std::int64_t stages) {
+    std::vector<std::int64_t> parts;
+    for (std::int64_t s = 0; s < stages; ++s) parts.push_back((s + 1) * layers / stages - s * layers / stages);
+    return parts;
+}
+
+// The group's layers in a row, so many in each stage.
+Chain chain_of(const Asked& group, const workloads::Model& model, const std::vector<std::int64_t>& layers) {
     Chain chain{group.name, {}};
-    const std::int64_t layers = layers_of(group, model);
-    for (std::int64_t s = 0; s < stages; ++s) {
+    std::int64_t begin = 0;
+    for (std::size_t s = 0; s < layers.size(); ++s) {
         StageLayers stage{RankId{static_cast<std::uint32_t>(s)}, {}};
-        const std::int64_t begin = s * layers / stages, end = (s + 1) * layers / stages;
+        const std::int64_t end = begin + layers[s];
         std::int64_t at = 0;
         for (const std::size_t m : group.modules) {
             const std::int64_t count = model.modules[m].architecture.layers;
@@ -42,6 +49,7 @@ Chain chain_of(const Asked& group, const workloads::Model& model, std::int64_t s
             at += count;
         }
         chain.stages.push_back(std::move(stage));
+        begin = end;
     }
     return chain;
 }
@@ -53,14 +61,6 @@ workloads::Model alone(const Asked& group, const workloads::Model& model) {
     part.modules.clear();
     for (const std::size_t m : group.modules) part.modules.push_back(model.modules[m]);
     return part;
-}
-
-// Modules lie as their group says, not as a framework lays encoders beside a language model.
-Setup on_their_own(const Setup& setup) {
-    Setup own = with_layout(setup, Layout{}.on(setup.cluster));
-    own.model.built.reset();
-    for (workloads::Module& module : own.model.modules) module.lies = {};
-    return own;
 }
 
 // The product of a group's degrees where all are said; of what no cluster has, as many as none has.
@@ -126,11 +126,11 @@ public:
         : request_(request),
           setup_(on_their_own(*request.setup)),
           microbatches_(sorted_microbatches(request.microbatches, request.priced)),
-          prices_(setup_, microbatches_.priced) {
+          prices_(setup_, microbatches_.priced, request.capacity) {
         for (std::size_t g = 0; g < request.groups.size(); ++g) {
             const auto& modules = request.groups[g].modules;
             if (std::find(modules.begin(), modules.end(), setup_.model.backbone()) != modules.end()) main_ = g;
-            choices_.emplace_back(microbatches_, prices_, crossing(g));
+            choices_.emplace_back(microbatches_, prices_, crossing(g), request.groups[g].recompute);
         }
         for (const workloads::ModelEdge& edge : setup_.model.edges) add_bridge(edge);
         for (std::size_t g = 0; g < request.groups.size(); ++g) deepest_ += stages_of(g).back();
@@ -246,7 +246,10 @@ private:
         const auto [place, added] = chains_.try_emplace({group, degrees});
         const Asked& asked = request_.groups[group];
         if (!added) return place->second;
-        if (group != main_) return place->second = {chain_of(asked, setup_.model, degrees.pp)};
+        if (!asked.layers.empty()) return place->second = {chain_of(asked, setup_.model, asked.layers)};
+        if (group != main_)
+            return place->second = {
+                       chain_of(asked, setup_.model, in_equal_parts(layers_of(asked, setup_.model), degrees.pp))};
         Setup part = prices_.setup_in(degrees);
         part.model = alone(asked, part.model);
         part.store = std::make_shared<LayerStore>();
@@ -313,6 +316,15 @@ private:
 };
 
 }  // namespace
+
+std::vector<std::int64_t> Placed::layers() const {
+    std::vector<std::int64_t> all;
+    for (const StageLayers& stage : chain.stages) {
+        all.push_back(0);
+        for (const LayerRange& part : stage.parts) all.back() += part.count;
+    }
+    return all;
+}
 
 std::int64_t Placing::gpus() const {
     return std::accumulate(groups.begin(), groups.end(), std::int64_t{0},

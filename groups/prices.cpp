@@ -5,6 +5,7 @@
 #include "pipeweaver/partition/partition.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 namespace pipeweaver::groups {
@@ -52,9 +53,33 @@ void take_up(const schedule::Task& forward, std::array<StagePasses, mode_count>&
     }
 }
 
+// So many times the work.
+void add_part(PassCost& to, double times, const PassCost& work) {
+    for (std::size_t c = 0; c < work.shares.size(); ++c)
+        for (std::size_t b = 0; b < PassCost::bases; ++b) {
+            const PassCost::Share& share = work.shares[c][b];
+            to.shares[c][b].time += Duration{std::llround(times * static_cast<double>(share.time.count()))};
+            to.shares[c][b].error_ns += times * share.error_ns;
+        }
+}
+
 }  // namespace
 
-Prices::Prices(const Setup& setup, const std::vector<workloads::Microbatch>& priced) : setup_(setup), priced_(priced) {
+Setup on_their_own(const Setup& setup) {
+    Setup own = with_layout(setup, Layout{}.on(setup.cluster));
+    own.model.built.reset();
+    for (workloads::Module& module : own.model.modules) module.lies = {};
+    return own;
+}
+
+Bytes Fixed::update() const {
+    Bytes most;
+    for (const StaticMemory& one : at_rest) most = std::max(most, one.at_update);
+    return most;
+}
+
+Prices::Prices(const Setup& setup, const std::vector<workloads::Microbatch>& priced, std::optional<Bytes> capacity)
+    : setup_(setup), priced_(priced), capacity_(capacity) {
     for (const workloads::Module& module : setup.model.modules) {
         auto& all = positions_.emplace_back();
         for (const workloads::Microbatch& one : priced)
@@ -159,11 +184,34 @@ Fixed Prices::fixed(const Chain& chain, const Degrees& degrees, const Portion& p
     const Bytes usable = capacity();
     for (std::size_t r = 0; r < step.problem.ranks.size(); ++r) {
         fixed.base.push_back(step.problem.ranks[r].base);
+        fixed.at_rest.push_back(step.memory[r]);
         fixed.tail = std::max(fixed.tail, step.problem.ranks[r].tail + step.optimizer);
         fixed.fits = fixed.fits && step.memory[r].at_update <= usable;
     }
     for (const Transfer& transfer : step.transfers) fixed.hop = std::max(fixed.hop, transfer.lag);
     return fixed;
+}
+
+std::vector<StageCost> Prices::costs(const Chain& chain, const Degrees& degrees, const Portion& portion,
+                                     std::uint32_t mode) {
+    const Degrees alone{degrees.tp, degrees.pp, 1, degrees.cp, degrees.zero};
+    const StepProblem step = built(setup_in(alone), chain, {largest_for(chain)}, portion);
+    std::vector<StageCost> costs(chain.stages.size());
+    const auto stage_of = [&](std::size_t task) { return static_cast<std::size_t>(*step.problem.tasks[task].stage); };
+    for (std::size_t t = 0; t < step.problem.tasks.size(); ++t) {
+        StageCost& stage = costs[stage_of(t)];
+        const bool forward = step.problem.tasks[t].kind == schedule::TaskKind::forward;
+        (forward ? stage.forward : stage.backward) = step.cost_of(t);
+        if (forward) stage.mix = step.mixes[step.mix[t]];
+    }
+    for (const schedule::Pair& pair : step.problem.pairs) {
+        const PassCost& again = step.recomputed_by(index(pair.backward));
+        if (again.total() == Duration{0}) continue;
+        const Duration repeated = repeated_time(pair, mode);
+        add_part(costs[stage_of(index(pair.backward))].backward,
+                 static_cast<double>(repeated.count()) / static_cast<double>(again.total().count()), again);
+    }
+    return costs;
 }
 
 Duration Prices::bridge(Bytes message) const {

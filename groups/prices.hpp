@@ -1,13 +1,17 @@
 // What stages of some modules take and hold in a layout, microbatch by microbatch.
 #pragma once
 
+#include "pipeweaver/emulator/pass_cost.hpp"
 #include "pipeweaver/emulator/stages.hpp"
 #include "pipeweaver/emulator/step_problem.hpp"
 #include "pipeweaver/workloads/batch.hpp"
 
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -40,20 +44,39 @@ struct StagePasses {
 
 /// What does not depend on microbatches, per rank.
 struct Fixed {
-    std::vector<Bytes> base;  ///< held all the time
+    std::vector<Bytes> base;                      ///< held all the time
+    std::vector<emulator::StaticMemory> at_rest;  ///< of which it consists
     Duration tail{}, hop{};
     bool fits = true;  ///< the optimizer's update
+
+    /// What that holds at most.
+    Bytes update() const;
 };
+
+/// What a stage's passes are made of, of one microbatch.
+struct StageCost {
+    emulator::PassCost forward, backward;  ///< with what the backward computes again
+    emulator::ModuleMix mix;
+};
+
+/// Modules lie as their group says, not as a framework lays encoders beside a language model.
+[[nodiscard]] emulator::Setup on_their_own(const emulator::Setup& setup);
 
 class Prices {
 public:
-    /// Of chains of these layers. `priced`: not empty, the largest last. Both must outlive it.
-    Prices(const emulator::Setup& setup, const std::vector<workloads::Microbatch>& priced);
+    /// Of chains of these layers. `priced`: not empty, the largest last. Both must outlive it. `capacity`: of a GPU, in
+    /// place of the device's.
+    Prices(const emulator::Setup& setup, const std::vector<workloads::Microbatch>& priced,
+           std::optional<Bytes> capacity = {});
 
     /// Stage by stage, then mode by mode. Of joined microbatches as many like the priced one.
     const std::vector<std::array<StagePasses, mode_count>>& passes(const emulator::Chain& chain, const Degrees& degrees,
                                                                    const Portion& portion);
     Fixed fixed(const emulator::Chain& chain, const Degrees& degrees, const Portion& portion);
+
+    /// Per stage, of the microbatch that has most there. `mode`: an index into modes().
+    std::vector<StageCost> costs(const emulator::Chain& chain, const Degrees& degrees, const Portion& portion,
+                                 std::uint32_t mode);
 
     /// Whether all modules of the chain take items, which pass together whichever microbatches they are of.
     bool takes_items(const emulator::Chain& chain) const;
@@ -64,7 +87,7 @@ public:
     std::int64_t most_positions(std::size_t module) const;
 
     /// Usable bytes of a GPU.
-    Bytes capacity() const { return emulator::capacity_of(setup_); }
+    Bytes capacity() const { return capacity_.value_or(emulator::capacity_of(setup_)); }
 
     /// Until a message of each GPU has arrived in another group.
     Duration bridge(Bytes message) const;
@@ -79,6 +102,7 @@ private:
 
     const emulator::Setup& setup_;
     const std::vector<workloads::Microbatch>& priced_;
+    std::optional<Bytes> capacity_;
     std::vector<std::vector<std::int64_t>> positions_;  // per module, of each priced microbatch
     std::map<std::tuple<std::int64_t, std::int64_t, int>, std::shared_ptr<emulator::LayerStore>> stores_;
     std::map<std::tuple<std::string, Degrees, Portion>, std::vector<std::array<StagePasses, mode_count>>> passes_;

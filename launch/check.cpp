@@ -561,6 +561,7 @@ Checked undecided_by_unset(const CheckAsked& asked) {
 Checked check_read(const CheckAsked& asked, const Executor& execute) {
     if (!asked.said.unset.empty()) return undecided_by_unset(asked);
     if (asked.said.dialect == Dialect::sharded_settings) return check_sharded(asked, execute);
+    if (asked.said.dialect == Dialect::grid_variables) return check_grids(asked);
     return asked.said.dialect == Dialect::titan_settings ? check_titan(asked, execute) : check_megatron(asked, execute);
 }
 

@@ -90,4 +90,7 @@ using OpenOf = std::function<std::vector<Open>(const Fit&)>;
 
 [[nodiscard]] Checked check_sharded(const CheckAsked& asked, const Executor& execute);
 
+/// Of modules on GPUs of their own, as MegatronMIMO's grids say them.
+[[nodiscard]] Checked check_grids(const CheckAsked& asked);
+
 }  // namespace pipeweaver::launch

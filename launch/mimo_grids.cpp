@@ -3,6 +3,7 @@
 // Source       Megatron-Bridge 067f987d: models/megatron_mimo/megatron_mimo_config.py (ranges that tile the ranks,
 //              powers of two, replicas that divide each other), examples/megatron_mimo/qwen35_vl (names of variables,
 //              one microbatch for all replicas); models/qwen_vl/modelling_qwen3_vl/vision_model.py: no stages.
+#include "pipeweaver/emulator/recompute.hpp"
 #include "pipeweaver/launch/megatron_words.hpp"
 #include "pipeweaver/workloads/model.hpp"
 
@@ -13,6 +14,7 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -101,6 +103,19 @@ Spelled spell_mimo(const groups::Placing& placing, const workloads::Model& model
     add_grid(said.flags, "IMAGES", degrees_of(*grids.images), grids.language->gpus());
     said.flags.push_back({"MICRO_BATCH_SIZE", std::to_string(grids.language->dp)});
     return said;
+}
+
+std::vector<Flag> spell_beside_mimo(const groups::Placing& placing, const workloads::Model& model) {
+    const Grids grids = grids_of(placing, model);
+    std::vector<Flag> flags;
+    for (const auto& [name, placed] : {std::pair{"LANGUAGE", grids.language}, {"IMAGES", grids.images}}) {
+        if (placed->recompute != emulator::Recompute::none)
+            flags.push_back({fmt::format("PIPEWEAVER_{}_RECOMPUTE", name), emulator::name_of(placed->recompute)});
+        const auto layers = placed->layers();
+        if (std::adjacent_find(layers.begin(), layers.end(), std::not_equal_to<>()) != layers.end())
+            flags.push_back({fmt::format("PIPEWEAVER_{}_LAYERS", name), fmt::format("{}", fmt::join(layers, ","))});
+    }
+    return flags;
 }
 
 }  // namespace pipeweaver::launch

@@ -88,7 +88,7 @@ private:
 };
 
 MegatronLaunch launch_in(const SaidLaunch& said, const std::string& file) {
-    if (said.dialect == Dialect::titan_settings || said.dialect == Dialect::sharded_settings)
+    if (said.dialect != Dialect::megatron_arguments && said.dialect != Dialect::bridge_overrides)
         fail(ErrorKind::input, "--now: {} has {}; allowed are launches of Megatron-LM and Megatron-Bridge, and words",
              file, name_of(said.dialect));
     return read_megatron(said);

@@ -78,7 +78,9 @@ class Answers(drawn_runs.Drawn):
         asked = plan["asked"]["target"]
         best = min(rung["step_ns"] for rung in plan["ladder"]
                    if asked in RUN_THE_PLAN or rung["target"] == plan["headline"]["target"])
-        worth = [rung for rung in plan["ladder"] if rung["rung"] == "now" or rung.get("worth", {}).get("is_enough")]
+        on_groups = [rung for rung in plan["beyond"] if rung["rung"] == "groups" and rung["target"]]
+        worth = [rung for rung in plan["ladder"] + on_groups
+                 if rung["rung"] == "now" or rung.get("worth", {}).get("is_enough")]
         worth = worth or plan["ladder"][:1]  # nothing runs now: the first that does
         if plan["headline"]["step_ns"] != worth[-1]["step_ns"]:
             self.wrong.append(f"{name}: the headline is not the last rung that is worth its change")

@@ -25,8 +25,8 @@ ROOT = Path(__file__).resolve().parents[1]
 UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "x": 1.0, "%": 0.01, "GiB": 2.0**30, "MiB": 2.0**20, "B": 1e9,
          "": 1.0}
 QUANTITY = re.compile(r"(-?\d+(?:\.(\d+))?) ?(s|ms|us|ns|x|%|GiB|MiB|B|)$")
-RUNGS = ("now", "data", "flags", "layout", "schedule")
-ROW = re.compile(r"(now|data|flags|layout|schedule|beyond) +.*? (\d+\.\d+ s) +(\d+\.\d+x|-) +(\d+) +"
+RUNGS = ("now", "data", "flags", "layout", "schedule", "groups")
+ROW = re.compile(r"(now|data|flags|layout|schedule|groups|beyond) +.*? (\d+\.\d+ s) +(\d+\.\d+x|-) +(\d+) +"
                  r"(\d+\.\d) of (\d+\.\d) GiB$")
 NAMED = re.compile(r"([a-z0-9-]+): step (\d[\d.]* [mun]?s)(?:, (\d+\.\d+x) as fast as now)?")
 
@@ -105,7 +105,7 @@ def sentences(text):
     if found := re.search(r"wins (\d+) of (\d+) draws of wrong costs against (\w+)", text):
         yield ("headline", "wins"), found[1]
         yield ("headline", "draws"), found[2]
-    for found in re.finditer(r"(data|flags|layout|schedule) would bring ([\d.]+ %) more than", text):
+    for found in re.finditer(r"(data|flags|layout|schedule|groups) would bring ([\d.]+ %) more than", text):
         yield (found[1], "would bring"), found[2]
     if found := re.search(r"(?:a bound of (?:this|the folder's) cut leaves|gap) ([\d.]+ %)", text):
         yield ("plan", "gap"), found[1]
@@ -122,7 +122,7 @@ def terminal(text):
     for line in lines:
         if found := ROW.match(line):
             yield from of_rung(*found.groups())
-        if found := re.match(r"do +(now|data|flags|layout|schedule):", line):
+        if found := re.match(r"do +(now|data|flags|layout|schedule|groups):", line):
             yield ("headline", "rung"), found[1]
     yield from sentences(" ".join(text.split()))
 
@@ -218,7 +218,7 @@ def unworthy(plan):
     head = plan["headline"]
     if head["rung"] == "now" or not any(rung["rung"] == "now" for rung in plan["ladder"]):
         return []
-    worth = next(rung for rung in plan["ladder"] if rung["rung"] == head["rung"]).get("worth")
+    worth = next(rung for rung in plan["ladder"] + plan["beyond"] if rung["rung"] == head["rung"]).get("worth")
     if not worth:
         return [f"{head['rung']} is advised, and nothing says what it is worth"]
     if worth["gain"] < 1.02 or worth["wins"] < 0.95 * worth["draws"] or worth["draws"] == 0:
@@ -238,7 +238,8 @@ def unnamed_padding(plan, text):
             wrong.append(f"{rung['rung']} is padded, and the terminal does not say so")
     compared = plan["headline"]["compared"]
     if compared:
-        pair = [rung for rung in ladder if rung["rung"] in (compared["rung"], plan["headline"]["rung"])]
+        both = (compared["rung"], plan["headline"]["rung"])
+        pair = [rung for rung in ladder + plan["beyond"] if rung["rung"] in both]
         if len({"padding" in rung for rung in pair}) > 1:
             wrong.append(f"{compared['rung']} over {plan['headline']['rung']} is of one that is padded")
     return wrong

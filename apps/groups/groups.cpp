@@ -12,6 +12,7 @@
 #include "pipeweaver/emulator/emulation.hpp"
 #include "pipeweaver/groups/plan.hpp"
 #include "pipeweaver/groups/step_problem.hpp"
+#include "pipeweaver/planner/groups_words.hpp"
 #include "pipeweaver/planner/host_bound.hpp"
 #include "pipeweaver/planner/workload_options.hpp"
 
@@ -29,12 +30,6 @@ namespace {
 
 using groups::Placed;
 using groups::Placing;
-
-struct Drawn {
-    std::string name;
-    std::size_t samples = 0;
-    std::vector<workloads::Microbatch> microbatches;
-};
 
 struct Groups {
     explicit Groups(CLI::App& app) : options(app) {
@@ -69,7 +64,7 @@ struct Groups {
         if (asked.overrides.any_zero)
             fail(ErrorKind::input, "--zero: {}", must_be("auto", "0 or 1 with groups of GPUs"));
         setup = asked.setup();
-        drawn = draw();
+        drawn = planner::drawn_for_groups(asked, setup->model, seed);
         setup->headroom = asked.headroom_for(setup->model, drawn.microbatches);
         if (drawn.microbatches.empty()) fail(ErrorKind::input, "the batch has no microbatch");
         const groups::Request request{&*setup, drawn.microbatches, groups::asked_groups(which, setup->model), tp,
@@ -97,22 +92,11 @@ private:
         if (out.empty() && problem.empty()) return;
         if (!own) fail(ErrorKind::limit, "{}: nothing fits in groups", out.empty() ? "--problem" : "--out");
         std::vector<FileToWrite> files;
-        if (!out.empty()) files.push_back({out, emit::mimo_script(*own, setup->model)});
+        if (!out.empty())
+            files.push_back({out, emit::mimo_script(*own, setup->model, planner::planned_for(options.values()))});
         if (!problem.empty())
             files.push_back({problem, schedule::to_json(groups::problem_of(*own, emulator::capacity_of(*setup)))});
         write_files(files);
-    }
-
-    Drawn draw() const {
-        if (!asked.batch.empty()) {
-            const auto read = asked.read(setup->model, static_cast<std::uint64_t>(seed));
-            return {read.name, read.samples.size(), workloads::pack(read.samples, setup->model, asked.how_packed())};
-        }
-        const auto number = asked.global_batch.value_or(planner::GlobalBatch{64, true});
-        const auto from = number.of_microbatches ? workloads::draw_batch : workloads::draw_samples;
-        const auto made =
-            from(asked.dataset, setup->model, static_cast<std::uint64_t>(seed), number.number, asked.how_packed(), {});
-        return {fmt::format("{} (seed {})", asked.dataset, seed), made.samples.size(), made.microbatches};
     }
 
     // The same splits launched kernel by kernel, where the recipe does not say how layers are.
@@ -243,7 +227,7 @@ private:
     std::optional<std::int64_t> tp, pp;
     std::int64_t seed = 1;
     std::optional<emulator::Setup> setup;
-    Drawn drawn;
+    planner::DrawnForGroups drawn;
     std::optional<Placing> own, shared, eager_own, eager_shared;
 };
 

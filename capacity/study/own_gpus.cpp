@@ -3,7 +3,6 @@
 #include "pipeweaver/emulator/recompute.hpp"
 #include "pipeweaver/groups/plan.hpp"
 #include "pipeweaver/planner/groups_words.hpp"
-#include "pipeweaver/planner/host_bound.hpp"
 #include "pipeweaver/planner/plan_options.hpp"
 #include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/search/policy_names.hpp"
@@ -11,7 +10,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <optional>
 #include <utility>
 
@@ -46,18 +44,6 @@ std::string recompute_of_groups(const groups::Placing& placing) {
     return text;
 }
 
-// Launched kernel by kernel.
-std::optional<Duration> far_of_groups(groups::Request request, const groups::Placing& placing) {
-    const auto waiting = planner::waiting_for_host(*request.setup);
-    if (!waiting) return std::nullopt;
-    request.setup = &*waiting;
-    for (std::size_t g = 0; g < placing.groups.size(); ++g) groups::take_layout(placing.groups[g], request.groups[g]);
-    const auto eager = groups::on_own_gpus(request);
-    if (!eager) return std::nullopt;
-    const auto bound = planner::host_bound_of(*waiting, placing.step, eager->step);
-    return bound ? std::optional(bound->most()) : std::nullopt;
-}
-
 Point refused_groups(std::string why) {
     Point point{.as = {}, .split = ""};
     point.why = std::move(why);
@@ -82,7 +68,7 @@ Point point_on_own_gpus(const Cell& cell, emulator::Setup setup,
     if (!found) return refused_groups("groups of GPUs: no split fits");
     Point point{.as = {{}, setup.recipe.zero}, .status = PointStatus::judged, .split = groups::text_of(*found)};
     point.step = found->step;
-    point.far = far_of_groups(request, *found);
+    if (const auto far = planner::far_end(request, *found)) point.far = far->most();
     point.partition = "groups";
     point.policy = search::one_f_one_b_policy;
     point.recompute = recompute_of_groups(*found);

@@ -158,10 +158,13 @@ std::string turned_by_host(const Ladder& ladder) {
 
 std::string host_text(const Ladder& ladder) {
     std::string text;
-    for (const Rung& rung : ladder.rungs)
-        if (rung.host)
-            text += fmt::format("{}{} takes {} to {}", text.empty() ? "" : ", ", rung.name, seconds(rung.step),
-                                seconds(rung.host->most()));
+    std::vector<const Rung*> rungs;
+    for (const Rung& rung : ladder.rungs) rungs.push_back(&rung);
+    if (ladder.on_groups) rungs.push_back(&ladder.best());
+    for (const Rung* const rung : rungs)
+        if (rung->host)
+            text += fmt::format("{}{} takes {} to {}", text.empty() ? "" : ", ", rung->name, seconds(rung->step),
+                                seconds(rung->host->most()));
     if (text.empty()) return text;
     return text +
            ", from layers in CUDA graphs or few kernels, as steps above are, to kernel by kernel; --launched takes "
@@ -169,28 +172,37 @@ std::string host_text(const Ladder& ladder) {
            turned_by_host(ladder);
 }
 
+namespace {
+
+std::string not_worth_line(const Ladder& ladder, const Rung& rung) {
+    const Worth& worth = *rung.worth;
+    const auto gains =
+        are_comparable(rung, rung_called(ladder, worth.over))
+            ? fmt::format("{} would bring {:.2f} % more than {}", rung.name, 100 * (worth.gain - 1), worth.over)
+            : fmt::format("{} would be faster than {}, of which one is padded", rung.name, worth.over);
+    if (worth.draws == 0) return fmt::format("{}, and a change is worth {}", gains, percent(margins.worth - 1));
+    if (worth.is_enough)
+        return fmt::format("{}, and wins {} of {} draws of wrong costs, but nothing launches it", gains, worth.wins,
+                           worth.draws);
+    const auto needed = static_cast<int>(std::ceil(margins.worth_draws * worth.draws));
+    return fmt::format("{}, but is faster in {} of {} draws of wrong costs alone, and a change is worth {} of them",
+                       gains, worth.wins, worth.draws, needed);
+}
+
+}  // namespace
+
 std::vector<std::string> not_worth_lines(const Ladder& ladder) {
     std::vector<std::string> lines;
-    for (std::size_t i = ladder.headline + 1; i < ladder.rungs.size(); ++i) {
-        const Rung& rung = ladder.rungs[i];
-        if (!rung.worth) continue;
-        const auto gains =
-            are_comparable(rung, rung_called(ladder, rung.worth->over))
-                ? fmt::format("{} would bring {:.2f} % more than {}", rung.name, 100 * (rung.worth->gain - 1),
-                              rung.worth->over)
-                : fmt::format("{} would be faster than {}, of which one is padded", rung.name, rung.worth->over);
-        const auto needed = static_cast<int>(std::ceil(margins.worth_draws * rung.worth->draws));
-        lines.push_back(rung.worth->draws == 0
-                            ? fmt::format("{}, and a change is worth {}", gains, percent(margins.worth - 1))
-                            : fmt::format("{}, but is faster in {} of {} draws of wrong costs alone, and a change is "
-                                          "worth {} of them",
-                                          gains, rung.worth->wins, rung.worth->draws, needed));
-    }
+    for (std::size_t i = ladder.headline + 1; i < ladder.rungs.size(); ++i)
+        if (ladder.rungs[i].worth) lines.push_back(not_worth_line(ladder, ladder.rungs[i]));
+    for (const Rung& rung : ladder.beyond)
+        if (rung.worth && &rung != &ladder.best()) lines.push_back(not_worth_line(ladder, rung));
     return lines;
 }
 
 std::string keep_text(const Ladder& ladder) {
-    const bool any = std::any_of(ladder.rungs.begin(), ladder.rungs.end(), [](const Rung& one) { return one.worth; });
+    const bool any = std::any_of(ladder.rungs.begin(), ladder.rungs.end(), [](const Rung& one) { return one.worth; }) ||
+                     (!ladder.beyond.empty() && ladder.beyond.back().worth);
     const auto why = any ? "no other rung is worth the change" : "no other rung is shorter";
     return fmt::format("{}, {}", ladder.now_is_said ? "keep what you run" : "stay with the best known today", why);
 }
@@ -210,7 +222,7 @@ std::optional<Room> room_of(const Job& job, const Batch& batch, const Rung& rung
     room.left = room.memory - rung.peak;
     room.is_at_risk = emulator::leaves_little_room(rung.peak, room.memory);
     if (rung.launched) room.not_set_by = runs.launch.known_schedules_by;
-    if (room.not_set_by.empty()) room.set_as = runs.launch.segments_expand_as;
+    if (room.not_set_by.empty() && rung.name != groups_rung) room.set_as = runs.launch.segments_expand_as;
     room.by_auto = runs.launch.segments_expand_as.empty() && !(runs.fixed_shapes && job.setup->layout.pp > 1);
     return room;
 }

@@ -131,7 +131,7 @@ std::string ladder_text(const Job& job, const Batch& batch, const Plan& plan) {
     if (const auto host = host_text(ladder); !host.empty()) text += wrapped("host", host);
     for (const std::string& line : workloads::resized(batch.samples, job.setup->model)) text += wrapped("sizes", line);
     const auto built = workloads::how_built(setup_of(job, best).model);
-    if (!built.empty()) text += wrapped("encoders", built);
+    if (!built.empty() && best.name != groups_rung) text += wrapped("encoders", built);
     if (const auto room = room_text(room_of(job, batch, best)); !room.empty()) text += wrapped("memory", room);
     text += input_of(plan) + training_of(job, ladder);
     text += wrapped("trust", trust_text(job, plan));

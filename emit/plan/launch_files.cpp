@@ -40,7 +40,7 @@ std::vector<std::string> files_of_grids(const Job& job, const Rung& rung) {
 void add_grids(std::vector<FileToWrite>& files, const Job& job, const Plan& plan, const fs::path& folder) {
     for (const Rung& rung : plan.ladder.beyond)
         for (const std::string& file : files_of_grids(job, rung))
-            files.push_back({folder / file, mimo_script(*rung.placing, job.setup->model)});
+            files.push_back({folder / file, mimo_script(*rung.placing, job.setup->model, rung.planned)});
 }
 
 }  // namespace

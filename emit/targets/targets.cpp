@@ -134,6 +134,27 @@ std::vector<FileToWrite> trace_files(const ToEmit& from, const fs::path& out) {
     return files;
 }
 
+Target megatron_row() {
+    return {.name = "megatron",
+            .about =
+                "megatron.sh: launch flags of Megatron-LM, ms-swift and LoongForge; megatron.yaml for "
+                "Megatron-Bridge",
+            .of = "megatron",
+            .files = {"megatron.sh", "megatron.yaml"},
+            .title = "Megatron",
+            .folder = "megatron",
+            .check_launch = launch::why_no_megatron,
+            .write_launch = megatron_files,
+            .how_to_run = how_to_run_megatron};
+}
+
+Target megatron_mimo_row() {
+    Target row = megatron_row();
+    row.name = row.of = row.folder = "megatron-mimo";
+    row.about = "megatron.sh and megatron.yaml as of megatron; in a plan's folder mimo.sh: MegatronMIMO's grids";
+    return row;
+}
+
 }  // namespace
 
 // Table: a target a row.
@@ -158,25 +179,8 @@ const std::vector<Target>& targets() {
          .files = {"trace.json.gz"},
          .check = why_no_trace,
          .write = trace_files},
-        {.name = "megatron",
-         .about =
-             "megatron.sh: launch flags of Megatron-LM, ms-swift and LoongForge; megatron.yaml for Megatron-Bridge",
-         .of = "megatron",
-         .files = {"megatron.sh", "megatron.yaml"},
-         .title = "Megatron",
-         .folder = "megatron",
-         .check_launch = launch::why_no_megatron,
-         .write_launch = megatron_files,
-         .how_to_run = how_to_run_megatron},
-        {.name = "megatron-mimo",
-         .about = "megatron.sh and megatron.yaml as of megatron; in a plan's folder mimo.sh: MegatronMIMO's grids",
-         .of = "megatron-mimo",
-         .files = {"megatron.sh", "megatron.yaml"},
-         .title = "Megatron",
-         .folder = "megatron-mimo",
-         .check_launch = launch::why_no_megatron,
-         .write_launch = megatron_files,
-         .how_to_run = how_to_run_megatron},
+        megatron_row(),
+        megatron_mimo_row(),
         {.name = "torchtitan",
          .about = "torchtitan.sh: launch flags of torchtitan",
          .of = "torchtitan",

@@ -105,7 +105,7 @@ struct Span {
 // How members of a group are spread.
 struct Spread {
     std::int64_t all = 1, in_domain = 1, in_rack = 1;
-    std::int64_t node = 1;  // GPUs of a domain, of all groups
+    std::int64_t node = 1, rack = 1;  // GPUs of a domain and of a rack, of all groups
     std::vector<Span> spans;
 
     std::int64_t domains() const { return all / in_domain; }
@@ -131,6 +131,7 @@ Spread spread_of(const Layout& placed, std::int64_t gpus, std::int64_t stride) {
             if (part == 0) spread.in_domain *= here.gpus;
             if (part == 0) spread.node *= digit.size;
             if (part <= 1) spread.in_rack *= here.gpus;
+            if (part <= 1) spread.rack *= digit.size;
         }
     return spread;
 }
@@ -195,28 +196,17 @@ double out_of_rack(const Spread& spread, const Fabric& fabric, Pattern pattern) 
     return std::min(1.0, as_real(spread.in_rack / spread.in_domain) * uplinks);
 }
 
-// Where a pipeline rank lies: its places, its domain and its rack among those of its replica.
-struct RankPlace {
-    std::int64_t place = 0, domain = 0, rack = 0;
-};
-
-RankPlace place_of_rank(const Placement& placement, std::int64_t rank) {
-    RankPlace found;
-    std::int64_t places = 1;
-    std::size_t next = 0;
-    for (std::size_t part = 0; part < placement.count.size(); ++part)
-        for (std::size_t i = 0; i < placement.count[part]; ++i) {
-            const Digit& digit = placement.digits[next++];
-            if (digit.of == Dimension::pipeline) {
-                const std::int64_t value = rank % digit.size * places;
-                rank /= digit.size;
-                found.place += value;
-                if (part >= 1) found.domain += value;
-                if (part >= 2) found.rack += value;
-            }
-            places *= digit.size;
+// Places of its replica in front of a pipeline rank.
+std::int64_t place_of_rank(const Placement& placement, std::int64_t rank) {
+    std::int64_t place = 0, places = 1;
+    for (const Digit& digit : placement.digits) {
+        if (digit.of == Dimension::pipeline) {
+            place += rank % digit.size * places;
+            rank /= digit.size;
         }
-    return found;
+        places *= digit.size;
+    }
+    return place;
 }
 
 }  // namespace
@@ -332,18 +322,18 @@ Reach reach_of(const Layout& placed, std::int64_t gpus, std::int64_t stride, Pat
 Reach reach_between(const Layout& placed, std::int64_t from, std::int64_t to) {
     const Placement& placement = placed.placement;
     const Fabric& fabric = placement.fabric;
-    const RankPlace a = place_of_rank(placement, from), b = place_of_rank(placement, to);
+    const std::int64_t a = place_of_rank(placement, from), b = place_of_rank(placement, to);
     const Spread spread = spread_of(placed, placed.pp, placed.gpus() / placed.pp);
     Reach reach;
-    const bool in_domain = a.domain == b.domain;
+    const bool in_domain = a / spread.node == b / spread.node;
     reach.together = in_domain || fabric.kind == NetworkKind::ring ? 2 : 1;
     if (fabric.kind == NetworkKind::cube && in_domain) reach.link = 1.0 / 6;
     if (fabric.kind == NetworkKind::ring && !in_domain) {
         const std::int64_t all = std::max<std::int64_t>(1, placed.gpus() / spread.node);
-        const std::int64_t nodes = std::abs(a.place - b.place) / spread.node;
+        const std::int64_t nodes = std::abs(a - b) / spread.node;
         reach.link = 1 / as_real(hops_over(std::min(nodes, std::max<std::int64_t>(1, all - nodes)), fabric.hops));
     }
-    if (a.rack != b.rack) reach.network = out_of_rack(spread, fabric, Pattern::neighbours);
+    if (a / spread.rack != b / spread.rack) reach.network = out_of_rack(spread, fabric, Pattern::neighbours);
     return reach;
 }
 

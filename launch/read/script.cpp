@@ -3,6 +3,7 @@
 
 #include "launch/read/entry.hpp"
 #include "launch/read/file_words.hpp"
+#include "launch/read/grids.hpp"
 #include "launch/read/recipe.hpp"
 #include "launch/read/sharded_words.hpp"
 #include "pipeweaver/base/error.hpp"
@@ -72,6 +73,20 @@ Choice choose(const Script& script, std::size_t begin, std::optional<Dialect> di
     return choice;
 }
 
+// What of a script may be other than it is taken.
+void add_doubts(const Script& script, const std::string& name, SaidLaunch& said) {
+    for (const auto& [file, line] : script.not_sourced)
+        said.notes.push_back(fmt::format("{}:{}: '{}' is not at hand: what it sets is not known", name, line, file));
+    if (!script.not_sourced.empty()) said.not_at_hand = said.notes[said.notes.size() - script.not_sourced.size()];
+    said.notes.insert(said.notes.end(), script.loops.begin(), script.loops.end());
+    for (const auto& [variable, line] : script.used_branches) {
+        said.notes.push_back(
+            fmt::format("{}:{}: {} is set in a branch: what is set last is taken", name, line, variable));
+        const auto value = said.variables.find(variable);
+        if (value != said.variables.end()) said.chosen.insert(*value);
+    }
+}
+
 }  // namespace
 
 SaidLaunch read_script(std::string_view text, const std::string& name, std::optional<Dialect> dialect,
@@ -83,6 +98,10 @@ SaidLaunch read_script(std::string_view text, const std::string& name, std::opti
     const ScriptCommand* const command = called.launches > 0 ? called.command : any.command;
     const auto* const chosen = command == nullptr ? nullptr : &command->words;
     const Guess best = called.launches > 0 ? called.best : any.best;
+    if (auto said = dialect ? std::nullopt : said_grids(script, text, name, chosen)) {
+        add_doubts(script, name, *said);
+        return std::move(*said);
+    }
     if (chosen == nullptr)
         for (const ScriptCommand& one : script.commands) refuse_entry(one.words, name);
     else
@@ -107,16 +126,7 @@ SaidLaunch read_script(std::string_view text, const std::string& name, std::opti
     if (any.launches > 1)
         said.notes.push_back(fmt::format("{} commands of {} launch something: the one at line {} is read", any.launches,
                                          name, chosen->front().line));
-    for (const auto& [file, line] : script.not_sourced)
-        said.notes.push_back(fmt::format("{}:{}: '{}' is not at hand: what it sets is not known", name, line, file));
-    if (!script.not_sourced.empty()) said.not_at_hand = said.notes[said.notes.size() - script.not_sourced.size()];
-    said.notes.insert(said.notes.end(), script.loops.begin(), script.loops.end());
-    for (const auto& [variable, line] : script.used_branches) {
-        said.notes.push_back(
-            fmt::format("{}:{}: {} is set in a branch: what is set last is taken", name, line, variable));
-        const auto value = said.variables.find(variable);
-        if (value != said.variables.end()) said.chosen.insert(*value);
-    }
+    add_doubts(script, name, said);
     return said;
 }
 

@@ -139,8 +139,9 @@ void put_overrides(const std::vector<Word>& words, SaidLaunch& said) {
 }  // namespace
 
 std::string_view name_of(Dialect dialect) {
-    constexpr std::array<std::string_view, 4> names{"Megatron-LM's arguments", "Megatron-Bridge's overrides",
-                                                    "torchtitan's settings", "a sharded trainer's settings"};
+    constexpr std::array<std::string_view, 5> names{"Megatron-LM's arguments", "Megatron-Bridge's overrides",
+                                                    "torchtitan's settings", "a sharded trainer's settings",
+                                                    "variables of MegatronMIMO's grids"};
     return names[static_cast<std::size_t>(dialect)];
 }
 

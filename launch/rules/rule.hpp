@@ -45,6 +45,8 @@ using ShardedRule = RuleOf<ShardedLaunch>;
 [[nodiscard]] std::span<const MegatronRule> step_rules();
 [[nodiscard]] std::span<const TitanRule> titan_rules();
 
+[[nodiscard]] std::span<const RuleOf<GridsLaunch>> grid_rules();
+
 /// Of a sharded trainer's framework, by its name.
 [[nodiscard]] std::vector<std::span<const ShardedRule>> sharded_rules(std::string_view framework);
 

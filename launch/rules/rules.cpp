@@ -93,6 +93,7 @@ const std::vector<Framework>& frameworks() {
         {"veomni", "d9774494", "ByteDance-Seed/VeOmni d9774494 (21 August 2026)", Dialect::sharded_settings},
         {"nemo-automodel", "0.5.0", "NVIDIA-NeMo/Automodel 0.5.0 (36044ad3)", Dialect::sharded_settings},
         {"hugging-face-trainer", "00349ae8", "huggingface/transformers 00349ae8", Dialect::sharded_settings},
+        {"megatron-mimo", "067f987d", "NVIDIA-NeMo/Megatron-Bridge 067f987d (22 August 2026)", Dialect::grid_variables},
     };
     return all;
 }
@@ -112,6 +113,7 @@ std::vector<RuleText> rule_texts() {
     list(titan_rules(), "torchtitan", texts);
     for (const Framework& one : frameworks())
         for (const auto& table : sharded_rules(one.name)) list(table, one.name, texts);
+    list(grid_rules(), "megatron-mimo", texts);
     return texts;
 }
 
@@ -164,6 +166,15 @@ std::vector<BrokenRule> broken_rules(const ShardedLaunch& launch, std::int64_t g
     for (const Phase phase : phases) {
         for (const auto& table : sharded_rules(framework.name))
             add_broken(table, phase, launch, gpus, framework, broken);
+        if (!broken.empty()) break;
+    }
+    return broken;
+}
+
+std::vector<BrokenRule> broken_rules(const GridsLaunch& launch, std::int64_t gpus, const Framework& framework) {
+    std::vector<BrokenRule> broken;
+    for (const Phase phase : phases) {
+        add_broken(grid_rules(), phase, launch, gpus, framework, broken);
         if (!broken.empty()) break;
     }
     return broken;

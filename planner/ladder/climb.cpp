@@ -1,8 +1,11 @@
 // What each rung of a plan's ladder takes, from what is run today to the searched schedule.
+#include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emulator/memory.hpp"
 #include "pipeweaver/planner/ends.hpp"
+#include "pipeweaver/planner/groups_words.hpp"
 #include "pipeweaver/planner/launched_way.hpp"
+#include "pipeweaver/planner/tuning.hpp"
 #include "planner/ladder/on_groups.hpp"
 #include "planner/ladder/rungs.hpp"
 #include "planner/ladder/worth.hpp"
@@ -10,6 +13,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace pipeweaver::planner {
@@ -39,6 +43,7 @@ public:
         if (runs_.groups) add_groups();
         ladder_.headline = advise(
             ladder_.rungs, runs_.option, [this](const Rung& rung) { return schedules(rung); }, job_.seed, execute_);
+        weigh_groups();
         return with_ends();
     }
 
@@ -48,14 +53,15 @@ private:
     // The ladder, with the far ends of what runs now and of what is advised.
     Ladder with_ends() {
         if (ladder_.rungs.empty()) return std::move(ladder_);
-        Rung& best = ladder_.rungs[ladder_.headline];
+        Rung& best = ladder_.on_groups ? ladder_.beyond.back() : ladder_.rungs[ladder_.headline];
         best.host = far_end_of(best);
-        if (ladder_.headline > 0) ladder_.rungs.front().host = far_end_of(ladder_.now());
+        if (&best != &ladder_.rungs.front()) ladder_.rungs.front().host = far_end_of(ladder_.now());
         return std::move(ladder_);
     }
 
     std::optional<HostBound> far_end_of(const Rung& rung) const {
         if (rung.launched) return far_end(*rung.launched, runs_, rung.step, execute_);
+        if (rung.name == groups_rung) return far_end(own_gpus_->asked, *own_gpus_->placing);
         const Target& by = ordered_for();
         return has_own_plan(by) ? far_end(plan_.target(by.name), *job_.setup, rung.step) : far_end(plan_, *job_.setup);
     }
@@ -176,8 +182,8 @@ private:
         if (start_.request.job.setup->model.modules.size() < 2) return;
         if (time_.is_over())
             ladder_.left_out.emplace_back(doing::own_gpus);
-        else if (auto rung = rung_on_groups(start_.request))
-            add_on_groups(std::move(*rung));
+        else if ((own_gpus_ = on_groups(start_.request)))
+            add_on_groups(own_gpus_->rung);
     }
 
     void add_on_groups(Rung rung) {
@@ -187,6 +193,18 @@ private:
         ladder_.beyond.push_back(std::move(rung));
     }
 
+    // Modules on GPUs of their own over what is advised without them, as a rung over an easier one.
+    void weigh_groups() {
+        if (!own_gpus_ || !ladder_.beyond.back().why_nothing.empty()) return;
+        Rung& rung = ladder_.beyond.back();
+        const Rung& easier = ladder_.best();
+        rung.worth = Worth{.over = easier.name, .gain = ratio(easier.step, rung.step)};
+        if (rung.worth->gain < margins.worth) return;
+        rung.worth =
+            worth_over(easier, schedules(easier).with_optimizer(), rung, schedules_of(*own_gpus_), job_.seed, execute_);
+        ladder_.on_groups = rung.worth->is_enough && rung.target == runs_.option;
+    }
+
     const LadderStart& start_;
     const Job& job_;
     const Target& runs_;
@@ -194,6 +212,7 @@ private:
     const Executor& execute_;
     const Time& time_;
     Ladder ladder_;
+    std::optional<OnGroups> own_gpus_;
 };
 
 }  // namespace
@@ -207,7 +226,7 @@ const Rung* Ladder::launched() const {
 }
 
 const Rung* Ladder::compared() const {
-    for (std::size_t i = headline; i-- > 0;)
+    for (std::size_t i = on_groups ? rungs.size() : headline; i-- > 0;)
         if (rungs[i].target == best().target && rungs[i].why_nothing.empty() && are_comparable(rungs[i], best()))
             return &rungs[i];
     return nullptr;

@@ -96,6 +96,12 @@ Input input_of_advised(const Request& request, const Plan& plan, const Executor&
     const Job& job = request.job;
     const loader::Loader& loader = *job.loader;
     const Rung* const best = plan.ladder.rungs.empty() ? nullptr : &plan.ladder.best();
+    if (best != nullptr && best->name == groups_rung) {
+        Input none;
+        none.loader = loader;
+        none.why_not = "a loader is not replayed for modules on GPUs of their own";
+        return none;
+    }
     if (best != nullptr && best->launched) {
         const LaunchedWay& way = *best->launched;
         const Fed fed = launched(way, target(job.target), execute);

@@ -4,7 +4,7 @@
 #include "pipeweaver/emulator/memory.hpp"
 #include "pipeweaver/emulator/recompute.hpp"
 #include "pipeweaver/emulator/setup.hpp"
-#include "pipeweaver/groups/plan.hpp"
+#include "pipeweaver/groups/priced_step.hpp"
 #include "pipeweaver/planner/groups_words.hpp"
 #include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/planner/workload_options.hpp"
@@ -66,6 +66,7 @@ Rung rung_of_groups(const groups::Placing& placing, const groups::Request& asked
         rung.peak = std::max(rung.peak, one.peak);
     }
     rung.needs = "GPUs of its own for each module, as Megatron-Bridge's MegatronMIMO has them for encoders";
+    rung.planned = planned_for(words);
     words.set("groups", groups::text_of(placing));
     rung.command = words.command("pipeweaver groups");
     return rung;
@@ -73,26 +74,37 @@ Rung rung_of_groups(const groups::Placing& placing, const groups::Request& asked
 
 }  // namespace
 
-std::optional<Rung> rung_on_groups(const Request& request) {
-    emulator::Setup setup = *request.job.setup;
-    setup.recipe.zero = std::min(setup.recipe.zero, 1);
-    auto words = words_of_groups(request, setup.recipe.zero);
+std::optional<OnGroups> on_groups(const Request& request) {
+    emulator::Setup own = *request.job.setup;
+    own.recipe.zero = std::min(own.recipe.zero, 1);
+    auto words = words_of_groups(request, own.recipe.zero);
     if (!words) return std::nullopt;
-    groups::Request asked;
-    asked.setup = &setup;
+    OnGroups on;
+    on.setup = std::make_shared<const emulator::Setup>(std::move(own));
+    groups::Request& asked = on.asked;
+    asked.setup = on.setup.get();
     asked.microbatches = packed_alone(request);
-    asked.groups = groups::groups_with_work(setup.model, asked.microbatches);
+    asked.groups = groups::groups_with_work(on.setup->model, asked.microbatches);
     const Target& runs = target(request.job.target);
     if (asked.groups.size() < 2 || groups::why_not(asked)) return std::nullopt;
     if (!ask_for_launched(runs, asked)) return std::nullopt;
     auto found = groups::on_own_gpus_soon(asked);
     if (!found) return std::nullopt;
-    Rung rung = rung_of_groups(*found, asked, std::move(*words));
-    if (!runs.launches_grids) return rung;
-    rung.target = runs.option;
-    rung.needs = "launch MegatronMIMO's grids (Megatron-Bridge 067f987d, of August 2026)";
-    rung.placing = std::make_shared<const groups::Placing>(std::move(*found));
-    return rung;
+    on.rung = rung_of_groups(*found, asked, std::move(*words));
+    on.placing = std::make_shared<const groups::Placing>(std::move(*found));
+    if (!runs.launches_grids) return on;
+    on.rung.target = runs.option;
+    on.rung.needs = "launch MegatronMIMO's grids (Megatron-Bridge 067f987d, of August 2026)";
+    on.rung.placing = on.placing;
+    return on;
+}
+
+RungSchedules schedules_of(const OnGroups& found) {
+    groups::PricedStep priced = groups::priced_step(found.asked, *found.placing);
+    RungSchedules all;
+    all.steps.push_back(std::move(priced.step));
+    all.schedules.push_back(std::move(priced.schedule));
+    return all;
 }
 
 }  // namespace pipeweaver::planner

@@ -35,6 +35,12 @@ Side RungSchedules::side() const {
     return all;
 }
 
+RungSchedules RungSchedules::with_optimizer() && {
+    for (StepProblem& step : steps)
+        for (schedule::Rank& rank : step.problem.ranks) rank.tail += step.optimizer;
+    return std::move(*this);
+}
+
 RungSchedules schedules_of(const LaunchedWay& way, const Target& target) {
     const WayOfTarget said = WayOfTarget::as_said(way, target);
     std::vector<Step> steps;

@@ -28,6 +28,9 @@ struct RungSchedules {
 
     /// Pre: the object outlives it.
     [[nodiscard]] Side side() const;
+
+    /// The same, where the optimizer's time is in the ranks' tails.
+    [[nodiscard]] RungSchedules with_optimizer() &&;
 };
 
 /// Of what flags launch, as the target runs it.

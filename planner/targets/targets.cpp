@@ -83,6 +83,27 @@ Launch deepspeed_launch() {
     return launch;
 }
 
+Target megatron_target() {
+    return {.name = "megatron",
+            .option = "megatron",
+            .about = "Megatron-LM's launch flags: one chain, 1F1B or interleaved",
+            .folder = "",
+            .launch = megatron_launch(),
+            .builders = {"megatron-bridge", "megatron-lm"},
+            .searches = false,
+            .one_chain = true,
+            .equal_microbatches = true,
+            .recompute = RecomputeBy::step};
+}
+
+Target megatron_mimo_target() {
+    Target target = megatron_target();
+    target.name = target.option = "megatron-mimo";
+    target.about = "Megatron's launch flags, and MegatronMIMO's grids: an encoder of images on GPUs of its own";
+    target.groups = target.launches_grids = true;
+    return target;
+}
+
 }  // namespace
 
 // Table: a target a row.
@@ -123,29 +144,8 @@ const std::vector<Target>& targets() {
                                           .fixed_shapes = true,
                                           .recompute = RecomputeBy::step,
                                           .buffers_for_all = true},
-                                         {.name = "megatron",
-                                          .option = "megatron",
-                                          .about = "Megatron-LM's launch flags: one chain, 1F1B or interleaved",
-                                          .folder = "",
-                                          .launch = megatron_launch(),
-                                          .builders = {"megatron-bridge", "megatron-lm"},
-                                          .searches = false,
-                                          .one_chain = true,
-                                          .equal_microbatches = true,
-                                          .recompute = RecomputeBy::step},
-                                         {.name = "megatron-mimo",
-                                          .option = "megatron-mimo",
-                                          .about = "Megatron's launch flags, and MegatronMIMO's grids: an encoder of "
-                                                   "images on GPUs of its own",
-                                          .folder = "",
-                                          .groups = true,
-                                          .launches_grids = true,
-                                          .launch = megatron_launch(),
-                                          .builders = {"megatron-bridge", "megatron-lm"},
-                                          .searches = false,
-                                          .one_chain = true,
-                                          .equal_microbatches = true,
-                                          .recompute = RecomputeBy::step},
+                                         megatron_target(),
+                                         megatron_mimo_target(),
                                          {.name = "fsdp2",
                                           .option = "fsdp2",
                                           .about = "FSDP2 by accelerate, ms-swift and LLaMA-Factory: no pipeline, "

@@ -2,6 +2,7 @@
 #include "pipeweaver/groups/plan.hpp"
 
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/groups/priced_step.hpp"
 #include "pipeweaver/groups/step_problem.hpp"
 #include "pipeweaver/planner/workload_options.hpp"
 #include "pipeweaver/schedule/replay.hpp"
@@ -330,6 +331,40 @@ TEST_CASE("models of DistTrain's sizes are split on its GPUs") {
             CHECK(own->groups.size() == 3);
             CHECK(own->groups[1].gpus() > gpus / 2);
         }
+}
+
+TEST_CASE("a split's step is replayed under other costs in its own order, by what its passes are made of") {
+    Asking asking("dip-vlm-s", "h100-sxm:16");
+    const Request request = asking.draw("vlm-mix", 48, "vit=8,llm=8:tp4:pp2");
+    const auto own = on_own_gpus(request);
+    REQUIRE(own);
+    const PricedStep priced = priced_step(request, *own);
+    const schedule::Replay replayed = schedule::replay(priced.step.problem, priced.schedule);
+    CHECK(replayed.outcome == schedule::Outcome::completed);
+    CHECK(replayed.makespan == own->step);
+    CHECK(*std::max_element(replayed.peak.begin(), replayed.peak.end()) ==
+          std::max(own->groups[0].peak, own->groups[1].peak));
+    for (std::size_t t = 0; t < priced.step.problem.tasks.size(); ++t) {
+        const schedule::Task& task = priced.step.problem.tasks[t];
+        CHECK(priced.step.cost_of(t).total() > Duration{0});
+        const emulator::ModuleMix& mix = priced.step.mixes[priced.step.mix[t]];
+        REQUIRE(mix.size() == 1);
+        CHECK(request.setup->model.modules[mix.front().module].name == task.module);
+    }
+}
+
+TEST_CASE("what a split computes again is in what its backwards are made of") {
+    Asking asking("dip-vlm-s", "h100-sxm:16");
+    const Request request = asking.draw("vlm-mix", 48, "vit=8,llm=8:tp4:pp2");
+    auto own = on_own_gpus(request);
+    REQUIRE(own);
+    const auto backwards = [&](emulator::Recompute recompute) {
+        own->groups[1].recompute = recompute;
+        const PricedStep priced = priced_step(request, *own);
+        return priced.step.cost_of(priced.step.problem.tasks.size() - 1).total();
+    };
+    CHECK(backwards(emulator::Recompute::none) < backwards(emulator::Recompute::selective));
+    CHECK(backwards(emulator::Recompute::selective) < backwards(emulator::Recompute::full));
 }
 
 TEST_CASE("groups are asked for by module") {

@@ -109,7 +109,7 @@ TEST_CASE("a size that nothing says is asked for by the name that the launch wou
         "megatron-core:0.18.2, megatron-core:0.19.0, megatron-core:0.20.0, megatron-bridge:0.6.0, "
         "megatron-bridge:0.5.1, megatron-bridge:0.4.2, megatron-bridge:0.3.1, torchtitan:0.3.0, "
         "llama-factory:ff6d4d12, ms-swift:3602360a, veomni:d9774494, nemo-automodel:0.5.0, "
-        "hugging-face-trainer:00349ae8",
+        "hugging-face-trainer:00349ae8, megatron-mimo:067f987d",
         Error);
 }
 

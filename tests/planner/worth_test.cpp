@@ -11,6 +11,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -118,4 +119,17 @@ TEST_CASE("a rung of another runtime, or that gains nothing, is never advised") 
     CHECK(advise(rungs, "megatron", of_launch, 1, in_order) == 0);
     CHECK(!rungs[1].worth);
     CHECK(!rungs[2].worth);
+}
+
+TEST_CASE("steps are compared whole where the optimizer is in the tails") {
+    const Request request = request_for_megatron();
+    const RungSchedules without = of_launch(launched_rung("now", request, "none"));
+    const RungSchedules with = RungSchedules(without).with_optimizer();
+    REQUIRE(with.steps.size() == without.steps.size());
+    for (std::size_t i = 0; i < with.steps.size(); ++i) {
+        REQUIRE(with.steps[i].optimizer > Duration{0});
+        for (std::size_t r = 0; r < with.steps[i].problem.ranks.size(); ++r)
+            CHECK(with.steps[i].problem.ranks[r].tail ==
+                  without.steps[i].problem.ranks[r].tail + with.steps[i].optimizer);
+    }
 }

@@ -10,7 +10,9 @@
 
 namespace pipeweaver::emit {
 
-/// To be sourced in front of the launcher. Throws Error{limit} with the rule where there are no grids for the split.
-[[nodiscard]] std::string mimo_script(const groups::Placing& placing, const workloads::Model& model);
+/// To be sourced in front of the launcher. `planned`: for what, as `check` reads it (planner::planned_for()). Throws
+/// Error{limit} with the rule where there are no grids for the split.
+[[nodiscard]] std::string mimo_script(const groups::Placing& placing, const workloads::Model& model,
+                                      const std::string& planned);
 
 }  // namespace pipeweaver::emit

@@ -15,7 +15,13 @@
 namespace pipeweaver::frameworks {
 
 /// In whose words a launch is said.
-enum class Dialect : std::uint8_t { megatron_arguments, bridge_overrides, titan_settings, sharded_settings };
+enum class Dialect : std::uint8_t {
+    megatron_arguments,
+    bridge_overrides,
+    titan_settings,
+    sharded_settings,
+    grid_variables
+};
 
 /// A value that an entry gives a setting that the launch does not say.
 struct Default {

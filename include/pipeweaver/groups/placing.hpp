@@ -1,7 +1,9 @@
 // Groups on their GPUs: layouts, memory, and what a step takes.
 #pragma once
 
+#include "pipeweaver/emulator/memory.hpp"
 #include "pipeweaver/emulator/recompute.hpp"
+#include "pipeweaver/emulator/stages.hpp"
 #include "pipeweaver/groups/allocation.hpp"
 
 #include <cstddef>
@@ -19,11 +21,18 @@ struct Placed {
     std::int64_t tp = 1, cp = 1, pp = 1, dp = 1;
     int zero = 1;
     emulator::Recompute recompute{};
-    Bytes peak{};                       ///< of the fullest GPU, with all that runs ahead
-    Spent spent;                        ///< of its stages, to be shared among as many
-    std::vector<Bytes> base{}, held{};  ///< of a GPU of each stage: all the time, and of a round ahead
+    Bytes peak{};                         ///< of the fullest GPU, with all that runs ahead
+    Spent spent;                          ///< of its stages, to be shared among as many
+    std::vector<Bytes> base{}, held{};    ///< of a GPU of each stage: all the time, and of a round ahead
+    emulator::Chain chain{};              ///< its layers, by stage
+    std::int64_t copies = 1, joined = 1;  ///< replicas that share a microbatch's items; microbatches passed at once
+    std::vector<emulator::StaticMemory> at_rest{};  ///< of `base`, per stage: weights, states, buffers
+    Bytes received{};                               ///< of `base`: rounds that wait at a bridge
+    std::vector<std::int64_t> ahead{};              ///< rounds that each stage holds at most
 
     std::int64_t gpus() const { return tp * cp * pp * dp; }
+    /// Layers of each stage.
+    std::vector<std::int64_t> layers() const;
 };
 
 struct Placing {

@@ -38,7 +38,10 @@ struct Asked {
     std::vector<std::size_t> modules;  ///< indices into the model's
     // None: to be chosen.
     std::optional<std::int64_t> gpus{}, tp{}, cp{}, pp{}, dp{};
-    std::optional<std::int64_t> zero{};  ///< 0 or 1
+    std::optional<std::int64_t> zero{};              ///< 0 or 1
+    std::optional<emulator::Recompute> recompute{};  ///< none, selective or full
+    /// Of each stage; none: to be chosen. Pre: there are as many as `pp`, and they are all of the group's.
+    std::vector<std::int64_t> layers{};
 };
 
 /// "auto": each module is a group; or "vit=16,llm=112": modules, joined by + where they share a group, and GPUs; behind
@@ -69,6 +72,7 @@ struct Request {
     /// A group may have more replicas than the backbone's, each with some items of a microbatch.
     bool parts_items = true;
     std::size_t priced = most_priced;  ///< microbatches, at least 2: few are quick, and coarse
+    std::optional<Bytes> capacity{};   ///< usable bytes of a GPU, in place of the device's
 };
 
 /// Why these groups cannot be: replicas share states from ZeRO 2 on, they need more GPUs than there are, a group has no

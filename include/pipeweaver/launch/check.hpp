@@ -32,6 +32,16 @@ struct CheckAsked {
     std::shared_ptr<const planner::Anchor> anchor{};  ///< a measured launch that corrects memory; null: none
 };
 
+/// What a group of GPUs holds, whose modules have these alone.
+struct GroupUse {
+    std::string name;  ///< "vit"
+    std::int64_t first_gpu = 0, tp = 1, cp = 1, pp = 1, dp = 1;
+    std::string recompute;
+    Bytes peak{};  ///< of the fullest GPU
+
+    std::int64_t gpus() const { return tp * cp * pp * dp; }
+};
+
 struct Checked {
     std::optional<Verdict> verdict;    ///< none: it constructs, and what fits is not asked for
     std::vector<Open> open;            ///< what an undecided verdict rests on
@@ -46,6 +56,8 @@ struct Checked {
     std::vector<std::int64_t> layers;                           ///< of the language model, by stage; empty: not known
     std::vector<BrokenRule> broken;                             ///< where it is undecided, by the framework's defaults
     std::optional<Fit> fit;  ///< likewise; none: not asked for, a rule is broken, or a size is not said
+    /// Of modules on GPUs of their own, whose pipeline ranks `fit` has one group after the other; else none.
+    std::vector<GroupUse> groups{};
     std::vector<Change> changes;
     std::vector<Hazard> hazards;
     std::vector<std::string> assumed;   ///< sentences

@@ -12,6 +12,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace pipeweaver::workloads {
@@ -71,6 +72,14 @@ struct SplitSpelling {
 /// The same of modules on GPUs of their own, the language model's first, with the microbatch of all its replicas, as
 /// slurm_sft.sh takes them; or the rule.
 [[nodiscard]] Spelled spell_mimo(const groups::Placing& placing, const workloads::Model& model);
+
+/// What of a split the launcher has no variables for, as `check` reads it: PIPEWEAVER_LANGUAGE_RECOMPUTE and
+/// PIPEWEAVER_IMAGES_RECOMPUTE where something is computed again, PIPEWEAVER_LANGUAGE_LAYERS where its stages have
+/// unequally many. Pre: spell_mimo() says it.
+[[nodiscard]] std::vector<Flag> spell_beside_mimo(const groups::Placing& placing, const workloads::Model& model);
+
+/// The variable of what a split was planned for.
+inline constexpr std::string_view planned_variable = "PIPEWEAVER_PLANNED";
 
 /// The first GPU of a pipeline rank, as Megatron numbers them: tensor parallel first, then context parallel, replicas,
 /// pipeline ranks.

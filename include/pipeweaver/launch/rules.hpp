@@ -17,6 +17,8 @@
 
 namespace pipeweaver::launch {
 
+struct GridsLaunch;  // launch/read/grids.hpp
+
 /// Whose rules there are, and from where they were read.
 struct Framework {
     std::string_view name, version;
@@ -75,6 +77,10 @@ struct BrokenRule {
 
 /// The same; heads and experts of the model are in the launch. Pre: they are.
 [[nodiscard]] std::vector<BrokenRule> broken_rules(const ShardedLaunch& launch, std::int64_t gpus,
+                                                   const Framework& framework);
+
+/// The same.
+[[nodiscard]] std::vector<BrokenRule> broken_rules(const GridsLaunch& launch, std::int64_t gpus,
                                                    const Framework& framework);
 
 /// Decoder layers of every stage, as Megatron Core builds them: stage k is chunk k / pp of rank k % pp; or the rule.

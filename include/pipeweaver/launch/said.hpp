@@ -4,6 +4,7 @@
 //   Megatron-LM's arguments       --tensor-model-parallel-size 4 --swiglu
 //   Megatron-Bridge's overrides   model.tensor_model_parallel_size=4 train.global_batch_size=512
 //   torchtitan's settings         --parallelism.tensor_parallel_degree 4
+//   MegatronMIMO's grids          MIMO_LANGUAGE_TP=4, a script's variables; --component language=tp=4
 //   a sharded trainer's settings  --per_device_train_batch_size 1, cutoff_len: 4096, train.micro_batch_size
 #pragma once
 

@@ -9,7 +9,7 @@
 //   schedule   the searched order, in a runtime that takes it
 //
 // Beyond these: what the target does not launch and is faster than all; of a target with groups their rung
-// (groups_rung), faster or not.
+// (groups_rung), faster or not. One that the target launches is advised where it is worth its change (worth.hpp).
 //
 // No rung is slower than the one before it: one that gains nothing has the step of that one and says why. Steps of the
 // first four are what `emulate` prints under their commands, to the nanosecond.

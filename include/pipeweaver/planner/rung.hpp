@@ -57,12 +57,14 @@ struct Rung {
     std::vector<std::string> files{};  ///< of the plan's folder that say it
     std::string command{};             ///< that prints its step; empty: there is none
     std::string why_nothing{};         ///< not empty: it gains nothing over the rung before it
-    /// Of a rung that gains something and that the job's target runs; none of the first.
+    /// Of a rung that gains something and that the job's target runs, or that has GPUs for each module; none of the
+    /// first.
     std::optional<Worth> worth{};
     /// How it is launched, of the rungs from now to layout; null: it is no launch. Shared by rungs of one step.
     std::shared_ptr<const LaunchedWay> launched{};
     /// Of modules on GPUs of their own that the target launches; null: it is no such rung.
     std::shared_ptr<const groups::Placing> placing{};
+    std::string planned{};  ///< then, what it is planned for: planned_for() of groups_words.hpp
 };
 
 /// Whether a factor between their steps is what the rung changes, not what one of them pads.
@@ -74,11 +76,12 @@ struct Ladder {
     /// In their order. None, or only from `layout` on: nothing that the target launches runs the batch as it is.
     std::vector<Rung> rungs{};
     /// What the target does not launch, where it is faster than all rungs; then modules on GPUs of their own, which a
-    /// target with grids launches: no draws of costs are held against it, so that it is not advised.
+    /// target with grids launches.
     std::vector<Rung> beyond{};
-    bool now_is_said = false;             ///< by --now; else the first rung is the best that is known today
-    std::size_t headline = 0;             ///< the rung that is advised: the last that is worth its change (worth.hpp)
-    std::string why_none{};               ///< not empty: why there is no rung for what is run now
+    bool now_is_said = false;  ///< by --now; else the first rung is the best that is known today
+    std::size_t headline = 0;  ///< the rung that is advised: the last that is worth its change (worth.hpp)
+    bool on_groups = false;    ///< the last of `beyond` is worth its change over that, and advised in its place
+    std::string why_none{};    ///< not empty: why there is no rung for what is run now
     std::vector<std::string> left_out{};  ///< for lack of time: other layouts, tuned cuts, own GPUs
     bool interrupted = false;             ///< whoever asked for the plan ended it early
 
@@ -96,7 +99,7 @@ struct Ladder {
     /// Whether the rung's step can be held against that of what is run now.
     bool is_over_now(const Rung& rung) const { return has_now() && are_comparable(now(), rung); }
 
-    const Rung& best() const { return rungs[headline]; }  ///< the advised one
+    const Rung& best() const { return on_groups ? beyond.back() : rungs[headline]; }  ///< the advised one
 };
 
 }  // namespace pipeweaver::planner

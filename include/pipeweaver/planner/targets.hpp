@@ -60,7 +60,7 @@ struct Target {
     std::vector<std::string> compared{};  ///< policies that its users would run without a plan
 
     bool groups = false;            ///< modules on GPUs of their own are shown beside its plans
-    bool launches_grids = false;    ///< then, those that it launches itself: see rung_on_groups()
+    bool launches_grids = false;    ///< then, those that it launches itself: see on_groups()
     bool action_lists = true;       ///< a plan is what action lists carry: no known schedule that is not launched
     bool selective_passes = false;  ///< a pass of a plan may recompute selectively; none, half, full and blocks any may
     bool offloaded_passes = false;  ///< activations of a pass may lie in the host's memory until its backward

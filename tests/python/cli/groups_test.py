@@ -2,10 +2,14 @@
 
 import json
 import shlex
+import sys
 
 import pytest
 from checkout import ROOT
 from used import seconds_of_children, slowness
+
+sys.path.insert(0, str(ROOT / "tools"))
+import one_number  # noqa: E402
 
 JOB = ("groups", "--model", "dip-vlm-s", "--cluster", "h100-sxm:16", "--dataset", "vlm-mix", "--global-batch", "32mb")
 
@@ -116,12 +120,134 @@ def test_megatron_mimo_launches_a_split_that_its_grids_say(pipeweaver, tmp_path,
     vit, llm = own["groups"]
     assert vit["pp"] == vit["zero"] == llm["zero"] == 1 and llm["dp"] % vit["dp"] == 0
     script = tmp_path / "megatron-mimo/megatron-mimo/mimo.sh"
+    is_advised = rung.get("worth", {}).get("is_enough", False)
+    assert (plans[1]["headline"]["rung"] == "groups") == is_advised
     if "why_nothing" in rung:  # shared GPUs are faster
         assert rung["files"] == [] and not script.exists()
         return
     assert rung["files"] == ["megatron-mimo/mimo.sh"]
     pipeweaver(*shlex.split(rung["command"])[1:], "--out", tmp_path / "mimo.sh")
     assert script.read_text() == (tmp_path / "mimo.sh").read_text()
+
+
+# The published layout of 17 GPUs, which shared ones divide into 17 stages or replicas alone.
+PLAN_OF_17 = ("plan", "--model", "qwen3.5-27b", "--cluster", "h100-sxm:17", "--tp", "1", "--pp", "17", "--dataset",
+              "constant-1472+1x768px", "--microbatch-tokens", "2048", "--global-batch", "32", "--target",
+              "megatron-mimo")
+
+
+@pytest.fixture(scope="module")
+def on_17(pipeweaver, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("on-17") / "plan"
+    text = pipeweaver(*PLAN_OF_17, "--out", folder).split("\nwritten to ")[0]
+    return json.loads((folder / "plan.json").read_text()), folder, text
+
+
+def test_a_split_that_wins_its_draws_is_advised(on_17):
+    plan, folder, text = on_17
+    rung, headline = plan["beyond"][-1], plan["headline"]
+    worth = rung["worth"]
+    steps = {one["rung"]: one["step_ns"] for one in plan["ladder"]}
+    assert worth["gain"] == pytest.approx(steps[worth["over"]] / rung["step_ns"])
+    assert worth["draws"] == 200 and worth["is_enough"] == (worth["wins"] >= 190)
+    assert worth["is_enough"] and (headline["rung"], headline["step_ns"]) == ("groups", rung["step_ns"])
+    assert headline["target"] == "megatron-mimo" and headline["compared"]["rung"] in steps
+    assert f"groups wins {worth['wins']} of 200 draws" in " ".join(text.split())
+    pages = {"terminal": one_number.terminal(text), "report": one_number.report((folder / "report.html").read_text())}
+    assert one_number.unequal(plan, pages) == [] and one_number.unworthy(plan) == []
+
+
+def peaks(groups):
+    return {one["group"]: (one["gpus"], one["recompute"], one["peak_bytes"]) for one in groups}
+
+
+def test_grids_of_a_plan_hold_what_was_planned(pipeweaver, on_17):
+    plan, folder, _ = on_17
+    own = asked(pipeweaver, *shlex.split(plan["beyond"][-1]["command"])[1:])["own"]
+    checked = asked(pipeweaver, "check", "--cluster", "h100-sxm:17", folder / "megatron-mimo/mimo.sh")
+    assert checked["fits"] and checked["constructs"] and checked["framework"] == "megatron-mimo:067f987d"
+    assert peaks(checked["groups"]) == peaks(own["groups"])
+    assert checked["memory"]["peak_bytes"] == max(one["peak_bytes"] for one in own["groups"])
+
+
+@pytest.mark.parametrize("options", [
+    "--global-batch 64 --packing balanced --headroom 2% --groups vit=8:tp4:pp1:dp2:zero1,llm=8:tp4:pp1:dp2:zero1",
+    "--global-batch 32mb --seed 3 --groups vit=8:tp8:pp1:dp1:zero1,llm=8:tp2:pp2:dp2:zero1",
+    "--global-batch 32mb --groups vit=8:tp8:pp1:dp1:zero1,llm=8:tp2:pp4:dp1:zero1",
+])
+def test_grids_of_a_split_hold_what_it_does(pipeweaver, tmp_path, options):
+    """With selective and full recomputation, items of two replicas at once, stages that are cut by time."""
+    script = tmp_path / "mimo.sh"
+    own = asked(pipeweaver, *JOB[:7], *options.split(), "--out", script)["own"]
+    assert any(one["recompute"] != "none" for one in own["groups"])
+    checked = asked(pipeweaver, "check", "--cluster", "h100-sxm:16", script)
+    assert checked["fits"] and peaks(checked["groups"]) == peaks(own["groups"])
+    ranks = checked["memory"]["ranks"]
+    assert len(ranks) == sum(one["pp"] for one in own["groups"])
+    for rank in ranks:
+        parts = ("weights", "gradients", "optimizer", "buffers", "activations", "transient")
+        assert rank["peak_bytes"] == sum(rank[f"{part}_bytes"] for part in parts)
+
+
+GRIDS = """export MIMO_LANGUAGE_TP=4 MIMO_LANGUAGE_PP=2 MIMO_LANGUAGE_CP=1 MIMO_LANGUAGE_DP=2 MIMO_LANGUAGE_OFFSET=0
+export MIMO_IMAGES_TP=1 MIMO_IMAGES_PP=1 MIMO_IMAGES_CP=1 MIMO_IMAGES_DP=1 MIMO_IMAGES_OFFSET=16
+export MICRO_BATCH_SIZE=2 GLOBAL_BATCH_SIZE=32 SEQ_LENGTH=2048
+"""
+ON_17 = ("check", "--cluster", "h100-sxm:17", "--model", "qwen3.5-27b")
+
+
+def complaint_of(pipeweaver, *words):
+    """Exit status and the line on stderr; of a verdict the text is on stdout."""
+    done = pipeweaver.run(*words)
+    lines = done.stderr.splitlines()
+    assert len(lines) == 1, done.stderr
+    return done.returncode, lines[0]
+
+
+def test_grids_of_ones_own_are_checked_with_what_they_train(pipeweaver, tmp_path):
+    (tmp_path / "mimo.sh").write_text(GRIDS)
+    status, line = complaint_of(pipeweaver, *ON_17, tmp_path / "mimo.sh")
+    assert status == 5 and "--dataset" in line
+    done = pipeweaver.run(*ON_17, "--dataset", "constant-1472+1x768px", tmp_path / "mimo.sh", "--json")
+    checked = json.loads(done.stdout)
+    assert [(one["group"], one["first_gpu"], one["gpus"]) for one in checked["groups"]] == [("vit", 16, 1),
+                                                                                           ("llm", 0, 16)]
+    assert checked["stages"] == [32, 32] and checked["memory"]["microbatches"] == 16
+    assert done.returncode == (0 if checked["verdict"] in ("fits", "close") else 4)
+
+
+def test_what_grids_have_not_is_one_line(pipeweaver, tmp_path):
+    (tmp_path / "mimo.sh").write_text(GRIDS)
+    job = (*ON_17, "--batch", ROOT / "examples/batch.jsonl", "--assigned", tmp_path / "mimo.sh")
+    status, line = pipeweaver.fails(*job, tmp_path / "mimo.sh")
+    assert status == 2 and "--assigned" in line
+
+
+def test_grids_that_do_not_fit_say_what_they_are_short_of(pipeweaver, tmp_path):
+    """16 bytes a parameter of 27 B and more on one GPU, as nothing is shared out."""
+    grids = GRIDS.replace("LANGUAGE_TP=4", "LANGUAGE_TP=1").replace("LANGUAGE_PP=2", "LANGUAGE_PP=1")
+    (tmp_path / "mimo.sh").write_text(grids.replace("OFFSET=16", "OFFSET=2"))
+    job = ("--dataset", "constant-1472+1x768px", tmp_path / "mimo.sh")
+    status, line = complaint_of(pipeweaver, *ON_17, *job)
+    assert status == 4 and "does not fit" in line and "short" in line
+    checked = json.loads(pipeweaver.run(*ON_17, *job, "--json").stdout)
+    assert checked["memory"]["short_bytes"] == checked["memory"]["peak_bytes"] - checked["memory"]["usable_bytes"] > 0
+
+
+@pytest.mark.parametrize("change, status, complaint", [
+    ("MIMO_IMAGES_OFFSET=8", 4, "MIMO_IMAGES_OFFSET is 8, among ranks 0 to 15 of LANGUAGE; allowed is 16"),
+    ("MIMO_LANGUAGE_SIZE=8", 4, "MIMO_LANGUAGE_SIZE is 8, but tp 4 x pp 2 x cp 1 x dp 2 are 16; allowed is 16"),
+    ("MIMO_LANGUAGE_DP=1", 4, "MIMO_IMAGES_OFFSET is 16, but tp 4 x pp 2 x cp 1 x dp 1 of LANGUAGE are 8 ranks"),
+    ("MIMO_IMAGES_DP=3 MICRO_BATCH_SIZE=6", 4, "MIMO_LANGUAGE_DP is 2 and MIMO_IMAGES_DP 3; allowed are"),
+    ("MIMO_LANGUAGE_PP=3 MIMO_IMAGES_OFFSET=24", 4, "ranks, the cluster has 17 GPUs"),
+    ("MIMO_AUDIO_TP=1", 2, "MIMO_AUDIO_TP: there are no grids of a module 'AUDIO', allowed are LANGUAGE and IMAGES"),
+    ("MIMO_IMAGES_TP=two", 2, "MIMO_IMAGES_TP: is 'two', must be a whole number"),
+    ("PIPEWEAVER_PLANNED='{\"modle\":\"x\"}'", 2, "PIPEWEAVER_PLANNED"),
+])
+def test_grids_that_cannot_be_are_one_line(pipeweaver, tmp_path, change, status, complaint):
+    (tmp_path / "mimo.sh").write_text(f"{GRIDS}export {change}\n")
+    said = complaint_of(pipeweaver, *ON_17, "--dataset", "constant-1472+1x768px", tmp_path / "mimo.sh")
+    assert said[0] == status and complaint in said[1]
 
 
 def test_megatron_mimo_has_no_grids_for_a_generator(pipeweaver, tmp_path):
