@@ -72,8 +72,8 @@ StateBytes cast_states(const ShardedLaunch& l, Run& run) {
     return {half_bytes, whole_bytes, half_bytes + moments_of(l, false, run)};
 }
 
-// LLaMA-Factory ff6d4d12 v1/plugins/trainer_plugins/distributed/fsdp2.py: FSDP2 alone mixes precisions, and one GPU goes
-// without it.
+// LLaMA-Factory ff6d4d12 v1/plugins/trainer_plugins/distributed/fsdp2.py: FSDP2 alone mixes precisions, and one GPU
+// goes without it.
 bool works_in_whole(const ShardedLaunch& l, std::int64_t gpus) {
     return l.casts_whole && l.dtype == "float32" && !(l.is_fsdp() && l.bf16 && gpus > 1);
 }

@@ -185,8 +185,8 @@ bool is_tuned(const Tuning& tuning, const Model& model) {
 
 namespace {
 
-// "freeze" (LLaMA-Factory) trains some of the layers. Others train few weights, and keep for them what training all does
-// not: factors, rotated copies, new blocks (ms-swift 3602360a swift/pipelines/train/tuner.py, PEFT 0.18 tuners/boft).
+// "freeze" (LLaMA-Factory) trains some of the layers. Others train few weights, and keep for them what training all
+// does not: factors, rotated copies, new blocks (ms-swift 3602360a swift/pipelines/train/tuner.py, PEFT 0.18).
 void doubt_tuner(const Tuning& tuning, std::vector<Doubt>& doubts) {
     if (tuning.tuner == "full" || tuning.tuner == "lora") return;
     if (tuning.tuner == "freeze")
