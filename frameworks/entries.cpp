@@ -109,6 +109,7 @@ Entry swift() {
             .unbounds_unless = {{"rlhf-type", "grpo", "truncation-strategy"}},
             .data = {"dataset", "cached-dataset"},
             .remakes = {"external-plugins", "custom-register-path", "custom-dataset-info", "columns"},
+            .lengthens = {"system", "response-prefix", "model-name", "model-author"},
             .by_version = {{"cross-entropy-fusion-impl", "te"}},  // 4.0.2 to 4.3 with Transformer Engine 2.8
             .takes_file = true};                                  // swift/cli/main.py prepare_config_args
 }
@@ -346,8 +347,9 @@ std::size_t words_before(const Entry& entry, const std::vector<std::string>& wor
 
 const Entry* entry_of(Dialect dialect) {
     const auto all = entries();
-    const auto found = std::find_if(all.begin(), all.end(),
-                                    [&](const Entry& one) { return one.programs.empty() && one.dialect == dialect; });
+    const auto found = std::find_if(all.begin(), all.end(), [&](const Entry& one) {
+        return one.programs.empty() && one.common_programs.empty() && one.dialect == dialect;
+    });
     return found == all.end() ? nullptr : &*found;
 }
 

@@ -224,6 +224,11 @@ Rows sharded_memory_rows() {
         {sharded_settings, "model.lora_config.target_parameters", more, adapters},
         {sharded_settings, "unfreeze_vit_layers", more, "layers of a frozen encoder that are trained"},
         {sharded_settings, "unfreeze_topk_*", more, "layers of a frozen part that are trained"},
+        // 2U1/Qwen-VL-Series-Finetune 93fef86 src/train/train_sft.py find_target_linear_names
+        {sharded_settings, "num_lora_modules", less, adapters, "-1"},
+        {sharded_settings, "lora_namespan_exclude", either, "adapters that the head and the embedding have, or not",
+         "['lm_head', 'embed_tokens']|['embed_tokens', "
+         "'lm_head']|['lm_head','embed_tokens']|['embed_tokens','lm_head']"},
         {sharded_settings, "unfreeze_lm_head", more, "a head of a frozen model that is trained"},
         {sharded_settings, "vit_gradient_checkpointing", more, "a tower whose blocks keep all", "true|True"},
         of_step({sharded_settings, "use_logits_to_keep", less, loss}),
@@ -244,6 +249,7 @@ Rows sharded_memory_rows() {
         {sharded_settings, "cp_mode", either, "another kind of sequence parallelism than counted", "ulysses"},
         {sharded_settings, "quant_config.name", less, "frozen weights of fewer bits"},
         {sharded_settings, "peft_config.use_dora", more, "DoRA keeps weights of its own"},
+        {sharded_settings, "peft_config.adapter_name_or_path", either, adapters},
         {sharded_settings, "peft_config.modules_to_save", more, "modules that are trained whole beside adapters"},
         {sharded_settings, "peft_config.freeze_*", less, frozen},
         // LLaMA-Factory ff6d4d12 hparams/training_args.py: fields of mcore_adapter's arguments alone

@@ -388,7 +388,8 @@ std::optional<LongestNamed> longest_of_data(const CheckAsked& asked, const workl
     if (says_samples(asked) || !holds_samples(asked.said, model) || (!answers && !l.learns.empty())) return {};
     auto longest = longest_named(asked.said, model, answers);
     if (!longest) return {};
-    const std::int64_t multiple = 2 * l.cp * l.tp;
+    // ms-swift 3602360 swift/megatron/utils/utils.py get_padding_to: of 128 in fp8, of 64 with fused attention
+    const std::int64_t multiple = (l.fp8.empty() && l.attention != "fused" ? 2 : 128) * l.cp * l.tp;
     longest->tokens += answers ? l.answer_length.value_or(0) : 0;
     longest->tokens = (longest->tokens + multiple - 1) / multiple * multiple;
     return longest;

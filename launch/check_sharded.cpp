@@ -95,9 +95,10 @@ bool knows_samples(const CheckAsked& asked, const workloads::Model& model) {
     return says_batch(asked) || !is_multimodal(model) || names_text_alone(asked.said);
 }
 
+// LLaMA-Factory's v1 ends a pack before the sample that is too much for it.
 bool is_filled(const CheckAsked& asked, const ShardedLaunch& l) {
     const bool constant = asked.dataset.starts_with("constant-");
-    return l.packs.value_or(false) || l.padded_length || constant || !asked.batch.empty();
+    return (l.packs.value_or(false) && !l.casts_whole) || l.padded_length || constant || !asked.batch.empty();
 }
 
 Open shorter_microbatch(const ShardedLaunch& l) {

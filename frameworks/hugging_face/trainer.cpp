@@ -88,12 +88,13 @@ constexpr std::array of_qwen_series{
     ShardedRow{"freeze_merger", &L::freeze_projector, "false"},
     ShardedRow{"lora_enable", &L::tuner, "false", "true=lora|True=lora|=lora|false=full|False=full"},
     ShardedRow{"lora_rank", &L::lora_rank, "64"},
-    ShardedRow{"vision_lora", &L::tower_lora_rank, "0", "false=0|False=0|true=null|True=null|=null"},
+    ShardedRow{"vision_lora", &L::tower_lora_rank, "0", "false=0|False=0|true=null|True=null|=null"},  // or lora_rank
     ShardedRow{"image_max_pixels", &L::image_pixels, "12845056"},
     ShardedRow{"use_liger", &L::fused_loss, "true"},
     ShardedRow{"disable_flash_attn2", &L::attention, "false", "false=flash|False=flash|true=sdpa|True=sdpa|=sdpa"},
+    ShardedRow{"", &L::unfused_model, "Qwen3"},  // it raises an error there if it is told to use Liger
     ShardedRow{"", &L::lora_leaves_others, "true"},
-    ShardedRow{"", &L::dtype, "bfloat16"},
+    ShardedRow{"", &L::dtype, "mixed"},
 };
 
 constexpr std::string_view transformers = "huggingface/transformers 00349ae8 src/transformers/training_args.py";
@@ -110,10 +111,14 @@ Entry script_entry(std::string_view name, std::vector<std::string_view> programs
     return entry;
 }
 
+// Others have programs that are called so, too.
 Entry qwen_series_entry() {
-    Entry entry =
-        script_entry("Qwen-VL-Series-Finetune", {"src/train/train_sft.py", "src/train/train_dpo.py"}, qwen_series);
+    Entry entry = script_entry("Qwen-VL-Series-Finetune", {}, qwen_series);
+    entry.common_programs = {"src/train/train_sft.py", "src/train/train_dpo.py"};
+    entry.marks = {"freeze_merger"};
     entry.model = "model_id";
+    for (const std::string_view on : {"True", "true"})
+        entry.implied.push_back({"lora_enable", on, "lora_namespan_exclude", "all"});
     entry.program_defaults = {{"src/train/train_dpo.py", "stage", "dpo"}};
     return entry;
 }

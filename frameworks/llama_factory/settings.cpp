@@ -66,7 +66,8 @@ constexpr std::array rows_of_factory_v1{
     ShardedRow{"cp_size", &L::sequence},
     ShardedRow{"mp_replicate_size", &L::replicate},
     ShardedRow{"mp_shard_size", &L::shard},
-    ShardedRow{"optim_config.name", &L::optimizer, "adamw"},
+    ShardedRow{"optim_config.name", &L::optimizer, "torch.optim.AdamW"},
+    ShardedRow{"init_config.name", &L::start, "init_on_default"},
     ShardedRow{"", &L::masters, "true"},
     ShardedRow{"", &L::casts_whole, "true"},
     ShardedRow{"", &L::dtype, "auto"},
@@ -87,7 +88,7 @@ Entry factory_v1() {
     entry.commands = "sft, dpo or rm";
     entry.model = "model";
     entry.packs = "batching_strategy";
-    entry.marks = {"dist_config.name", "model_class"};
+    entry.marks = {"dist_config.name", "model_class", "peft_config.name", "init_config.name", "batching_strategy"};
     entry.bounds_items = true;  // core/utils/collation.py pad_and_truncate leaves out items that would be cut
     entry.source = factory_v1_source;
     return entry;

@@ -10,6 +10,7 @@
 #include "pipeweaver/emulator/recipe.hpp"
 #include "pipeweaver/launch/rules.hpp"
 #include "pipeweaver/partition/said_layers.hpp"
+#include "pipeweaver/workloads/cluster.hpp"
 #include "pipeweaver/workloads/counts.hpp"
 
 #include <fmt/format.h>
@@ -71,7 +72,14 @@ StateBytes cast_states(const ShardedLaunch& l, Run& run) {
     return {half_bytes, whole_bytes, half_bytes + moments_of(l, false, run)};
 }
 
-StateBytes torch_states(const ShardedLaunch& l, Run& run) {
+// LLaMA-Factory ff6d4d12 v1/plugins/trainer_plugins/distributed/fsdp2.py: FSDP2 alone mixes precisions, and one GPU
+// goes without it.
+bool works_in_whole(const ShardedLaunch& l, std::int64_t gpus) {
+    return l.casts_whole && l.dtype == "float32" && !(l.is_fsdp() && l.bf16 && gpus > 1);
+}
+
+StateBytes torch_states(const ShardedLaunch& l, std::int64_t gpus, Run& run) {
+    if (works_in_whole(l, gpus)) return {whole_bytes, whole_bytes, moments_of(l, false, run)};
     const bool masters = l.masters && !l.all_16_bits;
     const bool half = l.all_16_bits || is_half(l.dtype);
     if (!masters && !half && l.dtype.empty())
@@ -125,7 +133,7 @@ Recipe sharded_recipe(const ShardedLaunch& l, const FitAsked& asked, Run& run) {
     Recipe recipe = emulator::find_recipe(asked.recipe.empty() ? "torch-fsdp2-eager" : asked.recipe);
     if (asked.recipe.empty() && !l.is_fsdp()) recipe.name = l.is_deepspeed() ? "deepspeed" : "torch-replicas";
     recipe.zero = l.leaves_alone && asked.gpus == 1 ? 0 : l.zero_stage();
-    emulator::put_states(recipe, l.is_deepspeed() ? deepspeed_states(l, run) : torch_states(l, run));
+    emulator::put_states(recipe, l.is_deepspeed() ? deepspeed_states(l, run) : torch_states(l, asked.gpus, run));
     recipe.state.whole = whole_gradients(l, asked.gpus, recipe.state);
     recipe.state.apart = l.is_fsdp() ? recipe.state.weight : 0;
     recipe.state.bare = l.leaves_alone && l.is_fsdp();
@@ -189,6 +197,17 @@ Bytes reference_of(const ShardedLaunch& l, const workloads::Model& model, std::i
     const std::int64_t bytes = l.dtype == "float32" ? whole_bytes : half_bytes;
     const std::int64_t shards = l.zero_stage() == 3 ? gpus / l.replicate.value_or(1) : l.tp;
     return {(bytes * parameters_of(model) + shards - 1) / shards};
+}
+
+// LLaMA-Factory ff6d4d12 v1/core/model_engine.py: every GPU loads the model whole, and has it in 32 bits where it is
+// trained whole, before it is shared out; shards are loaded by DeepSpeed's stage 3 alone.
+void doubt_loading(const ShardedLaunch& l, const FitAsked& asked, const workloads::Model& model, Run& run) {
+    if (l.start != "init_on_default" || (l.is_deepspeed() && l.zero_stage() == 3)) return;
+    const Bytes loaded{(l.tuner == "full" ? whole_bytes : half_bytes) * parameters_of(model)};
+    const Bytes memory = workloads::device(workloads::find_cluster(asked.cluster).device).memory;
+    if (loaded > memory)
+        run.doubts.push_back({Effect::more, "every GPU loads the whole model first, which is more than it has",
+                              written(l, &Said::start)});
 }
 
 // What lies on the host while answers are generated. DeepSpeed's flat buffers stay: of 16-bit weights without stage 3,
@@ -338,6 +357,7 @@ Run run_of(const ShardedLaunch& l, const FitAsked& asked) {
     if (has_classes(l)) model.modules[model.backbone()].architecture.tied_embeddings = true;
     put_tuning(tuning_of(l), model, run.doubts);
     put_other_doubts(l, run);
+    doubt_loading(l, asked, model, run);
     leave_reference_to(l.stage, model, run);
     put_asked(options.workload, asked, model);
     put_degrees(options.workload, {.tp = l.tp,

@@ -183,10 +183,24 @@ bool is_tuned(const Tuning& tuning, const Model& model) {
            (model.backbone() > 0 && (tuning.freeze_tower || tuning.freeze_projector));
 }
 
+namespace {
+
+// "freeze" (LLaMA-Factory) trains some of the layers. Others train few weights, and keep for them what training all
+// does not: factors, rotated copies, new blocks (ms-swift 3602360a swift/pipelines/train/tuner.py, PEFT 0.18).
+void doubt_tuner(const Tuning& tuning, std::vector<Doubt>& doubts) {
+    if (tuning.tuner == "full" || tuning.tuner == "lora") return;
+    if (tuning.tuner == "freeze")
+        doubts.push_back({Effect::less, "a tuner 'freeze' is counted as training all", tuning.says_tuner});
+    else
+        doubts.push_back({Effect::either,
+                          "what '" + tuning.tuner + "' trains and keeps is not counted, but all weights as trained",
+                          tuning.says_tuner});
+}
+
+}  // namespace
+
 void put_tuning(const Tuning& tuning, Model& model, std::vector<Doubt>& doubts) {
-    if (tuning.tuner != "full" && tuning.tuner != "lora")
-        doubts.push_back(
-            {Effect::less, "a tuner '" + tuning.tuner + "' is counted as training all", tuning.says_tuner});
+    doubt_tuner(tuning, doubts);
     if (!is_tuned(tuning, model)) return;
     freeze_towers(tuning, model);
     if (tuning.freeze_language) model.modules[model.backbone()].trainable = false;

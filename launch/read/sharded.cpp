@@ -221,11 +221,13 @@ private:
             l.reshards = l.layers_reshard.value_or(l.ep > 1 ? l.experts_reshard.value_or(false) : l.pp == 1);
         if (!is_said_by(&Member::tuner))
             l.tuner = l.lora_rank.value_or(0) + l.tower_lora_rank.value_or(0) > 0 ? "lora" : "full";
+        if (l.lora_leaves_others && !l.tower_lora_rank) l.tower_lora_rank = l.lora_rank;
+        if (!l.unfused_model.empty() && l.model.find(l.unfused_model) != std::string::npos) l.fused_loss = false;
         if (!l.packs || l.apart) l.packs = l.apart || l.stage == "pt";
         settle_length();
         const frameworks::TrainingStage* const kind = frameworks::training_stage(l.stage);
         if (kind != nullptr && kind->generates) settle_answers();
-        if (l.casts_whole && (l.tuner == "full" || !l.bf16)) l.dtype = "float32";
+        settle_dtype();
         if (lower(l.dtype) == "auto") l.dtype = "bfloat16";
         if (l.mixes_as_loaded && !l.bf16 && !l.fp16) (l.dtype == "bfloat16" ? l.bf16 : l.fp16) = true;
         if (l.is_fsdp() && (l.bf16 || l.fp16)) l.masters = true;
@@ -234,6 +236,16 @@ private:
             l.recompute_selective = l.recompute_kind == "selective";
             l.recompute = l.recompute_selective || l.recompute_kind == "full" || lower(l.recompute_kind) == "true";
         }
+    }
+
+    // With DeepSpeed LLaMA-Factory's v1 has the precision of its file, bf16 where that leaves it open
+    // (plugins/model_plugins/deepspeed_utils.py infer_deepspeed_mixed_precision).
+    void settle_dtype() {
+        ShardedLaunch& l = launch_;
+        if (l.dtype == "mixed") l.dtype = l.bf16 ? "bfloat16" : l.fp16 ? "float16" : "float32";
+        if (!l.casts_whole) return;
+        if (l.is_deepspeed()) l.bf16 = l.said_fp16.value_or(true);
+        if (l.tuner == "full" || (l.is_fsdp() && !l.bf16)) l.dtype = "float32";
     }
 
     // A length that samples are not cut to says nothing of them.

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 namespace pipeweaver::launch {
@@ -30,6 +31,7 @@ Why one_precision(const L& l, std::int64_t) {
 }
 
 Why same_values(const L& l, std::int64_t) {
+    if (l.casts_whole) return std::nullopt;  // LLaMA-Factory's v1 compares nothing
     if (l.said_batch && *l.said_batch != l.micro_batch)
         return fmt::format("train_micro_batch_size_per_gpu is {}, per_device_train_batch_size {}", *l.said_batch,
                            l.micro_batch);
@@ -47,6 +49,20 @@ constexpr std::array of_trainer{
 
 // --- LLaMA-Factory
 
+Why whole_batch(const L& l, std::int64_t gpus) {
+    if (!l.global_batch || l.microbatches(gpus) > 0) return std::nullopt;
+    return fmt::format("{} samples, {} x {}", *l.global_batch, l.micro_batch, l.dp(gpus));
+}
+
+// Of v1; none of the others has such degrees.
+Why shards_of_world(const L& l, std::int64_t gpus) {
+    const std::int64_t replicate = std::max<std::int64_t>(1, l.replicate.value_or(1)), shard = l.shard.value_or(0);
+    if (!l.casts_whole || gpus == 1) return std::nullopt;
+    if (shard > 0 ? replicate * shard == gpus : gpus % replicate == 0) return std::nullopt;
+    return shard > 0 ? fmt::format("{} x {} of {} GPUs", replicate, shard, gpus)
+                     : fmt::format("{} of {} GPUs", replicate, gpus);
+}
+
 Why pure_bf16(const L& l, std::int64_t) {
     if (!l.all_16_bits || !l.is_deepspeed() || l.zero_stage() < 3) return std::nullopt;
     return "pure_bf16 with ZeRO 3";
@@ -62,6 +78,10 @@ constexpr std::array of_llama_factory{
                 "hiyouga/LLaMA-Factory src/llamafactory/hparams/parser.py", Phase::arguments, pure_bf16},
     ShardedRule{"neat-packing", "neat_packing is of the stage sft",
                 "hiyouga/LLaMA-Factory src/llamafactory/hparams/parser.py", Phase::arguments, apart_in_sft},
+    ShardedRule{"shards", "replicas and shards make up the GPUs",
+                "hiyouga/LLaMA-Factory src/llamafactory/v1/accelerator/interface.py", Phase::groups, shards_of_world},
+    ShardedRule{"global-batch", "the global batch is a multiple of the microbatch x dp",
+                "hiyouga/LLaMA-Factory src/llamafactory/v1/core/utils/batching.py", Phase::configuration, whole_batch},
 };
 
 // --- ms-swift
@@ -99,11 +119,6 @@ Why shards_of_replicas(const L& l, std::int64_t gpus) {
     if (const std::int64_t one = replicate > 0 ? replicate : shard; one > 0 && dp % one != 0)
         return fmt::format("{} of dp {}", one, dp);
     return std::nullopt;
-}
-
-Why whole_batch(const L& l, std::int64_t gpus) {
-    if (!l.global_batch || l.microbatches(gpus) > 0) return std::nullopt;
-    return fmt::format("{} samples, {} x {}", *l.global_batch, l.micro_batch, l.dp(gpus));
 }
 
 constexpr std::array of_veomni{

@@ -115,6 +115,7 @@ TEST_CASE("samples are no longer than the longest of the data, whatever length a
         const auto shorter = assumed_of(start + data + "1024", "h100-sxm:2");
         CHECK_FALSE(has(shorter, counted));
         CHECK(has(shorter, "the longest that"));
+        CHECK_FALSE(has(assumed_of(start + data + "4096 --system prompt.txt", "h100-sxm:2"), counted));
         CHECK_FALSE(has(assumed_of(start + " --packing true" + data + "4096", "h100-sxm:2"), counted));
     }
 }

@@ -12,6 +12,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -65,7 +66,10 @@ TEST_CASE("a sharded trainer is known by its program, anybody's script by the fl
     CHECK(entry_of("torchrun examples/llm_finetune/finetune.py --distributed.tp_size 2") == "NeMo AutoModel");
     CHECK(entry_of("torchrun qwenvl/train/train_qwen.py --bf16") == "Qwen-VL's finetuning");
     CHECK(entry_of("srun python -u internvl/train/internvl_chat_finetune.py --bf16 True") == "InternVL's finetuning");
-    CHECK(entry_of("deepspeed src/train/train_sft.py --model_id M --bf16 True") == "Qwen-VL-Series-Finetune");
+    const std::string series =
+        "deepspeed src/train/train_sft.py --model_id M --bf16 True --optim sgd --deepspeed z.json";
+    CHECK(entry_of(series + " --freeze_merger False") == "Qwen-VL-Series-Finetune");
+    CHECK(entry_of(series) == "Hugging Face's Trainer");
     CHECK(entry_of(script) == "Hugging Face's Trainer");
     CHECK(entry_of("torchrun src/train.py --deepspeed z.json --bf16 True --optim sgd") == "Hugging Face's Trainer");
     CHECK_THROWS_AS((void)launch::read_script("python my/train.py --optim sgd", "launch.sh"), Error);
@@ -175,6 +179,51 @@ TEST_CASE("LLaMA-Factory's v1 trains all in 32 bits, shares out what it is told,
     CHECK(lora.dtype == "bfloat16");
     CHECK(lora.lora_rank == 16);
     CHECK(read("llamafactory-cli sft " + file + "--peft_config.name lora --bf16 false").dtype == "float32");
+}
+
+TEST_CASE("LLaMA-Factory's v1 mixes precisions in FSDP2 alone, or as DeepSpeed's file says") {
+    const std::string words = "llamafactory-cli sft --model Qwen/Qwen3-4B ";
+    const auto weight = [&](const std::string& more) { return recipe(words + more).state.weight; };
+    CHECK(weight("--dist_config.name fsdp2") == 2);
+    CHECK(weight("--dist_config.name fsdp2 --bf16 false") == 4);
+    CHECK(weight("") == 4);  // DistributedDataParallel
+    CHECK(weight("--peft_config.name lora") == 2);
+    const std::string deepspeed = "--dist_config.name deepspeed --dist_config.config_file ";
+    CHECK(weight(deepspeed + "'{\"zero_optimization\": {\"stage\": 2}}'") == 2);
+    CHECK(weight(deepspeed + "'{\"bf16\": {\"enabled\": false}}'") == 4);
+    CHECK(weight(deepspeed + "'{\"fp16\": {\"enabled\": false}}'") == 4);
+    CHECK(broken(words + deepspeed + "'{\"train_micro_batch_size_per_gpu\": 4}'", "llama-factory").empty());
+}
+
+// 14.8 x 10^9 parameters of 4 bytes are less than the 80 GiB of a GPU, 32.8 x 10^9 more.
+TEST_CASE("a model that every GPU loads whole before it is shared out is open where none holds it") {
+    const auto says = [](const std::string& more, const char* model) {
+        const auto named = workloads::find_model(model);
+        const ShardedLaunch l =
+            launch::with_model(read("llamafactory-cli sft --dist_config.name fsdp2 " + more), named);
+        const auto doubts = launch::run_of(l, {.cluster = "a100-sxm:8", .gpus = 8, .model = named}).doubts;
+        return std::any_of(doubts.begin(), doubts.end(),
+                           [](const auto& one) { return one.setting == "--init_config.name"; });
+    };
+    CHECK(says("", "qwen3-32b"));
+    CHECK_FALSE(says("--init_config.name init_on_meta", "qwen3-32b"));
+    CHECK_FALSE(says("--peft_config.name lora", "qwen3-32b"));
+    CHECK_FALSE(says("", "qwen3-14b"));
+}
+
+TEST_CASE("a tuner that is neither LoRA nor full is open both ways, one that trains some layers downwards") {
+    using frameworks::Effect;
+    const auto effect = [](const std::string& text, const std::string& setting) -> std::optional<Effect> {
+        for (const auto& one : run(text).doubts)
+            if (one.setting == setting) return one.effect;
+        return std::nullopt;
+    };
+    for (const std::string tuner : {"adalora", "boft", "bone", "reft", "adapter", "llamapro", "longlora"}) {
+        CAPTURE(tuner);
+        CHECK(effect(swift + "--max_length 512 --tuner_type " + tuner, "--tuner_type") == Effect::either);
+    }
+    CHECK_FALSE(effect(swift + "--max_length 512 --tuner_type full", "--tuner_type"));
+    CHECK(effect("llamafactory-cli train --bf16 true --finetuning_type freeze", "--finetuning_type") == Effect::less);
 }
 
 // hiyouga/LLaMA-Factory ff6d4d12 examples/megatron/qwen2_vl_full.yaml has these names.
@@ -383,7 +432,8 @@ TEST_CASE("adapters and frozen parts are each trainer's") {
 
 // 2U1/Qwen-VL-Series-Finetune 93fef86 src/params.py, src/train/train_sft.py
 TEST_CASE("Qwen-VL-Series-Finetune adapts the language model, and the tower where it is told to") {
-    const std::string words = "deepspeed src/train/train_sft.py --model_id Qwen/Qwen2.5-VL-3B-Instruct --bf16 True ";
+    const std::string start = "torchrun src/train/train_sft.py --freeze_merger False --model_id Qwen/";
+    const std::string words = start + "Qwen2.5-VL-3B-Instruct --bf16 True ";
     const ShardedLaunch l = read(words + "--freeze_llm True --lora_enable True --max_seq_length 4096");
     CHECK(l.has_adapters());
     CHECK(l.lora_rank == 64);
@@ -393,9 +443,12 @@ TEST_CASE("Qwen-VL-Series-Finetune adapts the language model, and the tower wher
     CHECK(l.attention == "flash");
     CHECK(l.fused_loss);
     CHECK_FALSE(l.length);  // that cuts nothing
-    CHECK_FALSE(read(words + "--lora_enable True --vision_lora True").tower_lora_rank);
+    CHECK(read(words + "--lora_enable True --vision_lora True --lora_rank 32").tower_lora_rank == 32);
+    CHECK(l.dtype == "bfloat16");
+    CHECK(read(start + "Qwen2-VL-7B-Instruct").dtype == "float32");
+    CHECK_FALSE(read(start + "Qwen3-VL-4B-Instruct --bf16 True --use_liger True").fused_loss);
     CHECK(read(words + "--disable_flash_attn2 True").attention == "sdpa");
-    const ShardedLaunch pairs = read("deepspeed src/train/train_dpo.py --model_id M --bf16 True --freeze_merger True");
+    const ShardedLaunch pairs = read("torchrun src/train/train_dpo.py --model_id M --bf16 True --freeze_merger True");
     CHECK(pairs.stage == "dpo");
     CHECK(pairs.tuner == "full");
     CHECK(pairs.freeze_projector);
@@ -417,6 +470,8 @@ TEST_CASE("every rule of a sharded trainer is broken by its launch alone") {
         {"llama-factory", "one-precision", factory + "--fp16 true"},
         {"llama-factory", "deepspeed-values",
          factory + "--per_device_train_batch_size 2 --deepspeed '{\"train_micro_batch_size_per_gpu\": 4}'"},
+        {"llama-factory", "shards", "llamafactory-cli sft --model M --mp_shard_size 3"},
+        {"llama-factory", "global-batch", "llamafactory-cli sft --model M --global_batch_size 12"},
         {"ms-swift", "packing-attention", swift + "--packing true"},
         {"ms-swift", "one-sharding", swift + "--deepspeed zero2 --fsdp fsdp2"},
         {"ms-swift", "one-precision", swift + "--bf16 true --fp16 true"},

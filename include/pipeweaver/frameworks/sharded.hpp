@@ -74,8 +74,10 @@ struct ShardedLaunch {
     bool mixes_as_loaded = false;  ///< without bf16 and fp16 products are in the precision of `dtype`
     bool all_16_bits = false;      ///< trained weights stay in 16 bits without DeepSpeed, their states too
     bool masters = false;          ///< without DeepSpeed trained weights are cast to 32 bits
-    bool casts_whole = false;      ///< a model that is trained whole is cast to 32 bits, without bf16 any model
-    std::string dtype{};           ///< in which the model is loaded; "auto": the checkpoint's; empty: not known
+    bool casts_whole = false;      ///< LLaMA-Factory's v1: what is trained whole has 32 bits, FSDP alone mixes in bf16
+    /// In which the model is loaded; "auto": the checkpoint's; "mixed": that of bf16 and fp16; empty: not known.
+    std::string dtype{};
+    std::string start{};  ///< of v1: "init_on_default" loads the model whole on every GPU before it is shared out
     Number deferred = 2;  ///< bytes of a gradient that FSDP adds up whole over microbatches; 0: it shares out each
     std::string optimizer = "adamw";
     std::string file_optimizer{};   ///< of DeepSpeed's file, in place of it
@@ -87,9 +89,10 @@ struct ShardedLaunch {
     bool recompute_selective = false;  ///< of a block only what is cheap
     std::string recompute_kind{};      ///< of NeMo AutoModel: "full", "selective", "true", "false"
     bool recompute_by_fsdp = false;
-    bool fused_loss = false;     ///< logits are worked out in pieces and not kept
-    bool upcasts_logits = true;  ///< the loss takes them in 32 bits; false: in 16
-    std::string attention{};     ///< "eager" keeps scores; others do not
+    bool fused_loss = false;      ///< logits are worked out in pieces and not kept
+    std::string unfused_model{};  ///< of models whose name has this none are
+    bool upcasts_logits = true;   ///< the loss takes them in 32 bits; false: in 16
+    std::string attention{};      ///< "eager" keeps scores; others do not
 
     // What is trained
     std::string stage{};         ///< "sft", "pt", of training_stages(), or another, of which it is not known

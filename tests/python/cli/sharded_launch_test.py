@@ -262,7 +262,8 @@ def test_another_trainer_behind_the_same_command_is_refused(pipeweaver, tmp_path
     assert status == 2 and "makes another trainer of LLaMA-Factory, which is not read" in line
 
 
-V1 = "model: Qwen/{model}\nmodel_class: llm\ndist_config:\n  name: fsdp2\ncutoff_len: 2048\nmicro_batch_size: 1\n"
+V1 = "model: Qwen/{model}\nmodel_class: llm\ndist_config:\n  name: fsdp2\ncutoff_len: 2048\nmicro_batch_size: 1\n" \
+    "init_config:\n  name: init_on_meta\n"
 
 
 def test_a_file_that_several_commands_train_is_decided_where_they_agree(pipeweaver, tmp_path):
