@@ -90,19 +90,30 @@ std::string target_steps(const Written& written, std::size_t microbatches) {
     return text;
 }
 
-std::string own_executor_steps(const Written& written) {
+// What pipeweaver.torch would refuse of the action lists, and where it can be had, what searches lists that it runs.
+std::string not_executed(const MadeFor& made_for) {
+    if (made_for.launched_alone.empty()) return "";
+    const std::string also = planner::target(made_for.target).searches
+                                 ? ""
+                                 : fmt::format(": --also {} plans what it runs", planner::targets().front().option);
+    return fmt::format("; pipeweaver.torch does not run {}{}", made_for.launched_alone, also);
+}
+
+std::string own_executor_steps(const Written& written, const MadeFor& made_for) {
+    const std::string refused = not_executed(made_for);
     if (const auto* actions = written.of_replica("actions.json"))
-        return line("executor", fmt::format("{}{}, {}: what each rank does, in order, with tensors and peers",
-                                            actions->string(), written.others("actions.json"), size_text(*actions)));
+        return line("executor",
+                    fmt::format("{}{}, {}: what each rank does, in order, with tensors and peers{}", actions->string(),
+                                written.others("actions.json"), size_text(*actions), refused));
     const auto lists = written.rank_lists();
     if (lists.empty()) return "";
     const auto largest = std::max_element(lists.begin(), lists.end(), [](const fs::path& a, const fs::path& b) {
         return fs::file_size(a) < fs::file_size(b);
     });
-    return line(
-        "executor",
-        fmt::format("{}{}, at most {}: what a rank does, in order, with tensors and peers", lists.front().string(),
-                    lists.size() == 1 ? "" : fmt::format(" (and {} more)", lists.size() - 1), size_text(*largest)));
+    return line("executor", fmt::format("{}{}, at most {}: what a rank does, in order, with tensors and peers{}",
+                                        lists.front().string(),
+                                        lists.size() == 1 ? "" : fmt::format(" (and {} more)", lists.size() - 1),
+                                        size_text(*largest), refused));
 }
 
 }  // namespace
@@ -120,7 +131,7 @@ std::string next_steps(const std::vector<fs::path>& files, const fs::path& out, 
                                          assignment->string()));
     const bool target_first = has_own_plan(planner::target(made_for.target));
     if (target_first) text += target_steps(written, made_for.microbatches);
-    text += own_executor_steps(written);
+    text += own_executor_steps(written, made_for);
     if (!target_first) text += target_steps(written, made_for.microbatches);
     if (const auto* solution = written.find("solution.json"))
         text += line("check", fmt::format("pipeweaver replay {} {}", shell_word(out / "problem.json.gz"),

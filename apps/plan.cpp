@@ -234,7 +234,8 @@ struct Plan {
     }
 
     static MadeFor made_for(const planner::Job& job, const planner::Plan& plan) {
-        return {job.target, plan.targets.empty() ? 0 : plan.targets.front().microbatches.size()};
+        return {job.target, plan.targets.empty() ? 0 : plan.targets.front().microbatches.size(),
+                planner::launched_alone(plan)};
     }
 
     void say_odd_nodes(const workloads::Cluster& cluster) const {

@@ -188,6 +188,13 @@ struct OpponentPlan {
     PlannedReplicas replicas;
 };
 
+// Whether executors of action lists know what it recomputes, which may be a launched word alone.
+bool is_for_passes(const Baseline& row) {
+    if (!row.recompute) return true;
+    const auto said = said_in(*row.recompute);
+    return std::all_of(said.begin(), said.end(), [](Recompute one) { return is_for_plans(one); });
+}
+
 // The fastest opponent that could be the plan of the job, if it is faster than `step`: it runs on the plan's own ranks,
 // and the job's target can run it.
 std::optional<OpponentWay> faster_way(const Beside& beside, Duration step, const Job& job, const Batch& batch,
@@ -197,7 +204,8 @@ std::optional<OpponentWay> faster_way(const Beside& beside, Duration step, const
     if (runs.fixed_shapes) return std::nullopt;
     const auto& rows = beside.baselines.all;
     const auto row = std::find_if(rows.begin(), rows.end(), [&](const Baseline& one) {
-        return one.is_opponent && one.on_own_ranks && (one.launched || !runs.action_lists);
+        const bool can_run = !runs.action_lists || (one.launched && is_for_passes(one));
+        return one.is_opponent && one.on_own_ranks && can_run;
     });
     return row == rows.end() || row->step >= step
                ? std::nullopt
@@ -441,6 +449,12 @@ std::vector<LeftOut> left_out(const Plan& plan) {
     if (plan.lacks_robustness) all.push_back({"replays under wrong costs", fractions.robustness});
     if (plan.is_searched && !plan.is_opponents) add_rounds(all, plan.replicas);
     return all;
+}
+
+std::string launched_alone(const Plan& plan) {
+    const std::vector<Recompute>& modes = plan.partition().modes;
+    const auto found = std::find_if(modes.begin(), modes.end(), [](Recompute one) { return !is_for_plans(one); });
+    return found == modes.end() ? "" : name_of(*found);
 }
 
 }  // namespace pipeweaver::planner

@@ -131,9 +131,11 @@ void add_replicas(Table& files, const Job& job, const Plan& plan) {
     const std::string folder = replicas_of(plan);
     const std::string name =
         job.lists_by_rank ? fmt::format("{}/rank-NNN.json.gz", rank_lists_folder) : std::string("actions.json");
+    const std::string alone = planner::launched_alone(plan);
     files.add({fmt::format("{}/{}", folder, name),
                "what each rank does, in order, with tensors and peers: the order and what is recomputed",
-               "pipeweaver.torch: read_actions()"});
+               alone.empty() ? "pipeweaver.torch: read_actions()"
+                             : fmt::format("your own executor: pipeweaver.torch does not run {}", alone)});
     files.add({folder + "/problem.json.gz, solution.json", "the schedule problem and the schedule that was found",
                "pipeweaver replay, emit, solve"});
     const auto traced = std::count_if(plan.replicas.begin(), plan.replicas.end(),

@@ -113,6 +113,19 @@ std::optional<std::string> checkpoint_word(const Launch& of) {
     return std::nullopt;
 }
 
+// Of launches that were planned before its word was counted as what it does, too.
+std::optional<std::string> unsaid_recompute(const Launch& of) {
+    if (checkpoint_word(of)) return std::nullopt;
+    const std::string own = name_of(planner::target("torchtitan").launch.selective);
+    if (of.recompute == name_of(Recompute::selective))
+        return fmt::format(
+            "the launch was planned with selective as norms and activation functions alone, but torchtitan's selective "
+            "is {}: plan again",
+            own);
+    return fmt::format("activation checkpoints are none, selective ({}) or full for every block alike, not {}", own,
+                       of.recompute);
+}
+
 // A line of flags, with what it is for.
 struct Line {
     std::string words;
@@ -198,9 +211,7 @@ std::string titan_script(const Launch& of) {
 std::optional<std::string> why_no_torchtitan(const Launch& of) {
     if (auto why = unsaid_modules(of)) return why;
     if (auto why = unsaid_training(of)) return why;
-    if (!checkpoint_word(of))
-        return fmt::format("activation checkpoints are none, selective ({}) or full for every block alike, not {}",
-                           name_of(planner::target("torchtitan").launch.selective), of.recompute);
+    if (auto why = unsaid_recompute(of)) return why;
     if (auto why = unsaid_shares(of)) return why;
     if (of.degrees.expert_tp > 1)
         return fmt::format("experts are not cut by tensor parallelism, here each is over {} GPUs",

@@ -4,6 +4,7 @@
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/opponents.hpp"
 #include "pipeweaver/planner/tuning.hpp"
+#include "pipeweaver/workloads/activations.hpp"
 #include "pipeweaver/workloads/built_model.hpp"
 #include "planner/job/sample.hpp"
 #include "planner/ladder/elsewhere.hpp"
@@ -265,13 +266,22 @@ std::string why_no_data(const NowWanted& now) {
                        workloads::name_of(*now.packing));
 }
 
+// What is counted of it in models with or without blocks that have some.
+std::string about_second_products(const workloads::Model& model) {
+    for (const workloads::Module& module : model.modules)
+        for (std::int64_t layer = 0; layer < module.architecture.layers; ++layer)
+            if (workloads::has_second_products(module.architecture, layer))
+                return "every second product of plain attention and dense feed-forwards runs again, too";
+    return "of these blocks it is counted as norms and activation functions alone";
+}
+
 std::string remark_of(const NowWanted& wanted, const NowWanted& said, const Job& job) {
     if (said.recompute == wanted.recompute) return wanted.remark;
     const bool is_core = said.recompute->everywhere == Recompute::core_attention;
+    const std::string what = is_core ? "attention is run again, and as it is fused nothing less is kept than with none"
+                                     : about_second_products(job.setup->model);
     return fmt::format("{}{}{} of {} is {}: {}", wanted.remark, wanted.remark.empty() ? "" : "; ",
-                       name_of(*wanted.recompute), target(job.target).option, name_of(*said.recompute),
-                       is_core ? "attention is run again, and as it is fused nothing less is kept than with none"
-                               : "every second product of a block runs again, too");
+                       name_of(*wanted.recompute), target(job.target).option, name_of(*said.recompute), what);
 }
 
 void require_recompute(const NowWanted& said, const Way& way) {

@@ -111,10 +111,10 @@ WhyNone why_none_of(const Job& job, const Opponents& ways) {
     return {fmt::format("{} launches nothing in {}", runs.option, name_of(job.setup->layout))};
 }
 
-// With the launched word for it, where that is another than ours.
+// With the launched word for it, where plans choose it and that is another than ours.
 std::string recompute_said(const StepRecompute& recompute, const Launch& launch) {
-    const bool is_renamed =
-        launch.selective != Recompute::selective && recompute == StepRecompute{.everywhere = launch.selective};
+    const bool is_chosen = launch.selective != Recompute::selective && launch.selective != Recompute::core_attention;
+    const bool is_renamed = is_chosen && recompute == StepRecompute{.everywhere = launch.selective};
     return fmt::format("recompute {} ({}{})", name_of(recompute), launch.recompute,
                        is_renamed ? " " + name_of(Recompute::selective) : "");
 }

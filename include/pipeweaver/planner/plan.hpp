@@ -48,4 +48,8 @@ struct LeftOut {
 /// In the order of a plan's work; of a plan that was interrupted that comes first.
 [[nodiscard]] std::vector<LeftOut> left_out(const Plan& plan);
 
+/// What passes of the plan recompute that is a launched word alone, which executors of action lists do not know, see
+/// emulator::is_for_plans(); empty: they know it all.
+[[nodiscard]] std::string launched_alone(const Plan& plan);
+
 }  // namespace pipeweaver::planner
