@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <array>
+#include <csignal>
 #include <fcntl.h>
 #include <string_view>
 #include <unistd.h>
@@ -47,6 +48,10 @@ std::optional<ProgressTold> progress_of(const std::string& line) {
 }
 
 void read_progress(int from, const OnProgress& on) {
+    sigset_t pipe;  // a search leaves it at its default, and who is told may be gone
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
     LineSource lines(from);
     while (const auto line = lines.next())
         if (const auto told = progress_of(*line)) on(*told);

@@ -365,7 +365,7 @@ LadderStart begin_ladder(std::vector<Request> packings, const std::vector<Reques
     const std::size_t taken = better.value_or(packed_now);
     time = time_after_now(time, given, now->way, on_threads, whole);
     if (!own.empty()) start.flags = flags_rung(own[taken], *start.data, start.left_out, execute, time);
-    tell_ladder(on_ladder, start);
+    if (start.flags) tell_ladder(on_ladder, start);
     start.request = std::move(packings[taken]);
     // What is chosen on samples that are packed otherwise, or in another layout, is not the job's.
     const bool same = taken == packed_now && own.empty();

@@ -24,14 +24,14 @@ namespace {
 
 class Climb {
 public:
-    Climb(const LadderStart& start, const Plan& plan, const Executor& execute, const Time& time)
+    Climb(const LadderStart& start, const Plan& plan, const Executor& execute, const Time& time, Ladder launched)
         : start_(start),
           job_(start.request.job),
           runs_(target(job_.target)),
           plan_(plan),
           execute_(execute),
           time_(time),
-          ladder_(launched_rungs(start, plan.baselines, execute)) {}
+          ladder_(std::move(launched)) {}
 
     Ladder run() {
         if (!start_.now) {
@@ -232,8 +232,10 @@ const Rung* Ladder::compared() const {
     return nullptr;
 }
 
-Ladder ladder_of(const LadderStart& start, const Plan& plan, const Executor& execute, const Time& time) {
-    return Climb(start, plan, execute, time).run();
+Ladder ladder_of(const LadderStart& start, const Plan& plan, const Executor& execute, const Time& time,
+                 std::optional<Ladder> launched) {
+    if (!launched) launched = launched_rungs(start, plan.baselines, execute);
+    return Climb(start, plan, execute, time, *std::move(launched)).run();
 }
 
 }  // namespace pipeweaver::planner

@@ -270,10 +270,12 @@ const Chart = (() => {
     const inputs = problem.tasks.map(() => []), last = new Map();
     for (const [from, to, lag] of problem.edges) if (passes.has(from)) inputs[to].push({maker: passes.get(from), lag: lag / 1e9});
     for (const task of [...tasks].sort((a, b) => a.start - b.start)) {
+      delete task.why;  // which stages alone said
       const before = last.get(task.rank), gap = task.start - (before ? before.end : 0), ready = one => one.maker.end + one.lag;
       const late = (inputs[ids.get(task.name)] || []).reduce((latest, one) => (latest && ready(latest) >= ready(one) ? latest : one), null);
       if (gap > 1e-9 && late)
         task.why = `its rank waited ${shown(gap, unit)} for ${late.maker.name} of rank ${late.maker.rank}${late.lag ? `, whose result travels ${shown(late.lag, unit)}` : ''}`;
+      else if (gap > 1e-9) task.why = `its rank waited ${shown(gap, unit)}`;
       else if (before && late && ready(late) < task.start - 1e-9) task.why = `was ready ${shown(task.start - ready(late), unit)} before, behind ${before.name}`;
       last.set(task.rank, task);
     }

@@ -8,7 +8,6 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstddef>
@@ -284,19 +283,19 @@ TEST_CASE("ui: what a command tells a program is an event of its own, and all el
     std::string told;
     while (const auto piece = events.pieces()) told += *piece;
     std::string said;
-    std::vector<std::string> names;
-    for (std::size_t at = 0; (at = told.find("event: ", at)) != std::string::npos; ++at) {
-        const std::size_t end = told.find('\n', at), data = end + std::string("\ndata: ").size();
-        names.push_back(told.substr(at + 7, end - at - 7));
+    std::vector<std::string> names;  // neighbours alike as one: lines may come in one piece or in two
+    for (auto at = told.find("event: "); at != std::string::npos; at = told.find("event: ", at + 1)) {
+        const auto end = told.find('\n', at), data = end + std::string("\ndata: ").size();
+        const std::string name = told.substr(at + 7, end - at - 7);
+        if (name == "beat") continue;  // on a machine that is slow
+        if (names.empty() || names.back() != name) names.push_back(name);
         const json object = json::parse(told.substr(data, told.find('\n', data) - data));
         CHECK(object.contains("millis"));
-        if (names.back() == "lines") said += object["text"];
-        if (names.back() == "doing") CHECK((object["doing"] == "search" && object["share"] == 0.5));
-        if (names.back() == "rung") CHECK((object["rung"] == "now" && object["place"] == 0));
+        if (name == "lines") said += object["text"].get<std::string>();
+        if (name == "doing") CHECK((object["doing"] == "search" && object["share"] == 0.5));
+        if (name == "rung") CHECK((object["rung"] == "now" && object["place"] == 0));
     }
     CHECK(said == "a remark\nand another\n{\"rung\":torn\n{\"other\":1}\n");
-    CHECK(names.back() == "end");
-    names.erase(std::unique(names.begin(), names.end()), names.end());  // lines may come in one piece or in two
     CHECK(names == std::vector<std::string>{"lines", "doing", "rung", "lines", "end"});
 }
 

@@ -78,9 +78,9 @@ using OnLadder = std::function<void(const Ladder& so_far)>;
 [[nodiscard]] Ladder launched_rungs(const LadderStart& start, const Baselines& baselines, const Executor& execute);
 
 /// The ladder of a plan of start.request with start.opponents. Once `time` is over modules are not tried on GPUs of
-/// their own.
+/// their own. `launched`: launched_rungs() of plan.baselines, where they are known.
 [[nodiscard]] Ladder ladder_of(const LadderStart& start, const Plan& plan, const Executor& execute,
-                               const Time& time = {});
+                               const Time& time = {}, std::optional<Ladder> launched = {});
 
 /// The request's loader against the step of the rung that is advised in the plan's ladder, or, without a ladder,
 /// against the plan's: as `emulate` replays it. Of a plan's own schedule those replicas that it remembers, of one that

@@ -221,7 +221,7 @@ def test_a_pass_says_what_it_waited_for(page):
 
 
 def test_each_replica_of_the_searched_schedule_is_drawn(page):
-    ask(page, "plan", {**PLAN, "cluster": "h100-sxm:32"})
+    ask(page, "plan", {**PLAN, "tp": "4", "cp": "1"})
     options = page.execute_script("return [...document.getElementById('rung-1').options].map(one => one.textContent)")
     assert [one.split(", ")[1] for one in options if one.startswith("schedule: ")] == ["replica 0", "replica 1"]
     chosen = page.execute_script("return document.getElementById('rung-1').selectedOptions[0].textContent")
