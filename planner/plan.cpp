@@ -152,11 +152,9 @@ PlannedReplica as_opponent(const AllReplicas& all, const Way& way, const Target&
     PortReplay in_full = replay_in_full(step, false, *policy.result.schedule);
     policy.result.replay = std::move(in_full.replay);
     policy.waits = in_full.waits;
-    PlannedReplica one;
-    one.scheduled = take_policy(step, policy);
-    one.scheduled.step.policies = {std::move(policy)};
-    one.times = times_of(one.scheduled.step);
-    one.plan = finished(all.assignment, number, one.scheduled);
+    ScheduledStep scheduled = take_policy(step, policy);
+    scheduled.step.policies = {std::move(policy)};
+    PlannedReplica one = planned(all, number, std::move(scheduled));
     // What is repeated to pad a microbatch is no sample of the plan's.
     if (runs.fixed_shapes)
         one.plan.cut.units = partition::units(all.partition, job.setup->model, all.assignment.microbatches[number]);
