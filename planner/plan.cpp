@@ -154,11 +154,9 @@ PlannedReplica as_opponent(const AllReplicas& all, const Way& way, const Target&
     PortReplay in_full = replay_in_full(step, false, *policy.result.schedule);
     policy.result.replay = std::move(in_full.replay);
     policy.waits = in_full.waits;
-    PlannedReplica one;
-    one.scheduled = take_policy(step, policy);
-    one.scheduled.step.policies = {std::move(policy)};
-    one.times = times_of(one.scheduled.step);
-    one.plan = finished(all.assignment, number, one.scheduled);
+    ScheduledStep scheduled = take_policy(step, policy);
+    scheduled.step.policies = {std::move(policy)};
+    PlannedReplica one = planned(all, number, std::move(scheduled));
     // What is repeated to pad a microbatch is no sample of the plan's.
     if (runs.fixed_shapes)
         one.plan.cut.units = partition::units(all.partition, job.setup->model, all.assignment.microbatches[number]);
@@ -195,21 +193,35 @@ bool is_for_passes(const Baseline& row) {
     return std::all_of(said.begin(), said.end(), [](Recompute one) { return is_for_plans(one); });
 }
 
-// The fastest opponent that could be the plan of the job, if it is faster than `step`: it runs on the plan's own ranks,
-// and the job's target can run it.
-std::optional<OpponentWay> faster_way(const Beside& beside, Duration step, const Job& job, const Batch& batch,
-                                      const Executor& execute) {
+// The fastest opponent that could be the plan of the job: it runs on the plan's own ranks, and the job's target can run
+// it. Null: there is none.
+const Baseline* may_be_plan(const Beside& beside, const Job& job) {
     const Target& runs = target(job.target);
     // Those that were padded would be other steps as the plan's.
-    if (runs.fixed_shapes) return std::nullopt;
+    if (runs.fixed_shapes) return nullptr;
     const auto& rows = beside.baselines.all;
     const auto row = std::find_if(rows.begin(), rows.end(), [&](const Baseline& one) {
         const bool can_run = !runs.action_lists || (one.launched && is_for_passes(one));
         return one.is_opponent && one.on_own_ranks && can_run;
     });
-    return row == rows.end() || row->step >= step
-               ? std::nullopt
-               : faster_on_all(way_of(*row, *beside.ways), step, job, batch, execute);
+    return row == rows.end() ? nullptr : &*row;
+}
+
+// The same, if it is faster than `step`.
+std::optional<OpponentWay> faster_way(const Beside& beside, Duration step, const Job& job, const Batch& batch,
+                                      const Executor& execute) {
+    const Baseline* const row = may_be_plan(beside, job);
+    return row == nullptr || row->step >= step ? std::nullopt
+                                               : faster_on_all(way_of(*row, *beside.ways), step, job, batch, execute);
+}
+
+// What must be left of the time when replicas have been searched.
+AfterSearch after_search(const Job& job, const Batch& batch, const Wanted& wanted, const Beside& beside, bool plans_all,
+                         const Executor& execute, const Time& time) {
+    if (!wanted.opponents) return {};
+    const Baseline* const row = plans_all ? may_be_plan(beside, job) : nullptr;
+    const auto way = row == nullptr ? std::nullopt : std::optional(way_of(*row, *beside.ways));
+    return time_after_search(job, batch, way ? &*way : nullptr, execute, time);
 }
 
 // Of those that there was no time to run on the batch the first that fits all replicas.
@@ -322,31 +334,38 @@ void add_rounds(std::vector<LeftOut>& all, const std::vector<ReplicaPlan>& repli
                    part});
 }
 
-MadePlan planned_once(const Job& job, const Batch& batch, const Executor& execute, const Time& time,
+// Of the time what ends so much sooner.
+Time without(const Time& time, Duration last) { return last > Duration{} ? time.fraction(1, last) : time; }
+
+MadePlan planned_once(const Job& job, const Batch& batch, const Executor& execute, const Time& whole,
                       const Wanted& wanted) {
     const Assignment by_load = assign(job, batch, execute);
     std::optional<Beside> known;
     if (takes_launched(job, wanted)) {
-        known = held_against(job, batch, wanted, by_load, execute, time);
+        known = held_against(job, batch, wanted, by_load, execute, whole);
         std::optional<OpponentPlan> theirs;
         if (plan_launched(theirs, job, batch, wanted, *known, by_load, execute))
             return {launched_plan(job, *known, by_load, theirs->replicas), {}};
     }
     const auto numbers = wanted.only_examined ? by_load.examined : replicas_of(job, wanted);
-    PartitionChoice choice = partition_for(job, batch, wanted, numbers.size(), execute, time);
-    Beside opponents = known ? std::move(*known) : held_against(job, batch, wanted, by_load, execute, time);
+    PartitionChoice choice = partition_for(job, batch, wanted, numbers.size(), execute, whole);
+    Beside opponents = known ? std::move(*known) : held_against(job, batch, wanted, by_load, execute, whole);
     const Assignment assignment = exchange(job, batch, choice.partition, by_load, execute);
 
     const double for_targets = part_for_targets(job, wanted, threads_of(execute), numbers.size());
     const AllReplicas all{job, wanted, choice.partition, assignment};
+    const bool plans_all = numbers.size() == by_load.shares.size();
+    const AfterSearch after = after_search(job, batch, wanted, opponents, plans_all, execute, whole);
+    const Time time = without(whole, after.end);
     PlannedReplicas searched(all, numbers);
-    searched.plan(execute, time, 1 - for_targets - (wanted.robustness ? fractions.robustness : 0));
+    searched.plan(execute, without(time, after.opponent),
+                  1 - for_targets - (wanted.robustness ? fractions.robustness : 0));
     if (std::string why_not = searched.why_not(); !why_not.empty()) return {{}, std::move(why_not)};
     const Baselines policies = baselines_of(choice.partition, searched.times());
 
     // An opponent that is faster than what was found is the plan.
     std::optional<OpponentPlan> theirs;
-    if (numbers.size() == by_load.shares.size())
+    if (plans_all)
         if (const auto way = faster_way(opponents, searched.step(), job, batch, execute))
             theirs.emplace(job, wanted, *way, by_load, execute);
     const bool takes_theirs = theirs && theirs->replicas.step() < searched.step();

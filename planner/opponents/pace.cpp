@@ -69,6 +69,22 @@ Duration time_of_tasks(const Job& job, const Batch& batch, std::size_t replicas,
     return std::max(Duration{1}, each);
 }
 
+AfterSearch time_after_search(const Job& job, const Batch& batch, const Way* opponent, const Executor& execute,
+                              const Time& time) {
+    if (!time.left() || time.is_over()) return {};
+    const auto plain = plain_way(job, batch);
+    const Way* const run = plain ? &*plain : opponent;
+    if (run == nullptr) return {};
+    const auto replicas = static_cast<std::size_t>(job.setup->layout.dp);
+    const std::int64_t tasks = tasks_of(*run, batch),
+                       of_plan = opponent == nullptr ? tasks : tasks_of(*opponent, batch);
+    const Duration each = time_of_tasks(job, batch, replicas, execute) / runs_to_plan;
+    const auto takes = [&](const RunsAfter& runs) {
+        return (runs.by_tasks * of_plan + runs.by_microbatches * tasks) * each;
+    };
+    return {opponent == nullptr ? Duration{} : takes(runs_to_plan_again), takes(runs_to_end)};
+}
+
 Time time_for_opponents(const Job& job, const Batch& batch, const Executor& execute, const Time& time, double runs,
                         const Way* like) {
     const bool is_measured = time.left() && !time.is_over();

@@ -164,6 +164,17 @@ ReplicaPlan finished(const Assignment& assignment, std::size_t number, Scheduled
     return replica;
 }
 
+PlannedReplica planned(const AllReplicas& all, std::size_t number, ScheduledStep scheduled) {
+    PlannedReplica one;
+    one.times = times_of(scheduled.step);
+    if (may_be_replayed(all, number, scheduled.searched().problem.tasks.size()))
+        one.scheduled = scheduled;
+    else
+        one.scheduled.choice = scheduled.choice;
+    one.plan = finished(all.assignment, number, std::move(scheduled));
+    return one;
+}
+
 PlannedReplica plan_replica(const AllReplicas& all, std::size_t number, const Executor& execute, const Time& time) {
     const Setup& setup = *all.job.setup;
     Step step =
@@ -174,15 +185,7 @@ PlannedReplica plan_replica(const AllReplicas& all, std::size_t number, const Ex
     one.scheduled = schedule_step(std::move(step), wanted_of(all, number, tasks), execute, mine);
     one.why_not = one.scheduled.why_no_schedule();
     if (!one.why_not.empty()) return one;
-    one.times = times_of(one.scheduled.step);
-    if (may_be_replayed(all, number, one.scheduled.searched().problem.tasks.size())) {
-        one.plan = finished(all.assignment, number, one.scheduled);
-        return one;
-    }
-    ScheduledStep last = std::exchange(one.scheduled, {});
-    one.scheduled.choice = last.choice;
-    one.plan = finished(all.assignment, number, std::move(last));
-    return one;
+    return planned(all, number, std::move(one.scheduled));
 }
 
 std::vector<partition::Partition> partitions_of(const Job& job, const Batch& batch) {

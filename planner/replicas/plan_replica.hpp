@@ -75,10 +75,14 @@ struct AllReplicas {
 
 struct PlannedReplica {
     ReplicaPlan plan;
-    ScheduledStep scheduled;  ///< what the plan was made from: every backward is split that the search could split
+    ScheduledStep scheduled;  ///< what the plan was made from: every backward is split that the search could split; of
+                              ///< those that no one replays its `choice` alone
     ReplicaTimes times;
     std::string why_not{};  ///< not empty, and no more known: it does not fit (rank, bytes short), or has no schedule
 };
+
+/// The replica as it was scheduled. Pre: it was.
+[[nodiscard]] PlannedReplica planned(const AllReplicas& all, std::size_t number, ScheduledStep scheduled);
 
 /// Plans the replica within its time.
 [[nodiscard]] PlannedReplica plan_replica(const AllReplicas& all, std::size_t number, const Executor& execute,

@@ -1,5 +1,7 @@
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/search/policy_names.hpp"
 #include "planner/replicas/plan_replica.hpp"
+#include "tests/support/small_request.hpp"
 
 #include <doctest/doctest.h>
 
@@ -96,4 +98,23 @@ TEST_CASE("of several replicas that fail the first is reported") {
     };
     for (const int threads : {1, 2})
         CHECK_THROWS_WITH(for_replicas(replicas, fails, on_threads(threads), {}, 1), "replica 5");
+}
+
+TEST_CASE("of a replica that no one replays its plan is kept, and not what that was made from") {
+    const Request request = testing::small_request(2, {5, 0, 2, 9});
+    Assignment assignment = assign(request.job, request.batch, in_order);
+    assignment.examined = {0};
+    const auto cuts = partitions_of(request.job, request.batch);
+    const Wanted wanted;
+    const AllReplicas all{request.job, wanted, cuts.front(), assignment};
+    for (const std::size_t number : {std::size_t{0}, std::size_t{1}}) {
+        Step step = build(*request.job.setup, all.partition, assignment.microbatches[number],
+                          replica_wanted(*request.job.setup, all.partition, number));
+        apply_policies(step, {.split = false, .policies = {{search::dual_queue_policy}}});
+        REQUIRE(step.fastest() != nullptr);
+        const PlannedReplica one = planned(all, number, take_policy(step, *step.fastest()));
+        CHECK(one.scheduled.searched().problem.tasks.empty() == (number == 1));
+        CHECK(one.plan.cut.step.problem.tasks.size() == step.tasks());
+        CHECK(one.plan.found.replay.makespan == step.fastest()->makespan());
+    }
 }

@@ -247,6 +247,39 @@ TEST_CASE("what must be done of each replica is taken from what known schedules 
     CHECK(made.plan->partition_choice.cut_short);
 }
 
+TEST_CASE("what follows a search is kept of a clock's time, by the tasks of what may be the plan") {
+    Request request = launched();
+    request.job.target = "free";
+    const Opponents all = choose_opponents(request.job, request.batch, in_order);
+    const auto in_pipeline = std::find_if(all.ways.begin(), all.ways.end(), [&](const OpponentWay& one) {
+        return one.setup == request.job.setup && one.has_pipeline && one.partition.chains.size() == 1;
+    });
+    REQUIRE(in_pipeline != all.ways.end());
+    const auto after = [&](const Way* way, const Time& time) {
+        return time_after_search(request.job, request.batch, way, in_order, time);
+    };
+    const Time hour = Time::until([] { return Duration(std::chrono::hours(1)); });
+    // By how many times as many tasks as a plain cut has, of a stage on each of four ranks: one measurement in both.
+    const auto ratio_of = [&](const Way& way) {
+        const AfterSearch both = after(&way, hour);
+        REQUIRE(both.end > Duration{});
+        return static_cast<double>(both.opponent.count()) / static_cast<double>(both.end.count());
+    };
+    OpponentWay way = *in_pipeline;
+    auto& stages = way.partition.chains.front().stages;
+    stages.resize(4);
+    CHECK(ratio_of(way) == doctest::Approx((12.0 + 31) / (4 + 4)));
+    const auto once = stages;
+    for (int more = 1; more < 10; ++more) stages.insert(stages.end(), once.begin(), once.end());
+    CHECK(ratio_of(way) == doctest::Approx((120.0 + 31) / (40 + 4)));
+    const AfterSearch searched = after(nullptr, hour);
+    CHECK(searched.opponent == Duration{});
+    CHECK(searched.end > Duration{});
+    // Without a clock nothing depends on one, and what is over cannot end sooner.
+    CHECK(after(&way, {}).end == Duration{});
+    CHECK(after(&way, Time::until([] { return Duration{}; })).opponent == Duration{});
+}
+
 TEST_CASE("a launched plan leaves known schedules out for which there is no time") {
     const Request request = launched();
     const Opponents all = launched_here(choose_opponents(request.job, request.batch, in_order), request.job);

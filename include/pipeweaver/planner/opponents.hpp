@@ -58,6 +58,17 @@ struct Opponents {
 /// known schedule takes now on `execute`.
 [[nodiscard]] Duration time_of_tasks(const Job& job, const Batch& batch, std::size_t replicas, const Executor& execute);
 
+/// How long it takes, about, what follows the search of all replicas.
+struct AfterSearch {
+    Duration opponent{};  ///< to plan them once more, as an opponent that is faster
+    Duration end{};       ///< the last rungs, and the files of the whole plan
+};
+
+/// By what a run of a known schedule takes now on `execute`. `opponent`: that may be the plan, in the job's layout;
+/// null: none may. Nothing where the time has no clock or is over.
+[[nodiscard]] AfterSearch time_after_search(const Job& job, const Batch& batch, const Way* opponent,
+                                            const Executor& execute, const Time& time);
+
 /// The time, at most, for what a plan's users could launch by themselves. Where an order is searched it is a part of
 /// what is left beside what must be done of every replica; where none is, all but what follows, `runs` runs of a known
 /// schedule on all replicas: as long as one takes now on `execute`, which is measured on few replicas if the time has a
