@@ -312,30 +312,43 @@ void put_kept(const MegatronLaunch& l, Recipe& recipe) {
     if (parse_number("hidden-dropout", l.hidden_dropout, 0, 1) > 0) recipe.kept.masks = 1;
 }
 
-// Blocks that the framework has of its own for this family.
+// Blocks that the framework has of its own for this family; null: it has none.
+const frameworks::OwnBlocks* own_blocks_of(const MegatronLaunch& l, const workloads::Model& model) {
+    return frameworks::own_blocks(l.dialect == Dialect::bridge_overrides ? "megatron-bridge" : "", model.family);
+}
+
 void put_own_blocks(const MegatronLaunch& l, const workloads::Model& model, Recipe& recipe, Run& run) {
-    const std::string_view by = l.dialect == Dialect::bridge_overrides ? "megatron-bridge" : "";
-    const auto* const row = frameworks::own_blocks(by, model.family);
+    const auto* const row = own_blocks_of(l, model);
     if (row == nullptr) return;
-    const bool experts = model.modules[model.backbone()].architecture.moe.has_value();
+    const workloads::Module& backbone = model.modules[model.backbone()];
+    const bool experts = backbone.architecture.moe.has_value();
     recipe.kept.norms = experts ? row->norms_with_experts : row->norms;
+    if (!backbone.trainable) recipe.kept.norms -= experts ? row->of_weights_with_experts : row->of_weights;
     recipe.kept.logit += row->logit;
     run.assumed.push_back(
         fmt::format("blocks are {}'s own, whose norms keep {} bytes of a position and column more than Megatron Core's",
                     row->framework, recipe.kept.norms));
 }
 
-// Those of layers that are worked out again together; else it is not followed how many a rank keeps.
+// Those of layers that are worked out again together; else it is not followed how many a rank keeps. Blocks of the
+// framework's own keep them whatever is said, and queries and keys that are normed in 32 bits.
 void put_scores(const MegatronLaunch& l, const workloads::Model& model, Run& run) {
-    if (!keeps_scores(l)) return;
-    const Recompute again = run.options.recompute->everywhere;
     const auto& network = model.modules[model.backbone()].architecture;
+    const auto* const row = own_blocks_of(l, model);
+    const bool is_own = row != nullptr && row->is_unfused && !network.moe;
+    if (!is_own && !keeps_scores(l)) return;
+    const Recompute again = run.options.recompute->everywhere;
     if (again == Recompute::full || again == Recompute::core_attention)
         run.besides.scores = scores_of(network, {.ranks = l.tp,
                                                  .tokens = model.microbatch_tokens,
                                                  .length = *l.seq_length,
                                                  .layers = run.besides.together});
-    if (run.besides.scores == Bytes{} || model.modules.size() > 1)
+    if (is_own && again != Recompute::full)
+        run.doubts.push_back(
+            {Effect::more,
+             fmt::format("attention of {}'s own blocks keeps scores, queries and keys in 32 bits", row->framework),
+             written(l.dialect, "recompute-granularity"), true});
+    else if (!is_own && (run.besides.scores == Bytes{} || model.modules.size() > 1))
         run.doubts.push_back(
             {Effect::more, "attention that keeps its scores", written(l.dialect, "attention-backend")});
 }

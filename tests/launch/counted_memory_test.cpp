@@ -423,4 +423,19 @@ TEST_CASE("blocks that Megatron-Bridge has of its own keep their norms' copies a
     CHECK(says(own.assumed, "norms keep 72 bytes of a position and column more"));
     CHECK_FALSE(says(plain.assumed, "norms keep"));
     CHECK(kept(run(launch::Dialect::megatron_arguments, step_of_4096 + rotary, experts)).norms == 0);
+    // Frozen, five norms keep no normed values, and the router not what it scales.
+    const std::string step = "model.seq_length=4096 train.micro_batch_size=1 train.global_batch_size=64 ";
+    const auto frozen = [&](const workloads::Model& model) {
+        return kept(
+            run(launch::Dialect::bridge_overrides, step + "model.bf16=true model.freeze_language_model=true", model));
+    };
+    CHECK(frozen(experts).norms == 72 - 5 * 4 - 2);
+    CHECK(frozen(dense).norms == 44 - 4 * 4);
+    // Attention without experts is Megatron Core's own.
+    const auto keeps = [](const launch::Run& of) {
+        return std::any_of(of.doubts.begin(), of.doubts.end(),
+                           [](const auto& doubt) { return doubt.phrase.find("keeps scores") != std::string::npos; });
+    };
+    CHECK(keeps(in_bridge(dense)));
+    CHECK_FALSE(keeps(own));
 }

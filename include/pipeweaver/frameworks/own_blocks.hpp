@@ -16,7 +16,10 @@ struct OwnBlocks {
     std::string_view source;
     std::int64_t norms = 0;               ///< of a block without experts, by norms that it adds or has in 32 bits
     std::int64_t norms_with_experts = 0;  ///< of a block with experts
-    std::int64_t logit = 0;               ///< of a logit that is capped
+    std::int64_t of_weights = 0;          ///< of `norms` what gradients of their weights alone need
+    std::int64_t of_weights_with_experts = 0;
+    std::int64_t logit = 0;   ///< of a logit that is capped
+    bool is_unfused = false;  ///< without experts: its attention keeps its scores
 };
 
 /// Null: its blocks are Megatron Core's. Either may be empty.
