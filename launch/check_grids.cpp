@@ -107,11 +107,12 @@ public:
         return std::nullopt;
     }
 
-    // As it fits, or else without a limit of memory; none: the model has no such layout.
+    // A plan's as it was planned, whose rounds ahead may be few for its memory; if it does not fit, and of other grids,
+    // as far ahead as 1F1B runs. None: the model has no such layout.
     std::optional<groups::Placing> placing() {
         if (const auto why = groups::why_not(request_)) fail(ErrorKind::input, "{}: {}", asked_.said.from, *why);
-        auto fits = groups::on_own_gpus(request_);
-        if (fits) return fits;
+        if (!launch_.planned.empty())
+            if (auto fits = groups::on_own_gpus(request_)) return fits;
         constexpr Bytes endless{std::int64_t{1} << 50};
         request_.capacity = endless;
         return groups::on_own_gpus(request_);
