@@ -36,6 +36,18 @@ struct GridJob {
     std::int64_t seed = 1;
 };
 
+// How long microbatches are, and how many a step has: one of each replica's samples in a row. Of none as many as all
+// replicas share.
+void put_sizes(const GridsLaunch& launch, planner::WorkloadOptions& workload) {
+    constexpr std::int64_t usual = 64;
+    const std::int64_t replicas = launch.language.dp;
+    const std::int64_t samples = std::max(std::int64_t{1}, launch.micro_batch.value_or(replicas) / replicas);
+    if (launch.seq_length) workload.microbatch_tokens = *launch.seq_length * samples;
+    if (!workload.batch.empty()) return;
+    const std::int64_t shared = (usual + replicas - 1) / replicas * replicas;
+    workload.global_batch = planner::GlobalBatch{launch.global_batch ? *launch.global_batch / samples : shared, true};
+}
+
 GridJob job_of(const CheckAsked& asked, const GridsLaunch& launch) {
     GridJob job;
     planner::WorkloadOptions& workload = job.workload;
@@ -54,11 +66,7 @@ GridJob job_of(const CheckAsked& asked, const GridsLaunch& launch) {
         workload.batch = asked.batch;
         workload.dataset = asked.dataset;
     }
-    if (!launch.planned.empty()) return job;
-    const std::int64_t samples = launch.micro_batch.value_or(launch.language.dp) / launch.language.dp;
-    if (launch.seq_length) workload.microbatch_tokens = *launch.seq_length * samples;
-    if (launch.global_batch && workload.batch.empty())
-        workload.global_batch = planner::GlobalBatch{*launch.global_batch / samples, true};
+    if (launch.planned.empty()) put_sizes(launch, workload);
     return job;
 }
 
@@ -99,11 +107,12 @@ public:
         return std::nullopt;
     }
 
-    // As it fits, or else without a limit of memory; none: the model has no such layout.
+    // A plan's as it was planned, whose rounds ahead may be few for its memory; if it does not fit, and of other grids,
+    // as far ahead as 1F1B runs. None: the model has no such layout.
     std::optional<groups::Placing> placing() {
         if (const auto why = groups::why_not(request_)) fail(ErrorKind::input, "{}: {}", asked_.said.from, *why);
-        auto fits = groups::on_own_gpus(request_);
-        if (fits) return fits;
+        if (!launch_.planned.empty())
+            if (auto fits = groups::on_own_gpus(request_)) return fits;
         constexpr Bytes endless{std::int64_t{1} << 50};
         request_.capacity = endless;
         return groups::on_own_gpus(request_);

@@ -399,7 +399,7 @@ def line_of(name, plan, numbers, wrong):
     ladder = " ".join(f"{rung['rung']} {rung['step_ns'] * 1e-9:.3f}" for rung in plan["ladder"]
                       if "why_nothing" not in rung)
     head = plan["headline"]
-    rungs = {rung["rung"]: rung for rung in plan["ladder"]}
+    rungs = {rung["rung"]: rung for rung in plan["beyond"] + plan["ladder"]}
     worth = rungs[head["rung"]].get("worth")
     says = "-"
     if worth:

@@ -16,6 +16,7 @@ namespace pipeweaver::launch {
 namespace {
 
 constexpr std::int64_t most_of_grids = 1'000'000;
+constexpr std::int64_t most_of_degree = 32'768;  // whose fourth power is a number, too
 constexpr std::string_view before_module = "MIMO_";
 
 struct DegreeOfGrid {
@@ -43,16 +44,15 @@ std::optional<std::string_view> module_in(std::string_view variable) {
 
 // All that is read of a launch with grids, but for degrees.
 bool is_beside_grids(std::string_view variable) {
-    constexpr std::array<std::string_view, 10> names{"MIMO_LANGUAGE_SIZE",
-                                                     "MIMO_IMAGES_SIZE",
-                                                     "MICRO_BATCH_SIZE",
-                                                     "GLOBAL_BATCH_SIZE",
-                                                     "SEQ_LENGTH",
-                                                     "PIPEWEAVER_LANGUAGE_RECOMPUTE",
-                                                     "PIPEWEAVER_IMAGES_RECOMPUTE",
-                                                     "PIPEWEAVER_LANGUAGE_LAYERS",
-                                                     "PIPEWEAVER_IMAGES_LAYERS",
-                                                     planned_variable};
+    constexpr std::array<std::string_view, 9> names{"MIMO_LANGUAGE_SIZE",
+                                                    "MIMO_IMAGES_SIZE",
+                                                    "MICRO_BATCH_SIZE",
+                                                    "GLOBAL_BATCH_SIZE",
+                                                    "SEQ_LENGTH",
+                                                    "PIPEWEAVER_LANGUAGE_RECOMPUTE",
+                                                    "PIPEWEAVER_IMAGES_RECOMPUTE",
+                                                    "PIPEWEAVER_LANGUAGE_LAYERS",
+                                                    planned_variable};
     return std::find(names.begin(), names.end(), variable) != names.end();
 }
 
@@ -79,22 +79,24 @@ private:
                      said_.from, one.name, *module);
     }
 
+    // The last, as flags are taken.
     std::optional<std::string> value(const std::string& variable) const {
-        for (const Setting& one : said_.settings)
-            if (one.name == variable) return one.values.front();
+        for (auto one = said_.settings.rbegin(); one != said_.settings.rend(); ++one)
+            if (one->name == variable) return one->values.front();
         return std::nullopt;
     }
 
-    std::optional<std::int64_t> number(const std::string& variable, std::int64_t least) const {
+    std::optional<std::int64_t> number(const std::string& variable, std::int64_t least,
+                                       std::int64_t most = most_of_grids) const {
         const auto text = value(variable);
         if (!text) return std::nullopt;
-        return parse_integer(fmt::format("{}: {}", said_.from, variable), *text, least, most_of_grids);
+        return parse_integer(fmt::format("{}: {}", said_.from, variable), *text, least, most);
     }
 
     void put(Grid& grid, std::vector<std::string>& assumed) const {
         for (const DegreeOfGrid& degree : degrees_of_grids) {
             const auto variable = fmt::format("MIMO_{}_{}", grid.name, degree.name);
-            const auto said = number(variable, degree.least);
+            const auto said = number(variable, degree.least, degree.least > 0 ? most_of_degree : most_of_grids);
             grid.*degree.member = said.value_or(grid.name == "LANGUAGE" ? degree.language : degree.images);
             if (!said)
                 assumed.push_back(
@@ -102,7 +104,7 @@ private:
         }
         grid.size = number(fmt::format("MIMO_{}_SIZE", grid.name), 1);
         put_recompute(grid);
-        put_layers(grid);
+        if (grid.name == "LANGUAGE") put_layers(grid);
     }
 
     void put_recompute(Grid& grid) const {
@@ -122,7 +124,7 @@ private:
         const auto text = value(variable);
         if (!text) return;
         const auto key = fmt::format("{}: {}", said_.from, variable);
-        for (const std::string& one : parts_of(*text)) grid.layers.push_back(parse_integer(key, one, 0, most_of_grids));
+        for (const std::string& one : parts_of(*text)) grid.layers.push_back(parse_integer(key, one, 1, most_of_grids));
         if (std::ssize(grid.layers) != grid.pp)
             fail(ErrorKind::input, "{}: has {} numbers, must be one of each of {} stages", key, grid.layers.size(),
                  grid.pp);
@@ -136,10 +138,23 @@ bool says_grids(const Variables& variables) {
                        [](const auto& one) { return module_in(one.first).has_value(); });
 }
 
+bool says_component(const Word& word) { return word.text == "--component" || word.text.starts_with("--component="); }
+
 bool takes_grids(const std::vector<Word>& words) {
     return std::any_of(words.begin(), words.end(), [](const Word& word) {
-        return word.text == "--component" || word.text.find("megatron_mimo/") != std::string::npos;
+        return says_component(word) || word.text.find("megatron_mimo/") != std::string::npos;
     });
+}
+
+// Whether a line that is no comment sets the variable.
+bool is_set_in(std::string_view text, const std::string& variable) {
+    for (std::size_t at = text.find(variable + "="); at != std::string_view::npos;
+         at = text.find(variable + "=", at + 1)) {
+        const std::size_t end_before = text.substr(0, at).rfind('\n');
+        const std::size_t begin = end_before == std::string_view::npos ? 0 : end_before + 1;
+        if (text.substr(begin, at - begin).find('#') == std::string_view::npos) return true;
+    }
+    return false;
 }
 
 SaidLaunch said_by_variables(const Variables& variables, std::string_view text, const std::string& name) {
@@ -149,7 +164,7 @@ SaidLaunch said_by_variables(const Variables& variables, std::string_view text, 
     for (const std::string_view module : {"LANGUAGE", "IMAGES"})
         for (const DegreeOfGrid& degree : degrees_of_grids) {
             const auto variable = fmt::format("MIMO_{}_{}", module, degree.name);
-            if (variables.contains(variable) || text.find(variable + "=") == std::string_view::npos) continue;
+            if (variables.contains(variable) || !is_set_in(text, variable)) continue;
             said.unset.push_back({variable, "$" + variable, name});
         }
     const auto model = variables.find("HF_MODEL");
@@ -182,7 +197,26 @@ void put_component(const std::string& text, const std::string& where, SaidLaunch
         said.settings.push_back({fmt::format("MIMO_{}_{}", module, degree), {value}, where});
 }
 
-SaidLaunch said_by_words(const std::vector<Word>& words, const std::string& name) {
+// "--flag=value" apart, as programs take it.
+std::vector<Word> with_values_apart(const std::vector<Word>& words) {
+    std::vector<Word> apart;
+    for (const Word& word : words) {
+        const std::size_t end = word.text.starts_with("--") ? word.text.find('=') : std::string::npos;
+        if (end == std::string::npos) {
+            apart.push_back(word);
+            continue;
+        }
+        Word flag{word.text.substr(0, end), word.line};
+        Word value = word;
+        value.text.erase(0, end + 1);
+        apart.push_back(std::move(flag));
+        apart.push_back(std::move(value));
+    }
+    return apart;
+}
+
+SaidLaunch said_by_words(const std::vector<Word>& as_written, const std::string& name) {
+    const std::vector<Word> words = with_values_apart(as_written);
     SaidLaunch said{Dialect::grid_variables, name, {}, {}};
     constexpr std::array<std::pair<std::string_view, std::string_view>, 3> flags{
         {{"--micro-batch-size", "MICRO_BATCH_SIZE"},
@@ -214,8 +248,7 @@ std::optional<SaidLaunch> said_grids(const Script& script, std::string_view text
     if (says_grids(script.variables) && (launches == nullptr || takes_grids(*launches)))
         return said_by_variables(script.variables, text, name);
     for (auto command = script.commands.rbegin(); command != script.commands.rend(); ++command)
-        if (std::any_of(command->words.begin(), command->words.end(),
-                        [](const Word& word) { return word.text == "--component"; }))
+        if (std::any_of(command->words.begin(), command->words.end(), says_component))
             return said_by_words(command->words, name);
     return std::nullopt;
 }

@@ -64,7 +64,7 @@ Fed planned(const Plan& plan, const Batch& batch) {
     return fed;
 }
 
-Fed planned_for(const TargetPlan& own, const Batch& batch) {
+Fed planned(const TargetPlan& own, const Batch& batch) {
     Fed fed;
     fed.add(of_share(batch.microbatches, own.microbatches), own.cut.step.problem, *own.found.schedule,
             own.found.replay.makespan + own.cut.step.optimizer);
@@ -109,7 +109,7 @@ Input input_of_advised(const Request& request, const Plan& plan, const Executor&
     }
     const Target* const by = best == nullptr ? nullptr : &target(target_called(best->target));
     const bool is_targets = by != nullptr && has_own_plan(*by);
-    const Fed fed = is_targets ? planned_for(plan.target(by->name), request.batch) : planned(plan, request.batch);
+    const Fed fed = is_targets ? planned(plan.target(by->name), request.batch) : planned(plan, request.batch);
     return fed_by(loader, job.setup->model, request.batch, fed, static_cast<std::size_t>(job.setup->layout.dp));
 }
 

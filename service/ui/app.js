@@ -414,16 +414,17 @@ function rungCells(one) {
 
 function planCards(question, result) {
   const plan = result.answer, head = plan.headline;
+  const rungs = plan.ladder.concat(plan.beyond.filter(one => one.rung === head?.rung));
   const big = make('div', {className: 'card'}, make('h3', {textContent: 'Do'}));
   if (head) {
-    const rung = plan.ladder.find(one => one.rung === head.rung) || {};
+    const rung = rungs.find(one => one.rung === head.rung) || {};
     big.append(make('p', {className: 'big', textContent: `${head.rung}: ${steps(head.step_ns)}`}),
                make('p', {textContent: [head.compared && `${times(head.compared.over)} over ${head.compared.rung} (${steps(head.compared.step_ns)})`, head.over_now && `${times(head.over_now)} over now`].filter(Boolean).join(', ')}),
                make('ol', {}, ...(rung.steps || []).map(one => make('li', {textContent: one}))));
   }
   if (plan.headline?.room?.is_at_risk) big.append(make('p', {className: 'bad', textContent: `memory at risk: ${gib(plan.headline.room.left_bytes)} of ${gib(plan.headline.room.memory_bytes)} are left where shapes vary`}));
   if (plan.left_out?.length) big.append(make('p', {className: 'bad', textContent: `left out: ${plan.left_out.map(one => one.what || one).join('; ')}`}));
-  const rows = plan.ladder.map(one => Object.assign(rungCells(one), {mark: one.rung === head?.rung}));
+  const rows = rungs.map(one => Object.assign(rungCells(one), {mark: one.rung === head?.rung}));
   const ladder = make('div', {className: 'card'}, make('h3', {textContent: 'The ladder'}), table(rungHeads, rows),
                       make('p', {className: 'soft', textContent: [typeof plan.gap === 'number' && `gap to the bound ${percent(plan.gap)}`, typeof plan.mfu === 'number' && `MFU ${percent(plan.mfu)}`].filter(Boolean).join(', ')}));
   const cards = [big, ladder, besideCard(question, result)];

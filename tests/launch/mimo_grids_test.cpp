@@ -128,6 +128,7 @@ TEST_CASE("a rule of grids that is broken says the variable and what is allowed"
     CHECK(broken_by("export MIMO_IMAGES_DP=3 MICRO_BATCH_SIZE=6") ==
           "grids-dp: MIMO_LANGUAGE_DP is 2 and MIMO_IMAGES_DP 3; allowed are a divisor and its multiple");
     CHECK(broken_by("export MICRO_BATCH_SIZE=3").starts_with("grids-micro-batch: MICRO_BATCH_SIZE is 3"));
+    CHECK(broken_by("export MICRO_BATCH_SIZE=1 GLOBAL_BATCH_SIZE=32").starts_with("grids-micro-batch"));
     CHECK(broken_by("export GLOBAL_BATCH_SIZE=3").starts_with("grids-global-batch"));
     CHECK(broken_by("export MIMO_IMAGES_PP=2").starts_with("grids-images-pp"));
 }
@@ -144,6 +145,8 @@ TEST_CASE("grids of no known module or degree are refused with the variable") {
     CHECK_THROWS_AS(read("export MIMO_IMAGES_TP=two"), Error);
     CHECK_THROWS_AS(read("PIPEWEAVER_IMAGES_RECOMPUTE=half"), Error);
     CHECK_THROWS_AS(read("PIPEWEAVER_LANGUAGE_LAYERS=64"), Error);
+    CHECK_THROWS_AS(read("PIPEWEAVER_LANGUAGE_LAYERS=0,64"), Error);
+    CHECK_THROWS_AS(read("export MIMO_IMAGES_TP=1000000"), Error);
 }
 
 TEST_CASE("a degree that the script leaves to its caller is asked for") {
@@ -154,6 +157,7 @@ TEST_CASE("a degree that the script leaves to its caller is asked for") {
     CHECK(checked.verdict == Verdict::undecided);
     REQUIRE(!checked.open.empty());
     CHECK(checked.open.front().setting == "MIMO_LANGUAGE_TP");
+    CHECK(read_script("# MIMO_IMAGES_TP=2 is another\nexport MIMO_LANGUAGE_DP=4\n", "mimo.sh").unset.empty());
 }
 
 TEST_CASE("grids are read as a launcher has them that its caller may change, and as its program takes them") {
@@ -178,6 +182,11 @@ TEST_CASE("grids are read as a launcher has them that its caller may change, and
     CHECK(read.images.offset == 16);
     CHECK(read.micro_batch == 2);
     CHECK(read.assumed.empty());
+    const SaidLaunch joined = read_script(
+        program + "--component=language=tp=4,dp=2 --component images=dp=1,rank_offset=8 --micro-batch-size=4\n",
+        "run.sh");
+    CHECK(read_grids(joined).language.gpus() == 8);
+    CHECK(read_grids(joined).micro_batch == 4);
     CHECK_THROWS_WITH_AS(read_script(program + "--component language=tp=4,ep=2,dp=1\n", "run.sh"),
                          "run.sh:1: --component: is 'ep=2', must be tp=N, pp=N, cp=N, dp=N or rank_offset=N", Error);
     CHECK_THROWS_AS(read_script(program + "--component language=tp=4\n", "run.sh"), Error);
