@@ -153,7 +153,6 @@ def test_results_of_the_older_revision_are_text_and_it_takes_batches(pipeweaver,
     assert agent.end()[0] == 0
 
 
-
 def of_progress(agent, tool, arguments, token):
     """Sends a call that is to be told of; returns its id."""
     agent.told.clear()
