@@ -44,7 +44,7 @@ TEST_CASE("what hybrids hold is less sure than what experts do") {
     // Adapters on Nemotron 3 Nano Omni, experts over two H100s, full recomputation: 66.0 GiB said, 76.8 measured.
     for (const char* recipe : {"megatron-core", "megatron-core-plain"}) {
         const auto verdict = [&](const char* model) {
-            const auto& error = launch::memory_error_of(recipe, "", workloads::find_model(model), false);
+            const auto error = launch::memory_error_of(recipe, "", workloads::find_model(model), false);
             CHECK((error.kind == "linear attention") == (model == std::string("falcon-h1-7b")));
             return launch::verdict_of(taking(64), error, {});
         };
