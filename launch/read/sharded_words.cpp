@@ -102,12 +102,18 @@ private:
 // Of a program that is anybody's script, so many flags of Hugging Face's Trainer make it one.
 constexpr std::size_t enough_flags = 3;
 
+// Of the trainer, or of one that a variable makes of it.
 std::size_t known_flags(const Entry& entry, const std::vector<Word>& words, std::size_t begin) {
-    const auto* const trainer = frameworks::sharded_trainer(entry.name);
+    std::vector<const frameworks::ShardedTrainer*> trainers{frameworks::sharded_trainer(entry.name)};
+    for (const auto& [variable, name] : entry.turned_by)
+        if (const auto* const other = frameworks::sharded_trainer(name)) trainers.push_back(other);
+    const auto is_known = [&](const Word& word) {
+        return is_sharded_flag(word.text) && std::any_of(trainers.begin(), trainers.end(), [&](const auto* one) {
+                   return frameworks::sharded_row(*one, flag_name(word.text)) != nullptr;
+               });
+    };
     return static_cast<std::size_t>(
-        std::count_if(words.begin() + static_cast<std::ptrdiff_t>(begin), words.end(), [&](const Word& word) {
-            return is_sharded_flag(word.text) && frameworks::sharded_row(*trainer, flag_name(word.text)) != nullptr;
-        }));
+        std::count_if(words.begin() + static_cast<std::ptrdiff_t>(begin), words.end(), is_known));
 }
 
 // The trainer that the words start; null: none.
