@@ -32,13 +32,11 @@ double roofline_ns(const DeviceFacts& device, const GemmPoint& p) {
     return 1e3 * gemm_roofline_us(device, p.dtype, shape);
 }
 
-/// Long is what is slow on the throttled machine alone; products by blocks are further from their roofline everywhere.
 bool is_long_and_slow(const DeviceFacts& device, const GemmPoint& p) {
-    if (p.dtype != Dtype::bf16 && p.dtype != Dtype::fp8_block) return false;
-    const bool blocks = p.dtype == Dtype::fp8_block;
-    const std::int64_t long_ns = blocks ? 8'000'000 : 200'000;
-    const double slow = blocks ? 2.6 : 1.5;
-    return p.latency_ns >= long_ns && static_cast<double>(p.latency_ns) > slow * roofline_ns(device, p);
+    constexpr std::int64_t long_ns = 200'000;
+    constexpr double slow = 1.5;
+    return p.dtype == Dtype::bf16 && p.latency_ns >= long_ns &&
+           static_cast<double>(p.latency_ns) > slow * roofline_ns(device, p);
 }
 
 double median(std::vector<double> values) {

@@ -14,9 +14,8 @@ namespace pipeweaver::costdb {
 /// Spikes       products of 1.3 times the median of the five around them along m, aligned to 16 or not: in fp8 on B200
 ///              one of seventeen, up to 3.5 times; elsewhere one of fifty to three hundred.
 /// Throttled    where the table is said to be, 16-bit products above 200 us and 1.5 times the roofline. On GB200 nearly
-///              all of 2^40 multiply-adds and more, none in 8 bits by tensor and in 4, none on GB300, B300 and B200: a
-///              state of the machine that was measured. Products by blocks above 8 ms and 2.6 times the roofline: there
-///              all of that length (2.6 to 3.4 times); on GB300 they take 2.1 times at most, on B300 2.3, on B200 2.5.
+///              all of 2^40 multiply-adds and more, none in 8 and 4 bits, none on GB300, B300 and B200: a state of the
+///              machine that was measured.
 /// The host     products by blocks that take less than twice the median of tiny ones: until there their time is that
 ///              of their launches, 0.15 to 0.35 ms whatever the shape.
 std::size_t thin(Measurements& points, bool throttled = false);

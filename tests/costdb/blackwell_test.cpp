@@ -103,20 +103,13 @@ TEST_CASE("thinning keeps some rows of a product, and none that stands out of it
                              product(2048, 1.4)}) == std::vector<std::int64_t>{512, 768, 1536, 2048});
 }
 
-TEST_CASE("thinning leaves out a throttled machine's long products, of GB200 in 16 bits and by blocks") {
+TEST_CASE("thinning leaves out a throttled machine's long products, of GB200 in 16 bits alone") {
     const auto slow = [](Dtype dtype, double peak) {
         return std::vector{product(64, 1.9, dtype, peak), product(8192, 1.9, dtype, peak)};
     };
     CHECK(rows_kept("gb200", slow(Dtype::bf16, 2.5e9), true) == std::vector<std::int64_t>{64});
     CHECK(rows_kept("gb200", slow(Dtype::fp8, 5e9), true) == std::vector<std::int64_t>{64, 8192});
     CHECK(rows_kept("gb200", slow(Dtype::bf16, 2.5e9)) == std::vector<std::int64_t>{64, 8192});
-    // By blocks: 2 m n k / 5e15 a second is 7.04 ms.
-    const auto by_blocks = [](std::int64_t ns) {
-        return std::vector{GemmPoint{.dtype = Dtype::fp8_block, .m = 32768, .n = 65536, .k = 8192, .latency_ns = ns}};
-    };
-    CHECK(rows_kept("gb200", by_blocks(20'400'000), true).empty());
-    CHECK(rows_kept("gb200", by_blocks(13'400'000), true) == std::vector<std::int64_t>{32768});
-    CHECK(rows_kept("gb200", by_blocks(20'400'000)) == std::vector<std::int64_t>{32768});
     // Of the folder's tables it is GB200's.
     const Folder folder("throttled");
     for (const std::string name : {"gb200", "gb300"})
