@@ -160,9 +160,10 @@ def report(page):
 def of_card(title, value, more):
     if title == "step":
         yield ("headline", "step"), value
-    elif " over " in title:
-        yield ("headline", "over " + title.split(" over ")[0]), value
-        yield (title.split(" over ")[0], "step"), re.search(r"step (\d[\d.]* [mun]?s)$", more)[1]
+    elif title.startswith("speedup over "):
+        below = title.removeprefix("speedup over ")
+        yield ("headline", "over " + below), value
+        yield (below, "step"), re.search(r"step (\d[\d.]* [mun]?s)$", more)[1]
     elif title == "fullest rank":
         yield ("headline", "peak"), value
     elif title == "MFU":

@@ -218,7 +218,7 @@ std::string switches_of(const Way& way) {
 std::string needs_of_flags(const Job& job, const Way& way) {
     const std::int64_t chunks = way.partition.chunks_per_rank;
     const Launch& launch = target(job.target).launch;
-    const std::string recompute = recompute_said(*way.recompute, launch) + switches_of(way);
+    std::string recompute = recompute_said(*way.recompute, launch) + switches_of(way);
     if (way.setup->layout.pp == 1 && chunks == 1) return recompute;
     return fmt::format("layers {} ({}), {} with {} a rank ({}), {}",
                        partition::text_of(partition::said_layers(job.setup->model, way.partition)), launch.cut,
