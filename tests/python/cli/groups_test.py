@@ -238,7 +238,7 @@ def test_grids_that_do_not_fit_say_what_they_are_short_of(pipeweaver, tmp_path):
     ("MIMO_IMAGES_OFFSET=8", 4, "MIMO_IMAGES_OFFSET is 8, among ranks 0 to 15 of LANGUAGE; allowed is 16"),
     ("MIMO_LANGUAGE_SIZE=8", 4, "MIMO_LANGUAGE_SIZE is 8, but tp 4 x pp 2 x cp 1 x dp 2 are 16; allowed is 16"),
     ("MIMO_LANGUAGE_DP=1", 4, "MIMO_IMAGES_OFFSET is 16, but tp 4 x pp 2 x cp 1 x dp 1 of LANGUAGE are 8 ranks"),
-    ("MIMO_IMAGES_DP=3 MICRO_BATCH_SIZE=6", 4, "MIMO_LANGUAGE_DP is 2 and MIMO_IMAGES_DP 3; allowed are"),
+    ("MIMO_IMAGES_DP=3 MICRO_BATCH_SIZE=6 GLOBAL_BATCH_SIZE=36", 4, "MIMO_LANGUAGE_DP is 2 and MIMO_IMAGES_DP 3; allowed are"),
     ("MIMO_LANGUAGE_PP=3 MIMO_IMAGES_OFFSET=24", 4, "ranks, the cluster has 17 GPUs"),
     ("MIMO_AUDIO_TP=1", 2, "MIMO_AUDIO_TP: there are no grids of a module 'AUDIO', allowed are LANGUAGE and IMAGES"),
     ("MIMO_IMAGES_TP=two", 2, "MIMO_IMAGES_TP: is 'two', must be a whole number"),
