@@ -29,12 +29,14 @@ def eventually(holds, seconds=60):
     return True
 
 
+PORTS = random.Random(os.getpid())
+
+
 def free_port():
     """A port for a server that is begun again on it. It lies below those that the system hands out, so that nobody else
-    gets it meanwhile."""
-    draw = random.Random(os.getpid())
+    gets it meanwhile, and is another one each time: ranks of an earlier test that are still ending look for theirs."""
     while True:
-        port = draw.randrange(20_000, 32_000)
+        port = PORTS.randrange(20_000, 32_000)
         with socket.socket() as there:
             try:
                 there.bind(("127.0.0.1", port))
