@@ -16,8 +16,10 @@ import vlm_parts as vlm
 
 from pipeweaver.torch import Executor, actions_of
 
+# Replicas that are named are planned without opponents: the faster one of a short budget may be cut into stages with
+# layers of both modules, which vlm.Chunk has not.
 CONFIG = {"model": str(vlm.MODEL_FILE), "cluster": "h100-sxm:4", "tp": 1, "pp": 2, "dp": 2, "partition": "dip",
-          "budget": 0.1, "threads": 1}
+          "replicas": "0-1", "budget": 0.1, "threads": 1}
 
 
 def what_ranks_need(plan):
