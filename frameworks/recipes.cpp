@@ -1,3 +1,4 @@
+#include "pipeweaver/base/embedded.hpp"
 #include "pipeweaver/frameworks/recipe.hpp"
 
 #include <algorithm>
@@ -16,10 +17,11 @@ namespace pipeweaver::frameworks {
 namespace {
 
 std::vector<std::string_view> tables_of(Dialect dialect) {
-    if (dialect == Dialect::bridge_overrides) return {{pipeweaver_frameworks_bridge, pipeweaver_frameworks_bridge_end}};
+    if (dialect == Dialect::bridge_overrides)
+        return {embedded_text(pipeweaver_frameworks_bridge, pipeweaver_frameworks_bridge_end)};
     if (dialect == Dialect::titan_settings)
-        return {{pipeweaver_frameworks_titan, pipeweaver_frameworks_titan_end},
-                {pipeweaver_frameworks_titan_toml, pipeweaver_frameworks_titan_toml_end}};
+        return {embedded_text(pipeweaver_frameworks_titan, pipeweaver_frameworks_titan_end),
+                embedded_text(pipeweaver_frameworks_titan_toml, pipeweaver_frameworks_titan_toml_end)};
     return {};
 }
 

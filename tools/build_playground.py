@@ -1,6 +1,7 @@
-"""Builds the playground, a page without a server: Play with pipeweaver's own search, compiled to WebAssembly.
+"""Builds the playground, pages without a server: Play with pipeweaver's own search, and with --plan the forms of
+*Plan* and *Check* with its planner, compiled to WebAssembly. A device's costs are fetched when a question needs them.
 
-    python3 tools/build_playground.py [--out out/playground]
+    python3 tools/build_playground.py [--out out/playground] [--plan]
 
 Needs Emscripten (Debian: apt-get install emscripten) and the headers of Boost, fmt and nlohmann_json. The folder holds
 all that the page loads; any server of files can give it away, `python3 -m http.server -d out/playground` for one.
@@ -23,8 +24,30 @@ LEFT_OUT = {"search/improve/lower_memory.cpp"}
 SOURCES = ["tools/playground/main.cpp", "tools/playground/stand_ins.cpp", "service/ui/play_search.cpp",
            "schedule/fixed_order.cpp", "schedule/graph.cpp", "schedule/problem.cpp", "schedule/ready_queue.cpp",
            "schedule/replay.cpp", "schedule/solution.cpp"]
+# Modules of the planner; of base and costdb all but what planner_stand_ins.cpp stands in for.
+MODULES = ["base", "workloads", "costdb", "schedule", "search", "emulator", "partition", "loader", "planner", "groups",
+           "frameworks", "launch", "emit"]
+STOOD_IN_FOR = {"base/byte_reader.cpp", "base/gzip.cpp", "base/sha256.cpp", "base/threads.cpp", "base/yaml.cpp",
+                "costdb/embedded.cpp"}
+PLANNER = ["tools/playground/planner.cpp", "tools/playground/planner_stand_ins.cpp",
+           "tools/playground/sqlite/sqlite.cpp", "service/ui/forms.cpp",
+           *(f"apps/{name}.cpp" for name in (
+               "check", "command_line", "completion/words", "console", "emulate", "interrupt", "manual", "next_steps",
+               "output_kind", "plan", "programs", "progress_line", "ui/forms"))]
+EMBEDDED = {  # symbol: file
+    **{f"pipeweaver_workloads_{name}": f"workloads/data/{name}.json"
+       for name in ("catalogue", "clusters", "datasets", "networks", "public_models")},
+    "pipeweaver_frameworks_bridge": "frameworks/bridge/recipes.txt",
+    "pipeweaver_frameworks_titan": "frameworks/titan/configurations.txt",
+    "pipeweaver_frameworks_titan_toml": "frameworks/titan/train_configs.txt",
+    "pipeweaver_emit_report_template": "emit/report/report_template.html",
+    "pipeweaver_emit_report_style": "emit/report/report_style.css"}
 SCRIPTS = ["chart.js", "play.js", "play_page.js"]
 FLAGS = ["-std=c++20", "-O2", "-fexceptions", "-DFMT_HEADER_ONLY", "-Wno-defaulted-function-deleted"]
+OLDER = ["-include", "tools/playground/older/library.hpp", "-w"]  # of a libc++ that lacks parts of C++20
+LINKED_PLANNER = ["-sMODULARIZE=1", "-sEXPORT_NAME=PipeweaverPlanner", "-sEXPORTED_RUNTIME_METHODS=callMain,FS",
+                  "-sINVOKE_RUN=0", "-sEXIT_RUNTIME=0", "-sALLOW_MEMORY_GROWTH=1", "-sTOTAL_STACK=8MB",
+                  "-sENVIRONMENT=web,worker", "-sFORCE_FILESYSTEM=1"]
 LINKED = ["-sMODULARIZE=1", "-sEXPORT_NAME=PipeweaverSearch", "-sEXPORTED_FUNCTIONS=_pipeweaver_search",
           "-sEXPORTED_RUNTIME_METHODS=ccall", "-sALLOW_MEMORY_GROWTH=1", "-sENVIRONMENT=web,worker,node",
           "-sFILESYSTEM=0"]
@@ -42,7 +65,7 @@ def headers():
     """A folder with the libraries' headers alone: those of the system itself are not WebAssembly's."""
     folder = OBJECTS / "include"
     folder.mkdir(parents=True, exist_ok=True)
-    for name in ("boost", "fmt", "nlohmann"):
+    for name in ("boost", "fmt", "nlohmann", "rapidjson", "CLI"):
         link = folder / name
         if not link.is_symlink():
             link.symlink_to(pathlib.Path("/usr/include") / name)
@@ -55,6 +78,65 @@ def compiled(source, include):
     return made
 
 
+def module_sources(module):
+    listed = re.search(r"SOURCES(.*?)(?:PUBLIC|PRIVATE)", (ROOT / module / "CMakeLists.txt").read_text(), re.DOTALL)
+    sources = [f"{module}/{word}" for word in listed.group(1).split() if word.endswith(".cpp")]
+    return [source for source in sources if source not in STOOD_IN_FOR]
+
+
+def united(name, sources):
+    """One source of them all, as CMake's unity build has it."""
+    source = OBJECTS / f"{name}.cpp"
+    source.write_text("".join(f'#include "{ROOT / one}"\n' for one in sources))
+    return source
+
+
+def compiled_planner(source, include):
+    made = OBJECTS / f"planner_{source.parent.name}_{source.stem}.o"
+    devices = " ".join(sorted(path.name.split(".")[0] for path in (ROOT / "costdb/data").glob("*.sqlite.gz")))
+    version = re.search(r"project\(pipeweaver VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text()).group(1)
+    run("em++", *FLAGS, *OLDER, f'-DPIPEWEAVER_DEVICES="{devices}"', f'-DPIPEWEAVER_VERSION="{version}"',
+        "-I", ROOT / "include", "-I", ROOT, "-I", ROOT / "tools/playground/sqlite", "-isystem", include,
+        "-c", source, "-o", made)
+    return made
+
+
+def embedded():
+    """The data files as an object, between the symbols that the modules name."""
+    source, made = OBJECTS / "embedded.S", OBJECTS / "embedded.o"
+    source.write_text("".join(
+        f'        .section .rodata.{name},"",@\n        .globl {name}\n        .globl {name}_end\n'
+        f'        .type {name},@object\n{name}:\n        .incbin "{ROOT / file}"\n        .size {name}, .-{name}\n'
+        f'        .type {name}_end,@object\n{name}_end:\n        .byte 0\n        .size {name}_end, 1\n'
+        for name, file in EMBEDDED.items()))
+    run("em++", "-c", source, "-o", made)
+    return made
+
+
+def plan_page():
+    """The page of `pipeweaver ui` whose server is in it, without what is left to the program."""
+    text = (UI / "page.html").read_text()
+    text = re.sub(r'\n *<button role="tab"[^\n]*data-tab="rent"[^\n]*', "", text)
+    text = re.sub(r'\n *<section role="tabpanel" id="panel-rent"[^\n]*', "", text)
+    text = text.replace("</header>", '  <span class="soft">Runs in this page: small questions. Large plans need the '
+                        "program.</span>\n</header>", 1)
+    scripts = "".join(f'<script src="{name}"></script>\n' for name in ("play_search.js", "server.js"))
+    return text.replace('src="/ui/', 'src="').replace("<script", scripts + "<script", 1)
+
+
+def build_planner(out, workers):
+    include = headers()
+    units = [united(module, module_sources(module)) for module in MODULES] + [ROOT / source for source in PLANNER]
+    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+        objects = list(pool.map(lambda unit: compiled_planner(unit, include), units))
+    run("em++", "-O2", "-fexceptions", *objects, embedded(), "-o", out / "planner.js", *LINKED_PLANNER)
+    shutil.copy(UI / "app.js", out / "app.js")
+    for name in ("server.js", "planner_worker.js"):
+        shutil.copy(ROOT / "tools/playground" / name, out / name)
+    shutil.copytree(ROOT / "costdb/data", out / "costdb", dirs_exist_ok=True)
+    (out / "plan.html").write_text(plan_page())
+
+
 def page():
     """The page of `pipeweaver ui` with Play alone."""
     text = (UI / "page.html").read_text()
@@ -65,7 +147,7 @@ def page():
             '<header><h1>pipeweaver</h1> <p class="soft">Schedules to play with. Large plans, models and costs need '
             'the program: <code>pipeweaver plan</code>.</p></header>\n'
             '<main><section id="panel-play"><div class="two"></div></section></main>\n'
-            + "".join(f'<script src="{name}"></script>\n' for name in [*SCRIPTS, "static.js"])
+            + "".join(f'<script src="{name}"></script>\n' for name in [*SCRIPTS, "play_search.js", "static.js"])
             + "</body>\n</html>\n")
 
 
@@ -74,7 +156,7 @@ def lay_out(out):
     out.mkdir(parents=True, exist_ok=True)
     for name in SCRIPTS:
         shutil.copy(UI / name, out / name)
-    for name in ("static.js", "worker.js"):
+    for name in ("play_search.js", "static.js", "worker.js"):
         shutil.copy(ROOT / "tools/playground" / name, out / name)
     (out / "index.html").write_text(page())
 
@@ -93,10 +175,13 @@ def main():
     parser = argparse.ArgumentParser(description="builds the playground, a page without a server")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "out/playground")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
+    parser.add_argument("--plan", action="store_true", help="with Plan and Check, some five minutes of a core")
     options = parser.parse_args()
     if shutil.which("em++") is None:
         sys.exit("build_playground: em++ is not there; Debian has it: apt-get install emscripten")
     build(options.out.resolve(), options.workers)
+    if options.plan:
+        build_planner(options.out.resolve(), options.workers)
     print(f"{options.out}/index.html")
 
 

@@ -3,44 +3,13 @@
 
 #include "apps/command_line.hpp"
 #include "apps/commands.hpp"
-#include "apps/completion/scripts.hpp"
+#include "apps/ui/forms.hpp"
 
-#include <algorithm>
-#include <array>
 #include <filesystem>
-#include <string_view>
 
 namespace pipeweaver::apps {
 
 namespace {
-
-constexpr std::array<std::string_view, 5> asked{"plan", "check", "recommend", "emulate", "solve"};
-
-// Also of fields whose words the page can only suggest: a model may be a file, a cluster needs a number of GPUs.
-service::UiField field_of(const OptionShape& option, const Manual& manual) {
-    service::UiField field;
-    field.name = option.operand.empty() && !option.names.empty() ? option.names.front() : "";
-    field.kind = option.kind;
-    field.group = option.group;
-    field.about = option.about;
-    field.takes_value = option.takes_value;
-    field.is_required = is_required(option);
-    field.is_usual =
-        manual.usual.empty() || std::find(manual.usual.begin(), manual.usual.end(), field.name) != manual.usual.end();
-    if (option.takes_value) field.choices = words_of(option.kind);
-    field.takes_files = takes_files(option.kind);
-    return field;
-}
-
-service::UiCommand command_of(const CommandShape& shape) {
-    service::UiCommand command{shape.name, shape.about, false, {}};
-    for (const OptionShape& option : shape.options) {
-        const bool is_out = std::find(option.names.begin(), option.names.end(), "out") != option.names.end();
-        command.writes = command.writes || is_out;
-        if (!option.group.empty() && !is_out) command.fields.push_back(field_of(option, shape.manual));
-    }
-    return command;
-}
 
 struct Ui {
     explicit Ui(CLI::App& command) : app(&command), options(command) {
@@ -56,10 +25,7 @@ struct Ui {
 
     void run() {
         options.apply();
-        const CommandShape program = program_of(*app);
-        for (const CommandShape& shape : program.commands)
-            if (std::find(asked.begin(), asked.end(), shape.name) != asked.end())
-                ui.commands.push_back(command_of(shape));
+        ui.commands = ui_commands(program_of(*app));
         ui.program = std::filesystem::read_symlink("/proc/self/exe").string();
         ui.version = PIPEWEAVER_VERSION;
         service::serve_ui(ui);

@@ -2,6 +2,7 @@
 
 #include "emit/plan/parts.hpp"
 #include "emit/report/report_parts.hpp"
+#include "pipeweaver/base/embedded.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/schedule/gap.hpp"
 #include "pipeweaver/workloads/counts.hpp"
@@ -20,7 +21,7 @@ namespace pipeweaver::emit::report_parts {
 std::string filled_page(const Parts& parts) {
     Parts all = parts;
     all.emplace("style", html::style());
-    return html::filled({pipeweaver_emit_report_template, pipeweaver_emit_report_template_end}, all);
+    return html::filled(embedded_text(pipeweaver_emit_report_template, pipeweaver_emit_report_template_end), all);
 }
 
 std::string gap_figure(Duration found, Duration bound, std::string_view of) {

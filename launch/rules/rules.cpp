@@ -72,7 +72,7 @@ bool has_version(std::string_view versions, std::string_view version) {
 // Megatron-Bridge: 3rdparty/Megatron-LM of each tag; src/megatron/bridge/models/transformer_config.py finalize(), whose
 // _set_moe_expert_tensor_parallel_default() came with 0.6.0.
 const std::vector<Framework>& frameworks() {
-    using enum Dialect;
+    using enum frameworks::Dialect;
     static const std::vector<Framework> all{
         {"megatron-core", "0.16.1", "NVIDIA/Megatron-LM core_v0.16.1 (55ac7082)", megatron_arguments},
         {"megatron-core", "0.17.1", "NVIDIA/Megatron-LM core_v0.17.1 (266f1c97)", megatron_arguments},

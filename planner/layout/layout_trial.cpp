@@ -59,9 +59,8 @@ std::vector<JudgedReplica> heaviest_first(const LayoutRequest& request, const Se
     const auto shares = partition::balance(together.costs, static_cast<std::size_t>(setup.layout.dp));
     std::vector<JudgedReplica> all;
     for (const std::size_t replica : largest_first(partition::loads(shares, together.costs))) {
-        JudgedReplica& one =
-            all.emplace_back(of_share(together.microbatches, shares[replica]), std::vector<Duration>());
-        for (const std::size_t m : shares[replica]) one.costs.push_back(together.costs[m]);
+        all.push_back({of_share(together.microbatches, shares[replica]), {}});
+        for (const std::size_t m : shares[replica]) all.back().costs.push_back(together.costs[m]);
     }
     return all;
 }

@@ -10,6 +10,7 @@ const TABS = {
          first: {model: 'dip-vlm-s', dataset: 'vlm-mix', 'global-batch': '256', tokens: '300B', days: '60', clusters: 'h100-sxm', gpus: '64,128'}},
 };
 const state = {forms: null, token: sessionStorage.getItem('token') || '', tab: 'plan', files: {}, going: new Set()};
+const tabsHere = () => Object.keys(TABS).filter(tab => $(`panel-${tab}`));  // a page may leave some out
 const mostBytes = 15 * 2 ** 20;  // of a question: the server takes 16 MiB
 
 // ---- the server
@@ -575,10 +576,10 @@ async function load() {
   }
   $('gone').hidden = true;
   $('version').textContent = state.forms.version;
-  for (const tab of Object.keys(TABS)) buildForm(tab);
+  for (const tab of tabsHere()) buildForm(tab);
   if (openLink()) changed();
   else choose(state.tab);
-  for (const tab of Object.keys(TABS)) $(`${tab}-command`).textContent = commandOf(questionOf(tab));
+  for (const tab of tabsHere()) $(`${tab}-command`).textContent = commandOf(questionOf(tab));
 }
 addEventListener('hashchange', () => { if (state.forms && openLink()) changed(); });
 // What nobody can see the end of any more need not go on.

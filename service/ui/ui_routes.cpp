@@ -6,6 +6,7 @@
 #include "pipeweaver/base/text.hpp"
 #include "service/http/embedded.hpp"
 #include "service/listen.hpp"
+#include "service/ui/forms.hpp"
 #include "service/ui/play_search.hpp"
 
 #include <fmt/format.h>
@@ -30,33 +31,6 @@ constexpr std::size_t longest_file_name = 100, most_files = 32;
 constexpr std::int64_t most_run = 1'000'000'000;
 constexpr std::string_view progress_milliseconds = "250";
 constexpr auto between_ui_beats = std::chrono::seconds(5);
-// Set for all, or of another machine: what is asked here stays here.
-constexpr std::array<std::string_view, 12> set_here{
-    "out",  "json",     "quiet",  "config",       "progress-every",   "progress-json",
-    "help", "help-all", "server", "server-token", "server-authority", "served"};
-
-bool is_set_here(std::string_view name) { return std::find(set_here.begin(), set_here.end(), name) != set_here.end(); }
-
-ordered_json forms_of(const UiOptions& options) {
-    ordered_json commands = ordered_json::array();
-    for (const UiCommand& command : options.commands) {
-        ordered_json fields = ordered_json::array();
-        for (const UiField& field : command.fields) {
-            if (is_set_here(field.name)) continue;
-            fields.push_back({{"name", field.name},
-                              {"kind", field.kind},
-                              {"group", field.group},
-                              {"about", field.about},
-                              {"takes_value", field.takes_value},
-                              {"required", field.is_required},
-                              {"usual", field.is_usual},
-                              {"choices", field.choices},
-                              {"takes_files", field.takes_files}});
-        }
-        commands.push_back({{"name", command.name}, {"about", command.about}, {"fields", std::move(fields)}});
-    }
-    return {{"version", options.version}, {"commands", std::move(commands)}};
-}
 
 void require_no_path(const std::string& name, const std::string& value) {
     if (value.find('/') != std::string::npos || value.find('\0') != std::string::npos || value.starts_with(".."))
@@ -223,7 +197,8 @@ Answer UiRoutes::answer(const Question& question) {
     if (auto refused = guard_.refusal(question, page.has_value())) return std::move(*refused);
     if (page) return *page;
     try {
-        if (question.path == "/ui/forms" && question.method == "GET") return answer_of(200, forms_of(options_));
+        if (question.path == "/ui/forms" && question.method == "GET")
+            return answer_of(200, forms_json(options_.commands, options_.version));
         if (question.path == "/ui/play" && question.method == "POST") return play(question);
         if (question.path == "/ui/runs" && question.method == "POST") return begin(question);
         if (const auto run = places_of("/ui/runs/{run}", question.path))

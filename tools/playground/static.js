@@ -1,23 +1,3 @@
 // The playground: Play with the search of this folder.
 'use strict';
-(() => {
-  const waiting = new Map();
-  let worker = null, last = 0;
-  function search(question) {
-    if (!worker) {
-      worker = new Worker('worker.js');
-      worker.onmessage = event => {
-        const answer = JSON.parse(event.data.answer), {done, failed} = waiting.get(event.data.number);
-        waiting.delete(event.data.number);
-        answer.error ? failed(new Error(answer.error)) : done(answer);
-      };
-      worker.onerror = () => { for (const {failed} of waiting.values()) failed(new Error('the search cannot be loaded here')); waiting.clear(); };
-    }
-    const number = ++last;
-    return new Promise((done, failed) => {
-      waiting.set(number, {done, failed});
-      worker.postMessage({number, question: JSON.stringify(question)});
-    });
-  }
-  buildPlay(document.querySelector('#panel-play > div'), {search}).draw();
-})();
+buildPlay(document.querySelector('#panel-play > div'), {search: searchPlay}).draw();

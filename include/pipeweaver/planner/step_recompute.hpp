@@ -20,8 +20,8 @@ struct StepRecompute {
     friend bool operator==(const StepRecompute&, const StepRecompute&) = default;
 };
 
-inline constexpr StepRecompute no_recompute{};
-inline constexpr StepRecompute recompute_by_rank{.by_rank = true};
+inline const StepRecompute no_recompute{};
+inline const StepRecompute recompute_by_rank{.by_rank = true};
 
 /// "by-rank", "by-rank:full/blocks:3/none" where it is said of each rank, or the name of what every stage recomputes.
 [[nodiscard]] std::string name_of(const StepRecompute& setting);
