@@ -193,12 +193,12 @@ bool is_for_passes(const Baseline& row) {
     return std::all_of(said.begin(), said.end(), [](Recompute one) { return is_for_plans(one); });
 }
 
-// The fastest opponent that could be the plan of the job: it runs on the plan's own ranks, and the job's target can run
-// it. Null: there is none.
+// The fastest opponent that could be the plan of the job: it runs on the plan's own ranks, the job's target can run it,
+// and the job's chunks were not built for a cut of their own. Null: there is none.
 const Baseline* may_be_plan(const Beside& beside, const Job& job) {
     const Target& runs = target(job.target);
     // Those that were padded would be other steps as the plan's.
-    if (runs.fixed_shapes) return nullptr;
+    if (job.fixed || runs.fixed_shapes) return nullptr;
     const auto& rows = beside.baselines.all;
     const auto row = std::find_if(rows.begin(), rows.end(), [&](const Baseline& one) {
         const bool can_run = !runs.action_lists || (one.launched && is_for_passes(one));

@@ -57,6 +57,8 @@ std::vector<Request> packings(std::int64_t dp, const std::string& target) {
         request.job.max_rounds = 2;
         request.job.sample = {};
         request.batch = request.job.batch("own", std::move(samples));
+        if (target == "torchtitan")  // which shards gradients at least
+            testing::change_setup(request, [](emulator::Setup& setup) { setup.recipe.zero = 2; });
         all.push_back(std::move(request));
     }
     return all;
@@ -86,6 +88,8 @@ TEST_CASE("no rung is slower than the one before, and the best is of the target 
     for (const std::string& target : testing::full_or_short<std::vector<std::string>>(
              {"free", "megatron", "torchtitan", "torch-csv"}, {"megatron", "torch-csv"})) {
         const auto start = begin_ladder(packings(2, target), {}, {}, in_order, {});
+        CAPTURE(target);
+        CAPTURE(start.why_none);
         const Plan plan = planned_on(start);
         const Ladder& ladder = plan.ladder;
         REQUIRE(ladder.rungs.size() == 5);
@@ -714,6 +718,24 @@ TEST_CASE("a plan that finds nothing faster than an opponent is that opponent's"
     REQUIRE(best != nullptr);
     CHECK(plan.step <= best->step);
     if (plan.is_opponents) CHECK(plan.step == best->step);
+}
+
+TEST_CASE("a plan on the cut of a partition file has that cut, though an opponent with another is faster") {
+    auto start = begin_ladder(packings(1, "free"), {}, {}, in_order, {});
+    Wanted wanted;
+    wanted.robustness = wanted.targets = wanted.search = false;
+    wanted.policies = {"dual-queue"};
+    wanted.known_opponents = &start.opponents;
+    Job& job = start.request.job;
+    job.partition = "megatron";  // one microbatch after the other: behind any pipeline
+    REQUIRE(make_plan(job, start.request.batch, in_order, {}, wanted).is_opponents);
+    job.fixed = partition::PartitionFile{
+        partition::partitioner("megatron").make(*job.setup, start.request.batch.microbatches, 1), {}};
+    job.partition.clear();
+    const Plan plan = make_plan(job, start.request.batch, in_order, {}, wanted);
+    CHECK_FALSE(plan.is_opponents);
+    CHECK(plan.partition().name == "megatron");
+    CHECK(plan.step > start.now->step);
 }
 
 TEST_CASE("once time is over modules are not tried on GPUs of their own, which is said") {
