@@ -30,14 +30,17 @@ SECONDS = {
     "browser_service_test.py": 40, "browser_ui_test.py": 60, "browser_play_test.py": 6,
      "browser_playground_test.py": 5, "browser_capacity_test.py": 40,
     "study_pages_test.py": 120, "check_answers_test.py": 40, "pipelining_example_torch_test.py": 40,
-    "quickstart_page_test.py": 30, "diffusion_page_torch_test.py": 25, "whole_plan_test.py": 20,
+    "diffusion_page_torch_test.py": 25, "whole_plan_test.py": 20,
     "executor_example_torch_test.py": 16, "profile_torch_test.py": 8,
     "measured_test.py": 12, "measured_page_torch_test.py": 12, "measured_torch_test.py": 8, "drift_test.py": 8,
     "partition_test.py": 7, "browser_report_test.py": 6, "layout_test.py": 60, "costdb_calibrate_test.py": 5,
 }
 # Files of one group run on one worker and share what their fixtures make; a file is a group of its own unless it is
-# here. Tests of the names below it share nothing dear: each goes to whichever worker is free.
-TOGETHER = {"getting_started_test.py": "docs", "getting_started_torch_test.py": "docs"}
+# here, and so is a test that is here. Other tests of the names below it share nothing dear: each goes to whichever
+# worker is free.
+TOGETHER = {"getting_started_test.py": "docs", "getting_started_torch_test.py": "docs",
+            "study_pages_test.py::test_a_page_prints_what_it_shows_in_under_two_minutes[three-trainings.md]": "shares",
+            "study_pages_test.py::test_the_speeds_are_what_the_study_says_and_a_job_may_name_it": "shares"}
 APART = ("cp_sat_test.py", "service_openapi_test.py", "study_pages_test.py", "layout_test.py", "interrupt_test.py",
          "manual_test.py::test_the_examples_of_a_page_run")
 
@@ -46,7 +49,7 @@ def group_of(nodeid):
     """The name of the tests that must run on the same worker as this one."""
     place = nodeid.rpartition("/")[2]
     file = place.partition("::")[0]
-    return place if place.startswith(APART) else TOGETHER.get(file, file)
+    return TOGETHER.get(place) or (place if place.startswith(APART) else TOGETHER.get(file, file))
 
 
 def pytest_ignore_collect(collection_path, config):
