@@ -448,3 +448,12 @@ def test_what_ran_out_of_memory_in_other_versions_is_not_said_to_fit(pipeweaver,
     answer = script(pipeweaver, tmp_path, image, *on)
     assert answer["verdict"] == "undecided" and opened(answer) == ["--attn_impl"]
     assert script(pipeweaver, tmp_path, image + "--attn_impl flash_attn", *on)["verdict"] == "fits"
+
+
+def test_torchtitans_pipelines_before_0_3_made_no_graphs(pipeweaver, tmp_path):
+    pipeline = "--parallelism.pipeline_parallel_degree 2 --training.local_batch_size 8 --training.seq_len 4096"
+    on = ["--rules-only", "--cluster", "h100-sxm:8", "--model", "llama3-8b"]
+    for launch in ("CONFIG_FILE=mine.toml ./run_train.sh ", "torchrun -m torchtitan.train --model.name llama3 "):
+        assert script(pipeweaver, tmp_path, launch + pipeline, *on)["broken"] == []
+    now = script(pipeweaver, tmp_path, "torchrun -m torchtitan.train " + pipeline, *on)
+    assert [one["rule"] for one in now["broken"]] == ["cuda-graphs"]
