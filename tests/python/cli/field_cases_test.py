@@ -457,3 +457,12 @@ def test_torchtitans_pipelines_before_0_3_made_no_graphs(pipeweaver, tmp_path):
         assert script(pipeweaver, tmp_path, launch + pipeline, *on)["broken"] == []
     now = script(pipeweaver, tmp_path, "torchrun -m torchtitan.train " + pipeline, *on)
     assert [one["rule"] for one in now["broken"]] == ["cuda-graphs"]
+
+
+def test_a_first_stage_of_encoders_alone_is_judged_with_images(pipeweaver, tmp_path):
+    """ms-swift#9823 has such a layout; text alone would leave the stage empty."""
+    launch = "NPROC_PER_NODE=4 megatron sft --model Qwen/Qwen2.5-VL-7B-Instruct --dataset own --max_length 4096 " \
+        "--pipeline_model_parallel_size 2 --micro_batch_size 1 --global_batch_size 16 --recompute_granularity full " \
+        "--recompute_method uniform --recompute_num_layers 1 --pipeline_model_parallel_layout "
+    answer = script(pipeweaver, tmp_path, launch + "'E|t*14|t*7|t*7L'", "--cluster", "h100-sxm:4")
+    assert answer["stages"] == [0, 14, 7, 7] and answer["verdict"] in ("fits", "close", "undecided")
