@@ -55,6 +55,7 @@ constexpr std::array rows_of_sharded_swift{
     ShardedRow{"sft_type", &L::tuner},
     ShardedRow{"batch_size", &L::micro_batch},
     ShardedRow{"model_id_or_path", &L::model},
+    ShardedRow{"", &L::rings_rest, "true"},  // swift/sequence_parallel/ulysses.py
     ShardedRow{"dtype", &L::dtype, "", "AUTO=auto|bf16=bfloat16|fp16=float16|fp32=float32"},
 };
 

@@ -265,6 +265,18 @@ def test_names_of_ms_swift_until_2_6_say_the_model(pipeweaver, tmp_path):
         assert answer["verdict"] != "fits"
 
 
+def test_sequences_of_ms_swift_go_round_a_ring_where_heads_do_not_divide(pipeweaver, tmp_path):
+    """3602360a swift/sequence_parallel: heads are shared out among the greatest common divisor, the rest is a ring."""
+    launch = "NPROC_PER_NODE=6 swift sft --model Qwen/Qwen3-8B --dataset own --deepspeed zero3 " \
+        "--attn_impl flash_attn --max_length 24576 --packing true --tuner_type full --use_liger_kernel true " \
+        "--sequence_parallel_size "
+    on = ["--cluster", "h100-sxm:6"]
+    six = script(pipeweaver, tmp_path, launch + "6", *on)
+    assert six["layout"]["cp"] == 6 and six["verdict"] in ("fits", "close")
+    two = script(pipeweaver, tmp_path, launch + "2", *on)
+    assert six["memory"]["ranks"][0]["activations_bytes"] < two["memory"]["ranks"][0]["activations_bytes"]
+
+
 def test_a_trainer_that_accelerate_starts_is_ones_own_by_any_flag(pipeweaver, tmp_path):
     """trl#597: Llama 2 7B whole, in 32 bits, on 7 replicas of 80 GB is out of memory."""
     (tmp_path / "replicas.yaml").write_text("distributed_type: MULTI_GPU\nmixed_precision: 'no'\nnum_processes: 7\n")
