@@ -50,7 +50,8 @@ Beside beside(const Job& job, const Batch& batch, const Wanted& wanted, const As
     }
     all.baselines = run_opponents(*all.ways, job, batch, telling, time);
     all.baselines.chosen_on = job.sample.name;
-    all.run = pipelined_opponent(job, *all.ways, all.baselines, assignment.microbatches, assignment.examined);
+    all.run =
+        pipelined_opponent(target(job.target), *all.ways, all.baselines, assignment.microbatches, assignment.examined);
     return all;
 }
 
@@ -118,13 +119,13 @@ std::string make_target_plans(const Job& job, const Batch& batch, const Wanted& 
 }
 
 // Of the plan's slowest replica; most often one of those that opponents ran on.
-std::optional<BaselinePlan> picture(const Job& job, const Beside& beside, const Assignment& assignment,
+std::optional<BaselinePlan> picture(const Target& runs, const Beside& beside, const Assignment& assignment,
                                     std::size_t slowest) {
     if (!beside.run) return std::nullopt;
     const auto found = std::find(assignment.examined.begin(), assignment.examined.end(), slowest);
     if (found != assignment.examined.end())
         return pictured(*beside.run, static_cast<std::size_t>(found - assignment.examined.begin()));
-    const auto run = pipelined_opponent(job, *beside.ways, beside.baselines, assignment.microbatches, {slowest});
+    const auto run = pipelined_opponent(runs, *beside.ways, beside.baselines, assignment.microbatches, {slowest});
     return run ? std::optional(pictured(*run, 0)) : std::nullopt;
 }
 
@@ -237,16 +238,16 @@ std::optional<OpponentWay> untried_way(const Beside& beside, const Job& job, con
 // it launches nothing there.
 bool plan_launched(std::optional<OpponentPlan>& plan, const Job& job, const Batch& batch, const Wanted& wanted,
                    const Beside& beside, const Assignment& assignment, const Executor& execute) {
-    const auto take = [&](const std::optional<OpponentWay>& way) {
+    const auto plan_by = [&](const std::optional<OpponentWay>& way) {
         if (way) plan.emplace(job, wanted, *way, assignment, execute);
     };
     for (const Baseline& row : beside.baselines.all) {
         if (!row.is_opponent || !row.launched || !row.on_own_ranks) continue;
         const auto best = plan ? std::optional(plan->replicas.step()) : std::nullopt;
         if (best && row.step >= *best) continue;
-        take(faster_on_all(way_of(row, *beside.ways), best, job, batch, execute));
+        plan_by(faster_on_all(way_of(row, *beside.ways), best, job, batch, execute));
     }
-    if (!plan) take(untried_way(beside, job, batch, execute));
+    if (!plan) plan_by(untried_way(beside, job, batch, execute));
     return plan.has_value();
 }
 
@@ -299,7 +300,7 @@ Plan launched_plan(const Job& job, const Beside& beside, const Assignment& assig
     plan.is_padded = pads(target(job.target), job.setup->layout);
     plan.choice = replicas.choice(plan.slowest);
     plan.baselines = beside.baselines;
-    plan.baselines.pictured = picture(job, beside, assignment, plan.replicas[plan.slowest].number);
+    plan.baselines.pictured = picture(target(job.target), beside, assignment, plan.replicas[plan.slowest].number);
     plan.partition_choice.partition = plan.partition();
     plan.partition_choice.chosen_on = beside.baselines.chosen_on;
     for (const Target& one : targets())
@@ -378,7 +379,7 @@ MadePlan planned_once(const Job& job, const Batch& batch, const Executor& execut
     plan.is_opponents = takes_theirs;
     plan.choice = replicas.choice(plan.slowest);
     plan.baselines = together(opponents.baselines, policies);
-    plan.baselines.pictured = picture(job, opponents, by_load, plan.replicas[plan.slowest].number);
+    plan.baselines.pictured = picture(target(job.target), opponents, by_load, plan.replicas[plan.slowest].number);
     plan.robustness = std::move(robustness);
     plan.lacks_robustness = wanted.robustness && examined.empty();
     std::string why_not =
