@@ -2,6 +2,7 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
+#include "pipeweaver/planner/ladder.hpp"
 #include "pipeweaver/planner/partition_choice.hpp"
 #include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/planner/tuning.hpp"
@@ -36,14 +37,21 @@ struct Beside {
     Baselines baselines;
     std::optional<OpponentRun> run;
     std::optional<Opponents> ways;
+    Ladder launched{};  // the rungs that flags launch
 };
+
+// Those that were chosen before; null: none were.
+const Opponents* known_opponents(const Wanted& wanted) {
+    return wanted.start ? &wanted.start->opponents : wanted.known_opponents;
+}
 
 Beside beside(const Job& job, const Batch& batch, const Wanted& wanted, const Assignment& assignment,
               const Executor& execute, const Time& time) {
     Beside all;
     if (!wanted.opponents) return all;
     const Executor telling = told(execute, wanted.on_doing, doing::opponents);
-    all.ways = wanted.known_opponents ? *wanted.known_opponents : choose_opponents(job, batch, telling, time);
+    const Opponents* const known = known_opponents(wanted);
+    all.ways = known ? *known : choose_opponents(job, batch, telling, time);
     if (all.ways->ways.empty()) {
         all.baselines.not_applicable = all.ways->not_applicable;
         return all;
@@ -58,11 +66,14 @@ Beside beside(const Job& job, const Batch& batch, const Wanted& wanted, const As
 // What is left of the time then is for what must be done of every replica.
 Beside held_against(const Job& job, const Batch& batch, const Wanted& wanted, const Assignment& assignment,
                     const Executor& execute, const Time& time) {
-    const Opponents* const chosen = wanted.known_opponents;
+    const Opponents* const chosen = known_opponents(wanted);
     const Way* const like = chosen == nullptr ? nullptr : first_launched(*chosen, job);
     Beside all = beside(job, batch, wanted, assignment, execute,
                         time_for_opponents(job, batch, execute, time, runs_to_launch, like));
-    if (wanted.on_opponents) wanted.on_opponents(all.baselines);
+    if (wanted.start && wanted.opponents) {
+        all.launched = launched_rungs(*wanted.start, all.baselines, execute);
+        if (wanted.on_ladder) wanted.on_ladder(all.launched);
+    }
     return all;
 }
 
@@ -299,6 +310,7 @@ Plan launched_plan(const Job& job, const Beside& beside, const Assignment& assig
     plan.is_searched = false;
     plan.is_padded = pads(target(job.target), job.setup->layout);
     plan.choice = replicas.choice(plan.slowest);
+    plan.ladder = beside.launched;
     plan.baselines = beside.baselines;
     plan.baselines.pictured = picture(target(job.target), beside, assignment, plan.replicas[plan.slowest].number);
     plan.partition_choice.partition = plan.partition();
@@ -352,7 +364,6 @@ MadePlan planned_once(const Job& job, const Batch& batch, const Executor& execut
     PartitionChoice choice = partition_for(job, batch, wanted, numbers.size(), execute, whole);
     Beside opponents = known ? std::move(*known) : held_against(job, batch, wanted, by_load, execute, whole);
     const Assignment assignment = exchange(job, batch, choice.partition, by_load, execute);
-
     const double for_targets = part_for_targets(job, wanted, threads_of(execute), numbers.size());
     const AllReplicas all{job, wanted, choice.partition, assignment};
     const bool plans_all = numbers.size() == by_load.shares.size();
@@ -378,6 +389,7 @@ MadePlan planned_once(const Job& job, const Batch& batch, const Executor& execut
     Plan plan = assemble(job, takes_theirs ? by_load : assignment, replicas.take());
     plan.is_opponents = takes_theirs;
     plan.choice = replicas.choice(plan.slowest);
+    plan.ladder = opponents.launched;
     plan.baselines = together(opponents.baselines, policies);
     plan.baselines.pictured = picture(target(job.target), opponents, by_load, plan.replicas[plan.slowest].number);
     plan.robustness = std::move(robustness);

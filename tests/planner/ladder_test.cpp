@@ -115,8 +115,8 @@ TEST_CASE("rungs are told as they become known, as the ladder has them in the en
                                     [&](const Ladder& so_far) { told.push_back(so_far); });
     Wanted wanted;
     wanted.robustness = wanted.targets = false;
-    wanted.known_opponents = &start.opponents;
-    wanted.on_opponents = [&](const Baselines& rows) { told.push_back(launched_rungs(start, rows, in_order)); };
+    wanted.start = &start;
+    wanted.on_ladder = [&](const Ladder& so_far) { told.push_back(so_far); };
     const Plan plan = make_plan(start.request.job, start.request.batch, in_order, {}, wanted);
     const Ladder ladder = ladder_of(start, plan, in_order);
     REQUIRE(told.size() == 3);
@@ -135,6 +135,30 @@ TEST_CASE("rungs are told as they become known, as the ladder has them in the en
             CHECK(known.command == at_last.command);
             CHECK(so_far.is_over_now(known) == ladder.is_over_now(at_last));
         }
+}
+
+// Else a budget's search would have other parts of it for who reads along.
+TEST_CASE("the rungs that flags launch are made before an order is searched, whether or not they are told") {
+    const auto start = begin_ladder(packings(1, "torch-csv"), {}, {}, in_order, {});
+    std::vector<std::string> order;
+    Wanted wanted;
+    wanted.robustness = wanted.targets = false;
+    wanted.start = &start;
+    wanted.on_ladder = [&](const Ladder& so_far) { order.push_back(so_far.rungs.back().name); };
+    wanted.on_doing = [&](const Doing& doing) { order.emplace_back(doing.what); };
+    const Time asked = Time::until({}, {});  // without one a search tells nothing of itself
+    const Plan told = make_plan(start.request.job, start.request.batch, in_order, asked, wanted);
+    const auto made = std::find(order.begin(), order.end(), "layout");
+    REQUIRE(made != order.end());
+    CHECK(std::find(order.begin(), made, doing::replica) == made);
+    CHECK(std::find(made, order.end(), doing::replica) != order.end());
+
+    wanted.on_ladder = {};
+    const Plan silent = make_plan(start.request.job, start.request.batch, in_order, asked, wanted);
+    REQUIRE(silent.ladder.rungs.size() == 4);
+    for (std::size_t i = 0; i < silent.ladder.rungs.size(); ++i)
+        CHECK(silent.ladder.rungs[i].step == told.ladder.rungs[i].step);
+    CHECK(ladder_of(start, silent, in_order).rungs.size() == 5);
 }
 
 TEST_CASE("for a target that is told launch flags the plan is the fastest that they launch, and no order is searched") {
