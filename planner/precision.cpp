@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <numeric>
+#include <string>
 #include <system_error>
 #include <tuple>
 #include <utility>
@@ -128,7 +129,7 @@ PrecisionAsked precision_asked(std::string_view text) {
     const char* const end = said.data() + said.size();
     const auto read = colon == std::string_view::npos ? std::from_chars_result{end, std::errc::invalid_argument}
                                                       : std::from_chars(said.data() + colon + 1, end, percent);
-    const bool is_percent = read.ec == std::errc{} && std::string_view(read.ptr, end) == "%";
+    const bool is_percent = read.ec == std::errc{} && std::string(read.ptr, end) == "%";
     for (const auto& [name, products] : emulator::product_formats())
         if (is_percent && percent > 0 && percent < 100 && name == said.substr(0, colon) && products != Dtype::fp32)
             return {products, percent / 100};

@@ -29,11 +29,11 @@ MODULES = ["base", "workloads", "costdb", "schedule", "search", "emulator", "par
            "frameworks", "launch", "emit"]
 STOOD_IN_FOR = {"base/byte_reader.cpp", "base/gzip.cpp", "base/sha256.cpp", "base/threads.cpp", "base/yaml.cpp",
                 "costdb/embedded.cpp"}
-PLANNER = ["tools/playground/planner.cpp", "tools/playground/planner_stand_ins.cpp",
-           "tools/playground/sqlite/sqlite.cpp", "service/ui/forms.cpp",
-           *(f"apps/{name}.cpp" for name in (
-               "check", "command_line", "completion/words", "console", "emulate", "interrupt", "manual", "next_steps",
-               "output_kind", "plan", "programs", "progress_line", "ui/forms"))]
+COMMANDS = ["tools/playground/planner.cpp", "service/ui/forms.cpp",
+            *(f"apps/{name}.cpp" for name in (
+                "check", "command_line", "completion/words", "console", "emulate", "interrupt", "manual", "next_steps",
+                "output_kind", "plan", "programs", "progress_line", "ui/forms"))]
+STAND_INS = ["tools/playground/planner_stand_ins.cpp", "tools/playground/sqlite/sqlite.cpp"]
 EMBEDDED = {  # symbol: file
     **{f"pipeweaver_workloads_{name}": f"workloads/data/{name}.json"
        for name in ("catalogue", "clusters", "datasets", "networks", "public_models")},
@@ -43,7 +43,8 @@ EMBEDDED = {  # symbol: file
     "pipeweaver_emit_report_template": "emit/report/report_template.html",
     "pipeweaver_emit_report_style": "emit/report/report_style.css"}
 SCRIPTS = ["chart.js", "play.js", "play_page.js"]
-FLAGS = ["-std=c++20", "-O2", "-fexceptions", "-DFMT_HEADER_ONLY", "-Wno-defaulted-function-deleted"]
+OPTIMIZED = "-O2"
+FLAGS = ["-std=c++20", OPTIMIZED, "-fexceptions", "-DFMT_HEADER_ONLY", "-Wno-defaulted-function-deleted"]
 OLDER = ["-include", "tools/playground/older/library.hpp", "-w"]  # of a libc++ that lacks parts of C++20
 LINKED_PLANNER = ["-sMODULARIZE=1", "-sEXPORT_NAME=PipeweaverPlanner", "-sEXPORTED_RUNTIME_METHODS=callMain,FS",
                   "-sINVOKE_RUN=0", "-sEXIT_RUNTIME=0", "-sALLOW_MEMORY_GROWTH=1", "-sTOTAL_STACK=8MB",
@@ -126,15 +127,12 @@ def plan_page():
 
 def build_planner(out, workers):
     include = headers()
-    units = [united(module, module_sources(module)) for module in MODULES] + [ROOT / source for source in PLANNER]
+    units = [*(united(module, module_sources(module)) for module in MODULES), united("commands", COMMANDS),
+             *(ROOT / source for source in STAND_INS)]
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
         objects = list(pool.map(lambda unit: compiled_planner(unit, include), units))
-    run("em++", "-O2", "-fexceptions", *objects, embedded(), "-o", out / "planner.js", *LINKED_PLANNER)
-    shutil.copy(UI / "app.js", out / "app.js")
-    for name in ("server.js", "planner_worker.js"):
-        shutil.copy(ROOT / "tools/playground" / name, out / name)
-    shutil.copytree(ROOT / "costdb/data", out / "costdb", dirs_exist_ok=True)
-    (out / "plan.html").write_text(plan_page())
+    lay_out_plan(out)
+    run("em++", OPTIMIZED, "-fexceptions", *objects, embedded(), "-o", out / "planner.js", *LINKED_PLANNER)
 
 
 def page():
@@ -161,6 +159,15 @@ def lay_out(out):
     (out / "index.html").write_text(page())
 
 
+def lay_out_plan(out):
+    """The page of Plan and Check, beside what lay_out() makes, without the planner."""
+    shutil.copy(UI / "app.js", out / "app.js")
+    for name in ("server.js", "planner_worker.js"):
+        shutil.copy(ROOT / "tools/playground" / name, out / name)
+    shutil.copytree(ROOT / "costdb/data", out / "costdb", dirs_exist_ok=True)
+    (out / "plan.html").write_text(plan_page())
+
+
 def build(out, workers):
     include = headers()
     searches = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "search").rglob("*.cpp"))
@@ -168,7 +175,7 @@ def build(out, workers):
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
         objects = list(pool.map(lambda source: compiled(source, include), sources))
     lay_out(out)
-    run("em++", "-O2", "-fexceptions", *objects, "-o", out / "search.js", *LINKED)
+    run("em++", OPTIMIZED, "-fexceptions", *objects, "-o", out / "search.js", *LINKED)
 
 
 def main():

@@ -661,7 +661,7 @@ Run run_of(const TitanLaunch& l, const FitAsked& asked) {
     run.besides.zero = l.pp > 1 ? 1 : keeps_gathered(l) ? 2 : 3;  // a pipeline has whole gradients
     run.besides.shards = asked.gpus / (l.tp * l.pp);
     say_copies(l.ep, run);
-    options.recompute = {.everywhere = titan_recompute_of(l, run)};
+    options.recompute = StepRecompute{.everywhere = titan_recompute_of(l, run)};
     options.policy = l.pp == 1 || !schedule || schedule->policy.empty() ? "1f1b" : std::string(schedule->policy);
     options.any_memory = true;
     if (l.pp > 1) options.target = "torch-csv";

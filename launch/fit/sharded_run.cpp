@@ -373,7 +373,7 @@ Run run_of(const ShardedLaunch& l, const FitAsked& asked) {
     say_copies(l.ep, run);
     put_engine(l, asked, run);
     put_run_recipe(options.workload, recipe);
-    options.recompute = {.everywhere = sharded_recompute(l, run)};
+    options.recompute = planner::StepRecompute{.everywhere = sharded_recompute(l, run)};
     options.any_memory = true;
     put_samples(asked, *l.length, l.parts(), run);
     const std::int64_t of_items = hold_samples(l, asked, model, run);

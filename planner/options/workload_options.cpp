@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <string>
 #include <utility>
 
 namespace pipeweaver::planner {
@@ -55,7 +56,7 @@ std::optional<double> percent_in(const std::string& text, double most) {
     double percent = 0;
     const char* const end = text.data() + text.size();
     const auto [after, error] = std::from_chars(text.data(), end, percent, std::chars_format::fixed);
-    const std::string_view unit(after, end);
+    const std::string unit(after, end);
     const bool has_unit = unit == "%" || (unit.empty() && percent == 0);
     if (error != std::errc{} || !has_unit || !(percent >= 0 && percent <= most)) return std::nullopt;
     return percent;

@@ -39,10 +39,14 @@ async function ran(words, files) {
   return {status, out: out.join('\n'), files: made, wanted};
 }
 
-onmessage = async ({data: {words, files}}) => {
+async function answered(words, files) {
   for (;;) {
     const result = await ran(words, files);
-    if (!result.wanted.length) return postMessage({status: result.status, out: result.out, files: result.files});
+    if (!result.wanted.length) return {status: result.status, out: result.out, files: result.files};
     for (const name of result.wanted) if (!tables.has(name)) tables.set(name, await fetched(name));
   }
+}
+
+onmessage = async ({data: {words, files}}) => {
+  try { postMessage(await answered(words, files)); } catch (error) { postMessage({failed: error.message}); }
 };

@@ -11,22 +11,25 @@
   function command(words, files, said) {
     const worker = new Worker('planner_worker.js');
     const ended = new Promise((done, failed) => {
-      worker.onmessage = ({data}) => data.line === undefined ? done(data) : said(data.line);
-      worker.onerror = event => failed(new Error(event.message || 'the planner cannot be loaded here'));
+      worker.onmessage = ({data}) => {
+        if (data.line !== undefined) said(data.line);
+        else if (data.failed !== undefined) failed(new Error(`the page cannot answer this, the program may: ${data.failed}`));
+        else done(data);
+      };
+      worker.onerror = () => failed(new Error('the planner cannot be loaded here'));
     }).finally(() => worker.terminate());
     worker.postMessage({words, files});
     return {ended, stop: () => worker.terminate()};
   }
 
   async function forms() {
-    const {status, out} = await command(['forms'], {}, () => {}).ended;
-    return status === 0 ? new Response(out) : wrong(500, 'the planner cannot be loaded here');
+    try { return new Response((await command(['forms'], {}, () => {}).ended).out); } catch (error) { return wrong(500, error.message); }
   }
 
   function wordsOf({command, options = {}, operand}) {
     const words = [command];
-    for (const [name, value] of Object.entries(options)) words.push(`--${name}`, ...(value === true ? [] : [String(value)]));
-    if (command === 'plan') words.push('--out', 'out');
+    for (const [name, value] of Object.entries(options)) if (value !== false) words.push(`--${name}`, ...(value === true ? [] : [String(value)]));
+    if (command !== 'check') words.push('--out', 'out');
     words.push('--json', '--progress-json', '--progress-every', '250');
     return operand === undefined ? words : [...words, '--', operand];
   }
@@ -75,7 +78,11 @@
     if (path === '/ui/runs') return begin(JSON.parse(body));
     const [, number, what, query] = /^\/ui\/runs\/(\d+)(?:\/(\w+))?(?:\?(.*))?$/.exec(path) || [], run = runs.get(Number(number));
     if (!run) return wrong(404, 'there is no such run any more');
-    if (method === 'DELETE') { run.stop(); return json({run: Number(number)}); }
+    if (method === 'DELETE') {
+      if (query) return wrong(400, 'a search in the page takes no word while it runs: give it a budget, or cancel');
+      run.stop();
+      return json({run: Number(number)});
+    }
     if (what === 'events') return events(run);
     if (what === 'answer') return new Response(run.out);
     const name = new URLSearchParams(query).get('name');

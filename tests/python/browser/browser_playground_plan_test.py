@@ -1,0 +1,129 @@
+"""The playground's Plan and Check: the command line as WebAssembly answers in the page, with the program's numbers.
+
+Building it takes minutes, so that only the full form does (or PIPEWEAVER_PLAYGROUND names a folder that
+tools/build_playground.py --plan has made); else the page is asked without its planner."""
+
+import functools
+import http.server
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import threading
+
+import pytest
+from absent import left_out
+from browser_playground_test import Quiet
+from browser_report_test import open_browser
+from browser_ui_test import ask, click, rows, text_of, wait_for, write
+from checkout import ROOT
+from cli_shared import full
+
+sys.path.insert(0, str(ROOT / "tools"))
+import build_playground  # noqa: E402
+
+PLAN = {"model": "dip-vlm-s", "cluster": "h100-sxm:16", "dataset": "vlm-mix", "microbatches": "2", "tp": "8", "pp": "2",
+        "max-rounds": "1", "sample": "101"}
+LONG = {"microbatches": "8", "max-rounds": "", "sample": ""}
+
+
+def opened(folder):
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=folder))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    driver = open_browser()
+    driver.get(f"http://127.0.0.1:{server.server_port}/plan.html")
+    yield driver
+    driver.quit()
+    server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def empty_page(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("unbuilt")
+    build_playground.lay_out(folder)
+    build_playground.lay_out_plan(folder)
+    yield from opened(folder)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    if built := os.environ.get("PIPEWEAVER_PLAYGROUND"):
+        return pathlib.Path(built)
+    if not full():
+        pytest.skip("building the planner takes minutes: PIPEWEAVER_FULL=1")
+    if shutil.which("em++") is None:
+        left_out("em++ is not there")
+    place = tmp_path_factory.mktemp("playground")
+    build_playground.build(place, os.cpu_count())
+    build_playground.build_planner(place, os.cpu_count())
+    return place
+
+
+@pytest.fixture(scope="module")
+def page(folder):
+    yield from opened(folder)
+
+
+@pytest.fixture(scope="module")
+def loaded(page):
+    wait_for(lambda: page.execute_script("return document.querySelector('#plan-model') !== null"))
+    return page
+
+
+def test_a_page_without_its_planner_says_so(empty_page):
+    assert wait_for(lambda: text_of(empty_page, "gone")) == "the planner cannot be loaded here"
+
+
+def test_all_that_the_planner_is_made_of_is_there():
+    for module in build_playground.MODULES:
+        assert build_playground.module_sources(module), module
+    for source in [*build_playground.COMMANDS, *build_playground.STAND_INS, *build_playground.STOOD_IN_FOR,
+                   *build_playground.EMBEDDED.values()]:
+        assert (ROOT / source).is_file(), source
+
+
+def test_a_step_is_planned_to_the_digit(loaded, pipeweaver, tmp_path):
+    ask(loaded, "plan", PLAN)
+    command = text_of(loaded, "plan-command").split()
+    done = subprocess.run([pipeweaver.path, *command[1:], "--json", "--out", tmp_path / "out"], capture_output=True,
+                          text=True, timeout=600, check=True)
+    told = json.loads(done.stdout)
+    shown = json.loads(loaded.execute_script("return document.querySelector('#plan-out pre').textContent"))
+    assert shown["headline"] == told["headline"]
+    assert shown["ladder"] == told["ladder"]
+    assert len(rows(loaded, "plan")) == len(told["ladder"])
+
+
+def test_what_is_wrong_stands_beside_its_field(loaded):
+    ask(loaded, "plan", {"model": "no-such-model"})
+    assert text_of(loaded, "plan-model-wrong").startswith("model 'no-such-model'")
+    write(loaded, "plan", {"model": "dip-vlm-s"})
+
+
+def test_a_launch_is_checked(loaded, pipeweaver, tmp_path):
+    script = (ROOT / "examples/launch.sh").read_text()
+    (tmp_path / "launch.sh").write_text(script)
+    ask(loaded, "check", {"script": script})
+    shown = json.loads(loaded.execute_script("return document.querySelector('#check-out pre').textContent"))
+    done = subprocess.run([pipeweaver.path, "check", "--json", "--cluster", "h100-sxm:64", "launch.sh"], cwd=tmp_path,
+                          capture_output=True, text=True, timeout=600)
+    assert shown == json.loads(done.stdout)
+
+
+def test_a_search_is_cancelled_within_half_a_second(loaded):
+    click(loaded, "#tab-plan")
+    write(loaded, "plan", {name: value for name, value in LONG.items() if value})
+    for name in ("max-rounds", "sample"):
+        write(loaded, "plan", {name: ""})
+    click(loaded, "#plan-form .main")
+    wait_for(lambda: loaded.execute_script("return document.querySelector('#plan-out progress')?.hasAttribute('value')"))
+    click(loaded, "#plan-out .cancel")
+    wait_for(lambda: "cancelled after" in text_of(loaded, "plan-out"), seconds=0.5)
+
+
+def test_nothing_leaves_the_machine(loaded):
+    names = loaded.execute_script("return performance.getEntriesByType('resource').map(entry => entry.name)")
+    home = loaded.current_url.split("/plan.html")[0]
+    assert [name for name in names if not name.startswith((home, "blob:"))] == []
