@@ -117,8 +117,11 @@ constexpr const char* embedded_name = "embedded cost database";
 
 std::vector<std::string> routings_of(const std::vector<MoePoint>& points) {
     std::set<std::string> names{"balanced", "power_law_1.01", "power_law_1.2"};
-    for (const auto& point : points)
-        if (&point == &points.front() || point.routing != (&point - 1)->routing) names.insert(point.routing);
+    const std::string* last = nullptr;
+    for (const auto& point : points) {
+        if (last == nullptr || point.routing != *last) names.insert(point.routing);
+        last = &point.routing;
+    }
     return {names.begin(), names.end()};
 }
 
