@@ -233,6 +233,7 @@ Rows sharded_memory_rows() {
         {sharded_settings, "vit_gradient_checkpointing", more, "a tower whose blocks keep all", "true|True"},
         of_step({sharded_settings, "use_logits_to_keep", less, loss}),
         {sharded_settings, "zero_hpz_partition_size", more, "a second copy of the weights in every node"},
+        {sharded_settings, "dpo_config.refer_model_precision", more, "a copy of the model in 32 bits", "bfloat16"},
         {sharded_settings, "device_map", either, "layers of a model on several GPUs"},
         {sharded_settings, "ref_model", more, copy},
         {sharded_settings, "reward_model", more, copy},

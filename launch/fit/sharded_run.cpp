@@ -112,7 +112,7 @@ void put_offload(const ShardedLaunch& l, StateBytes& state, Run& run) {
 // model/loader.py, ms-swift 3602360a rlhf_trainers/dpo_trainer.py and kto_trainer.py; its grpo_trainer.py fuses).
 bool fuses_loss(const ShardedLaunch& l) {
     const auto* const kind = frameworks::training_stage(l.stage);
-    return l.fused_loss && (kind == nullptr || (kind->generates && !kind->distils));
+    return l.fused_loss && (kind == nullptr || l.fuses_pairs || (kind->generates && !kind->distils));
 }
 
 // A head of a few classes in place of the vocabulary's (ms-swift 3602360a model/patcher.py).
