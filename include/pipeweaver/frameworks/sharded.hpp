@@ -100,6 +100,9 @@ struct ShardedLaunch {
     std::string tuner = "full";  ///< "lora", "freeze", ...
     Number lora_rank{};
     Texts lora_targets{};      ///< empty, "all", "all-linear": all linear layers
+    Texts whole_modules{};     ///< trained whole beside adapters
+    Number rated_rank{};       ///< of AdaLoRA's adapters before it prunes them
+    bool rates = false;        ///< beside each adapter lies how much it matters
     Number tower_lora_rank{};  ///< of an encoder that has adapters of its own; none: as the language model; 0: none
     bool lora_leaves_others = false;  ///< beside adapters, modules without any are trained unless they are frozen
     bool freeze_language = false, freeze_tower = false, freeze_projector = false;
