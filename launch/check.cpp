@@ -319,12 +319,14 @@ HazardAsked hazard_asked(const CheckAsked& asked, const Checked& checked, const 
 }
 
 LongestSamples longest_samples(const MegatronLaunch& l, std::int64_t gpus) {
-    return {*l.seq_length, emulated_microbatches(l, gpus) * l.dp(gpus) * l.sequences(),
-            written(l.dialect, "seq-length")};
+    return {*l.seq_length,
+            emulated_microbatches(l, gpus) * l.dp(gpus) * l.sequences(),
+            written(l.dialect, "seq-length"),
+            {}};
 }
 
 LongestSamples longest_samples(const TitanLaunch& l, std::int64_t gpus) {
-    return {l.seq_len, l.local_batch * l.dp(gpus), "training.seq_len"};
+    return {l.seq_len, l.local_batch * l.dp(gpus), "training.seq_len", {}};
 }
 
 template <class Launch>
@@ -390,9 +392,11 @@ void decide_without_samples(Checked& checked) {
 template <class Launch>
 bool is_decided_by_longest(const CheckAsked& asked, const Launch& l, const workloads::Model& model, Checked& checked,
                            const Executor& execute) {
+    LongestSamples longest = longest_samples(l, checked.gpus);
+    if (holds_samples(asked.said, model)) longest.images = most_images(asked.said);
     return is_decided_by_longest(
-        asked, model, longest_samples(l, checked.gpus), [&](const FitAsked& of) { return run_of(l, of); },
-        open_beside_samples(asked, model), checked, execute);
+        asked, model, longest, [&](const FitAsked& of) { return run_of(l, of); }, open_beside_samples(asked, model),
+        checked, execute);
 }
 
 // The longest samples of the data that a launch names, in as many tokens as its degrees divide, with the answers that

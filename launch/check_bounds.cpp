@@ -141,7 +141,7 @@ std::optional<Fullest> fullest_of(const FitAsked& asked, const LongestSamples& l
                                   const Executor& execute) {
     std::optional<Fullest> most;
     std::vector<Doubt> doubts;
-    for (const auto& [with, sample] : workloads::filled_samples(asked.model, longest.tokens)) {
+    for (const auto& [with, sample] : workloads::filled_samples(asked.model, longest.tokens, longest.images)) {
         FitAsked of = asked;
         of.dataset.clear();
         of.assigned.clear();
@@ -159,6 +159,15 @@ std::optional<Fullest> fullest_of(const FitAsked& asked, const LongestSamples& l
     return most;
 }
 
+std::string filled_as(const LongestSamples& longest, workloads::Modality with) {
+    if (!longest.images)
+        return fmt::format("what samples hold is not known: {} of {}, with which most is held", counted_as(longest),
+                           name_of(with));
+    const bool has_images = with == workloads::Modality::image;
+    return fmt::format("images of a sample of the data that is named: {} at most; {} {}, with which most is held",
+                       *longest.images, counted_as(longest), has_images ? "with as many" : "of text");
+}
+
 }  // namespace
 
 bool is_decided_by_longest(const CheckAsked& asked, const workloads::Model& model, const LongestSamples& longest,
@@ -172,8 +181,7 @@ bool is_decided_by_longest(const CheckAsked& asked, const workloads::Model& mode
     if (verdict_of(most->fit, error, {}) == Verdict::does_not_fit) return false;
     const std::vector<Open> open = open_of_fit(most->fit);
     checked.error = error;
-    checked.assumed.push_back(fmt::format("what samples hold is not known: {} of {}, with which most is held",
-                                          counted_as(longest), name_of(most->with)));
+    checked.assumed.push_back(filled_as(longest, most->with));
     checked.assumed.insert(checked.assumed.end(), most->fit.assumed.begin(), most->fit.assumed.end());
     decide(verdict_of(most->fit, error, open), turning(most->fit, error, open), checked);
     checked.fit = std::move(most->fit);

@@ -259,14 +259,17 @@ private:
 
     bool is_settled_by_longest() {
         if (!launch_.length) return false;
+        LongestSamples samples = longest();
+        if (!launch_.packs.value_or(false)) samples.images = most_images(asked_.said);
         return is_decided_by_longest(
-            asked_, model_, longest(), [&](const FitAsked& of) { return run_of(launch_, of); },
+            asked_, with_image_sizes(launch_, model_), samples, [&](const FitAsked& of) { return run_of(launch_, of); },
             [&](const Fit& fit) { return open_of_fit(fit); }, checked_, execute_);
     }
 
     // Pre: a length is said, or is the trainer's own.
     LongestSamples longest() const {
-        return {*launch_.length, launch_.dp(checked_.gpus) * launch_.sequences() * launch_.parts(), length_setting()};
+        return {
+            *launch_.length, launch_.dp(checked_.gpus) * launch_.sequences() * launch_.parts(), length_setting(), {}};
     }
 
     std::string length_setting() const {

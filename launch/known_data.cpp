@@ -78,7 +78,15 @@ bool says_text(const SaidLaunch& said) {
 
 }  // namespace
 
-bool names_text_alone(const SaidLaunch& said) { return says_text(said) || !data_sets_of(said).empty(); }
+bool names_text_alone(const SaidLaunch& said) { return says_text(said) || most_images(said) == 0; }
+
+std::optional<std::int64_t> most_images(const SaidLaunch& said) {
+    const auto sets = data_sets_of(said);
+    if (sets.empty()) return std::nullopt;
+    return (*std::max_element(sets.begin(), sets.end(),
+                              [](const DataSet* a, const DataSet* b) { return a->images < b->images; }))
+        ->images;
+}
 
 std::optional<LongestNamed> longest_named(const SaidLaunch& said, const workloads::Model& model, bool of_questions) {
     const auto sets = data_sets_of(said);

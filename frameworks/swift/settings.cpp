@@ -21,6 +21,8 @@ constexpr std::array rows_of_sharded_swift{
     ShardedRow{"train_type", &L::tuner},
     ShardedRow{"lora_rank", &L::lora_rank, "8"},
     ShardedRow{"target_modules", &L::lora_targets, "all-linear"},
+    ShardedRow{"modules_to_save", &L::whole_modules},
+    ShardedRow{"adalora_init_r", &L::rated_rank, "12"},
     ShardedRow{"freeze_llm", &L::freeze_language, "false"},
     ShardedRow{"freeze_vit", &L::freeze_tower, "true"},
     ShardedRow{"freeze_aligner", &L::freeze_projector, "true"},

@@ -45,6 +45,8 @@ constexpr std::array rows_of_veomni{
     ShardedRow{"", &L::tower_lora_rank, "0"},
     ShardedRow{"", &L::dtype, "bfloat16"},
     ShardedRow{"", &L::deferred, "0"},
+    ShardedRow{"", &L::fuses_pairs, "true"},  // trainer/text_dpo_trainer.py concatenated_forward
+    ShardedRow{"", &L::joins_pairs, "true"},  // data/dynamic_batching.py: one that is longer than the budget lies alone
 };
 
 constexpr std::array older_rows_of_veomni{

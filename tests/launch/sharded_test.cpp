@@ -218,12 +218,44 @@ TEST_CASE("a tuner that is neither LoRA nor full is open both ways, one that tra
             if (one.setting == setting) return one.effect;
         return std::nullopt;
     };
-    for (const std::string tuner : {"adalora", "boft", "bone", "reft", "adapter", "llamapro", "longlora"}) {
+    for (const std::string tuner : {"boft", "bone", "reft", "adapter", "llamapro", "longlora"}) {
         CAPTURE(tuner);
         CHECK(effect(swift + "--max_length 512 --tuner_type " + tuner, "--tuner_type") == Effect::either);
     }
     CHECK_FALSE(effect(swift + "--max_length 512 --tuner_type full", "--tuner_type"));
     CHECK(effect("llamafactory-cli train --bf16 true --finetuning_type freeze", "--finetuning_type") == Effect::less);
+}
+
+TEST_CASE("AdaLoRA's adapters are LoRA's of its first rank, and as many averages") {
+    const auto most_of = [](const std::string& more) -> std::optional<Bytes> {
+        for (const auto& one : run(swift + "--max_length 512 --tuner_type " + more).doubts)
+            if (one.setting == "--tuner_type") return one.most;
+        return std::nullopt;
+    };
+    CHECK_FALSE(most_of("lora --lora_rank 12"));
+    REQUIRE(most_of("adalora"));
+    CHECK(most_of("adalora --adalora_init_r 24")->count == 2 * most_of("adalora")->count);
+    const auto l = read(swift + "--tuner_type adalora");
+    CHECK(l.has_adapters());
+    CHECK(l.lora_rank == 12);
+}
+
+TEST_CASE("what is trained whole beside adapters is bounded where it is the vocabulary's") {
+    const auto most_of = [](const std::string& text, const std::string& setting) {
+        std::optional<std::optional<Bytes>> most;
+        for (const auto& one : run(text).doubts)
+            if (one.setting == setting) most = one.most;
+        return most;
+    };
+    const std::string adapters = factory + "--finetuning_type lora --additional_target ";
+    const auto one = most_of(adapters + "lm_head", "--additional_target");
+    const auto two = most_of(adapters + "embed_tokens,lm_head", "--additional_target");
+    REQUIRE((one && *one && two && *two));
+    CHECK((*two)->count == 2 * (*one)->count);
+    const auto other = most_of(swift + "--max_length 512 --modules_to_save score", "--modules_to_save");
+    REQUIRE(other);
+    CHECK_FALSE(*other);
+    CHECK_FALSE(most_of(swift + "--max_length 512 --tuner_type full --modules_to_save lm_head", "--modules_to_save"));
 }
 
 // hiyouga/LLaMA-Factory ff6d4d12 examples/megatron/qwen2_vl_full.yaml has these names.

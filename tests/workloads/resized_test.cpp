@@ -131,6 +131,14 @@ TEST_CASE("a sample is filled with text, or with items of which an encoder has m
     CHECK(many.items[1].patches == 4096);
     CHECK(many.items[2].tokens == 88);
     CHECK(many.tokens() == 600);
+    // With one image at most the rest is text, and nothing else is in it.
+    const auto one = filled_samples(model("gemma-3-4b"), 600, 1);
+    REQUIRE(one.size() == 2);
+    CHECK(one[1].sample.items.size() == 1);
+    CHECK(one[1].sample.text_tokens == 344);
+    CHECK(one[1].sample.tokens() == 600);
+    CHECK(filled_samples(model("qwen2.5-omni-7b"), 100, 1).size() == 2);
+    CHECK(filled_samples(model("gemma-3-4b"), 600, 0).size() == 1);
     CHECK(filled_samples(model("qwen2.5-7b"), 100).size() == 1);
     // Images beside the sequence, and audio that is padded to half a minute: positions bound neither.
     CHECK(filled_samples(model("llama-3.2-11b-vision"), 100).empty());

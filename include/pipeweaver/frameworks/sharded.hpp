@@ -101,6 +101,9 @@ struct ShardedLaunch {
     std::string tuner = "full";  ///< "lora", "freeze", ...
     Number lora_rank{};
     Texts lora_targets{};      ///< empty, "all", "all-linear": all linear layers
+    Texts whole_modules{};     ///< trained whole beside adapters
+    Number rated_rank{};       ///< of AdaLoRA's adapters before it prunes them
+    bool rates = false;        ///< beside each adapter lies how much it matters
     Number tower_lora_rank{};  ///< of an encoder that has adapters of its own; none: as the language model; 0: none
     bool lora_leaves_others = false;  ///< beside adapters, modules without any are trained unless they are frozen
     bool freeze_language = false, freeze_tower = false, freeze_projector = false;
@@ -110,6 +113,7 @@ struct ShardedLaunch {
     // Of a stage that learns from answers
     std::string reference{};     ///< how far the model may go from a copy of it as it was; "0": there is none
     std::string preference{};    ///< LLaMA-Factory: the loss of stage "dpo", some of which have no such copy
+    bool fuses_pairs = false;    ///< the loss of pairs is worked out in pieces, too
     bool joins_pairs = false;    ///< packing counts both of a pair; one that is longer than the length lies alone
     Number answer_length{};      ///< of answers that are generated, behind prompts as long as `length`
     Number engine_length{};      ///< of a prompt with its answer, at most
