@@ -288,6 +288,9 @@ def test_a_trainer_that_accelerate_starts_is_ones_own_by_any_flag(pipeweaver, tm
     answer = script(pipeweaver, tmp_path, launch, *on)
     assert answer["launched_by"] == "Hugging Face's Trainer" and answer["verdict"] in ("undecided", "does-not-fit")
     assert any("is taken as llama2-7b of the catalogue" in one for one in answer["assumed"])
+    (tmp_path / "replicas.yaml").write_text("distributed_type: MEGATRON_LM\nmixed_precision: 'no'\nnum_processes: 7\n")
+    split = script(pipeweaver, tmp_path, launch, *on)  # by degrees that are not read
+    assert split["verdict"] == "undecided" and split["open"][0]["setting"] == "accelerate launch"
 
 
 def test_another_trainer_behind_the_same_command_is_refused(pipeweaver, tmp_path):
