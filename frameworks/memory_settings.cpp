@@ -19,6 +19,7 @@ constexpr std::string_view adapters = "adapters in place of trained weights hold
 constexpr std::string_view host = "what lies on the host holds nothing on the GPU";
 constexpr std::string_view copy = "another copy of a model holds weights, too";
 constexpr std::string_view loss = "the loss is computed in another way than counted";
+constexpr std::string_view shares_before_0_3 = "experts or stages shared out in a way that 0.3 has no more";
 constexpr std::string_view states = "another precision or kind of optimizer state than counted";
 constexpr std::string_view graphs = "CUDA graphs hold memory of their own";
 constexpr std::string_view network = "another network than the one that is counted";
@@ -174,6 +175,9 @@ Rows titan_rows() {
         of_step({titan_settings, "model.converters", either, network}, "Float8*|MXFP8*|NVFP4*"),
         of_step({titan_settings, "loss.*", either, loss}),
         of_logits(of_step({titan_settings, "loss", less, "a loss in chunks holds a part of the logits"})),
+        // 0.2.2 and 0.1.0 torchtitan/config/job_config.py, config_manager.py: what 0.3 has no more.
+        {titan_settings, "parallelism.expert_tensor_parallel_degree", either, shares_before_0_3},
+        {titan_settings, "parallelism.pipeline_parallel_split_points", either, shares_before_0_3},
         {titan_settings, "lora.*", less, adapters},
         {titan_settings, "model_override.*", either, network},
     };

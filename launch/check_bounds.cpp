@@ -41,10 +41,12 @@ MegatronLaunch with_least_samples(MegatronLaunch l) {
     return l;
 }
 
-// Whether the first stage has encoders and no layer: a batch of text alone leaves it empty, which is not emulated.
+// Whether the first of chunks' stages has encoders and no layer: a batch of text alone leaves it empty, and chunks are
+// of equal numbers on all ranks.
 bool has_encoders_alone(const Run& run) {
     const std::string& layers = run.options.layers;  // the first number is the first stage's
-    return layers.starts_with('0') && layers.find_first_not_of("0123456789") == 1;
+    return run.options.policy == "interleaved" && layers.starts_with('0') &&
+           layers.find_first_not_of("0123456789") == 1;
 }
 
 // The fit with these; none: it fits, is not emulated, or something else decides.

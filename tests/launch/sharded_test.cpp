@@ -45,7 +45,8 @@ emulator::Recipe recipe(const std::string& text) { return *run(text).options.wor
 
 std::vector<std::string> broken(const std::string& text, const char* framework, std::int64_t gpus = 8) {
     std::vector<std::string> ids;
-    for (const auto& rule : launch::broken_rules(read(text), gpus, launch::framework_called(framework)))
+    const auto of_model = launch::with_model(read(text), workloads::model("qwen2.5-7b"));  // 4 key and value heads
+    for (const auto& rule : launch::broken_rules(of_model, gpus, launch::framework_called(framework)))
         ids.emplace_back(rule.id);
     return ids;
 }
@@ -486,6 +487,14 @@ TEST_CASE("Qwen-VL-Series-Finetune adapts the language model, and the tower wher
     CHECK(pairs.freeze_projector);
 }
 
+TEST_CASE("ms-swift rings what its key and value heads do not share out, without padding") {
+    CHECK(broken(swift + "--sequence_parallel_size 4", "ms-swift").empty());
+    const std::string ring = swift + "--sequence_parallel_size 8 --attn_impl flash_attn --padding_free true";
+    CHECK(broken(ring, "ms-swift").empty());
+    const auto shared = launch::with_model(read(ring), workloads::model("qwen2.5-7b"));
+    CHECK((shared.sequence == 4 && shared.ring == 2));  // 3602360a: gcd(4, 8); the 28 heads do not count
+}
+
 TEST_CASE("every rule of a sharded trainer is broken by its launch alone") {
     struct Row {
         const char* framework;
@@ -505,6 +514,7 @@ TEST_CASE("every rule of a sharded trainer is broken by its launch alone") {
         {"llama-factory", "shards", "llamafactory-cli sft --model M --mp_shard_size 3"},
         {"llama-factory", "global-batch", "llamafactory-cli sft --model M --global_batch_size 12"},
         {"ms-swift", "packing-attention", swift + "--packing true"},
+        {"ms-swift", "ring-padding", swift + "--sequence_parallel_size 8"},
         {"ms-swift", "one-sharding", swift + "--deepspeed zero2 --fsdp fsdp2"},
         {"ms-swift", "one-precision", swift + "--bf16 true --fp16 true"},
         {"ms-swift", "deepspeed-values", swift + "--deepspeed '{\"train_micro_batch_size_per_gpu\": 4}'"},
