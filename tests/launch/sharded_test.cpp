@@ -412,6 +412,21 @@ TEST_CASE("a copy that the launch and the model's file both say is counted once"
     CHECK(is_in_model(any));
 }
 
+// ByteDance-Seed/VeOmni d9774494 veomni/trainer/text_dpo_trainer.py
+TEST_CASE("VeOmni's pairs have a copy of the model, beside adapters, too, and keep no logits") {
+    const std::string veomni = "bash train.sh tasks/train_text_dpo.py --model.model_path M --data.max_seq_len 1024 ";
+    const std::string swifts = "swift rlhf --rlhf_type dpo --model M --max_length 1024 --train_type ";
+    CHECK(entry_of(veomni) == "VeOmni");
+    CHECK(read(veomni).stage == "dpo");
+    CHECK(read(veomni).tokens() == 2 * 1024);
+    const Bytes copy = run(veomni).besides.reference;
+    CHECK(copy > Bytes{});
+    CHECK(run(veomni + "--model.lora_config.rank 8").besides.reference == copy);
+    CHECK(run(swifts + "lora").besides.reference == Bytes{});
+    CHECK(recipe(veomni).kept.logit == 0);
+    CHECK(recipe(swifts + "full").kept.logit > 0);
+}
+
 TEST_CASE("plans for FSDP2 hold what a launch of Hugging Face's trainers does, of several microbatches") {
     auto planned = emulator::find_recipe("accelerate-fsdp2");
     std::swap(planned.state.whole, planned.state.summed);
