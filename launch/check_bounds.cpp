@@ -165,9 +165,9 @@ std::string filled_as(const LongestSamples& longest, workloads::Modality with) {
     if (!longest.images)
         return fmt::format("what samples hold is not known: {} of {}, with which most is held", counted_as(longest),
                            name_of(with));
-    const bool has_images = with == workloads::Modality::image;
-    return fmt::format("images of a sample of the data that is named: {} at most; {} {}, with which most is held",
-                       *longest.images, counted_as(longest), has_images ? "with as many" : "of text");
+    return fmt::format("samples of the data that is named have {} at most: {}, with {}, with which most is held",
+                       *longest.images == 1 ? "1 image" : fmt::format("{} images", *longest.images),
+                       counted_as(longest), with == workloads::Modality::image ? "as many as that" : "text alone");
 }
 
 }  // namespace

@@ -23,7 +23,8 @@ bool is_among_names(const std::vector<std::string_view>& names, const std::strin
     return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// All that are named; none: one of them is not known, or samples are made of them in another way.
+// All that are named; none: one of them is not known, or samples are made of them in another way. A name without an
+// owner is known in Megatron-Bridge alone: elsewhere it is a folder, or data that a user has registered.
 std::vector<const DataSet*> data_sets_of(const SaidLaunch& said) {
     if (said.entry == nullptr || said.is_dump) return {};
     std::vector<const DataSet*> sets;
@@ -32,7 +33,8 @@ std::vector<const DataSet*> data_sets_of(const SaidLaunch& said) {
         if (!is_among_names(said.entry->data, one.name)) continue;
         for (const std::string& value : one.values) {
             const DataSet* const set = frameworks::data_set(value);
-            if (set == nullptr) return {};
+            const bool may_be_own = said.dialect != Dialect::bridge_overrides && value.find('/') == std::string::npos;
+            if (set == nullptr || may_be_own) return {};
             sets.push_back(set);
         }
     }

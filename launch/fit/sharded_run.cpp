@@ -186,7 +186,7 @@ std::int64_t parameters_of(const workloads::Model& model) {
 bool has_reference(const ShardedLaunch& l) {
     static constexpr std::array<std::string_view, 2> without{"orpo", "simpo"};  // of LLaMA-Factory's losses
     const auto* const kind = frameworks::training_stage(l.stage);
-    if (kind == nullptr || !kind->refers || l.has_adapters()) return false;
+    if (kind == nullptr || !kind->refers || (l.has_adapters() && !l.copies_always)) return false;
     const bool is_off = kind->generates && !l.reference.empty() && parse_number("--beta", l.reference, 0, 1e6) == 0;
     return !is_off && std::find(without.begin(), without.end(), l.preference) == without.end();
 }

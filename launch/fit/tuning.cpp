@@ -89,14 +89,16 @@ Adapters adapters_of(const Tuning& tuning, std::vector<Doubt>& doubts) {
 // frozen one, its gradient and that in a bucket, two moments, masters, one in 16 bits at work and the root of a moment
 // at the update (PEFT 0.18 utils/other.py ModulesToSaveWrapper). Of other modules it is not known.
 void doubt_whole(const Tuning& tuning, const Model& model, std::vector<Doubt>& doubts) {
-    constexpr std::array<std::string_view, 5> of_vocabulary{"embed_tokens", "lm_head", "word_embeddings",
-                                                            "output_layer", "all-embedding"};
+    constexpr std::array<std::string_view, 4> of_vocabulary{"embed_tokens", "lm_head", "word_embeddings",
+                                                            "output_layer"};
     constexpr std::int64_t bytes = 4 + 4 + 4 + 8 + 4 + 2 + 4, more_entries = 4096;
     if (tuning.whole.empty()) return;
+    const auto& network = model.modules[model.backbone()].architecture;
+    const bool has_one_embedding = model.backbone() == 0 && network.layer_embedding == 0;
     const auto is_known = [&](const std::string& name) {
+        if (name == "all-embedding") return has_one_embedding;
         return std::find(of_vocabulary.begin(), of_vocabulary.end(), name) != of_vocabulary.end();
     };
-    const auto& network = model.modules[model.backbone()].architecture;
     const auto count = static_cast<std::int64_t>(tuning.whole.size());
     Doubt doubt{Effect::more, "modules that are trained whole beside adapters", tuning.says_whole};
     if (std::all_of(tuning.whole.begin(), tuning.whole.end(), is_known))

@@ -72,6 +72,18 @@ TEST_CASE("of data whose samples have images it is known how many, unless someth
     CHECK(most_images(swift_launch("--dataset modelscope/gsm8k")) == 0);
     CHECK(most_images(swift_launch("--dataset modelscope/gsm8k naver-clova-ix/cord-v2")) == 1);
     CHECK_FALSE(most_images(swift_launch("--dataset naver-clova-ix/cord-v2 --external_plugins own.py")));
+    // Megatron-Bridge has short names, which are folders elsewhere.
+    const auto bridge = [](const std::string& data) {
+        return read_script(
+            "torchrun scripts/training/run_recipe.py --recipe gemma3_vl_4b_sft_config "
+            "dataset.source.dataset_name=" +
+                data + "\n",
+            "launch.sh");
+    };
+    CHECK(most_images(bridge("cord_v2")) == 1);
+    CHECK(most_images(bridge("rdr")) == 1);
+    CHECK_FALSE(most_images(bridge("raven")));  // several images
+    CHECK_FALSE(most_images(swift_launch("--dataset medpix")));
 }
 
 TEST_CASE("the longest sample of known data is known by the tokenizer that counted it") {

@@ -249,13 +249,31 @@ TEST_CASE("what is trained whole beside adapters is bounded where it is the voca
         return most;
     };
     const std::string adapters = factory + "--finetuning_type lora --additional_target ";
-    const auto one = most_of(adapters + "lm_head", "--additional_target");
-    const auto two = most_of(adapters + "embed_tokens,lm_head", "--additional_target");
-    REQUIRE((one && *one && two && *two));
-    CHECK((*two)->count == 2 * (*one)->count);
-    const auto other = most_of(swift + "--max_length 512 --modules_to_save score", "--modules_to_save");
-    REQUIRE(other);
-    CHECK_FALSE(*other);
+    const auto head = most_of(adapters + "lm_head", "--additional_target");
+    const auto both = most_of(adapters + "embed_tokens,lm_head", "--additional_target");
+    REQUIRE((head && *head && both && *both));
+    CHECK((*both)->count == 2 * (*head)->count);
+    for (const std::string more : {"score", "lm_head score"}) {
+        CAPTURE(more);
+        const auto other = most_of(swift + "--max_length 512 --modules_to_save " + more, "--modules_to_save");
+        REQUIRE(other.has_value());
+        CHECK_FALSE(other->has_value());
+    }
+    // Of a model with a tower, or with an embedding in each layer, all embeddings are others, too.
+    for (const auto& one : {std::pair{"qwen2.5-7b", 0}, std::pair{"qwen2.5-vl-7b", 0}, std::pair{"qwen2.5-7b", 256}}) {
+        CAPTURE(one.first);
+        auto model = workloads::find_model(one.first);
+        model.modules[model.backbone()].architecture.layer_embedding = one.second;
+        const auto doubts =
+            launch::run_of(launch::with_model(read(swift + "--max_length 512 --modules_to_save all-embedding"), model),
+                           {.cluster = "a100-sxm:8", .gpus = 8, .model = model, .dataset = "constant-512"})
+                .doubts;
+        const auto whole = std::find_if(doubts.begin(), doubts.end(), [](const launch::Doubt& doubt) {
+            return doubt.setting == "--modules_to_save";
+        });
+        REQUIRE(whole != doubts.end());
+        CHECK(whole->most.has_value() == (model.modules.size() == 1 && one.second == 0));
+    }
     CHECK_FALSE(most_of(swift + "--max_length 512 --tuner_type full --modules_to_save lm_head", "--modules_to_save"));
 }
 
@@ -393,6 +411,21 @@ TEST_CASE("a copy that the launch and the model's file both say is counted once"
     const auto any = of(script + "--fsdp full_shard");
     CHECK(any.besides.reference == Bytes{});
     CHECK(is_in_model(any));
+}
+
+// ByteDance-Seed/VeOmni d9774494 veomni/trainer/text_dpo_trainer.py
+TEST_CASE("VeOmni's pairs have a copy of the model, beside adapters, too, and keep no logits") {
+    const std::string veomni = "bash train.sh tasks/train_text_dpo.py --model.model_path M --data.max_seq_len 1024 ";
+    const std::string swifts = "swift rlhf --rlhf_type dpo --model M --max_length 1024 --train_type ";
+    CHECK(entry_of(veomni) == "VeOmni");
+    CHECK(read(veomni).stage == "dpo");
+    CHECK(read(veomni).tokens() == 2 * 1024);
+    const Bytes copy = run(veomni).besides.reference;
+    CHECK(copy > Bytes{});
+    CHECK(run(veomni + "--model.lora_config.rank 8").besides.reference == copy);
+    CHECK(run(swifts + "lora").besides.reference == Bytes{});
+    CHECK(recipe(veomni).kept.logit == 0);
+    CHECK(recipe(swifts + "full").kept.logit > 0);
 }
 
 TEST_CASE("plans for FSDP2 hold what a launch of Hugging Face's trainers does, of several microbatches") {

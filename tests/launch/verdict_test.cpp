@@ -76,6 +76,11 @@ TEST_CASE("experts in fp8 are less sure in ms-swift, and as sure as in 16 bits e
     for (const char* entry : {"", "ms-swift"})
         CHECK(more("megatron-core-fp8", entry, "qwen3-14b") == more("megatron-core", entry, "qwen3-14b"));
     CHECK(more("megatron-core-fp8", "", "qwen3-30b-a3b") == more("megatron-core", "", "qwen3-30b-a3b"));
+    // A hybrid's experts are no surer.
+    workloads::Model hybrid = workloads::find_model("qwen3-30b-a3b");
+    const workloads::Model linear = workloads::find_model("falcon-h1-7b");
+    hybrid.modules[hybrid.backbone()].architecture.linear = linear.modules[linear.backbone()].architecture.linear;
+    CHECK(launch::memory_error_of("megatron-core-fp8", "ms-swift", hybrid, false).more > 0.4);
 }
 
 TEST_CASE("what moves a rank by so much at most turns a verdict where that is enough") {

@@ -50,6 +50,14 @@ Item scaled(Item item, std::int64_t tokens) {
     return item;
 }
 
+// Where an image has no more positions than the rule says, however large it is (Gemma 3's pan and scan is off by
+// default). Others are cut into tiles that the rule does not count, or scaled to limits that are assumed.
+bool bounds_one_image(const Model& model) {
+    constexpr std::array<std::string_view, 3> of_one_square{"gemma3", "llava", "paligemma"};
+    if (model.image.fixed_pixels == 0) return model.image.resize == ImageResize::fill;
+    return std::find(of_one_square.begin(), of_one_square.end(), model.family) != of_one_square.end();
+}
+
 // Items as large as they may be, of which the last takes what is left, or text behind `count` of them.
 Sample filled_with(const Item& like, std::int64_t most, std::int64_t tokens, std::optional<std::int64_t> count) {
     Sample sample{"longest", 0, 0, {}};
@@ -80,8 +88,8 @@ std::vector<FilledSample> filled_samples(const Model& model, std::int64_t tokens
         if (modality == Modality::audio && pads_audio(model)) return {};
         const auto like = busiest(probes(rules, modality));
         if (!like) return {};
-        filled.push_back(
-            {modality, filled_with(*like, most_positions(model, modality, *like, tokens), tokens, images)});
+        const auto count = bounds_one_image(model) ? images : std::nullopt;
+        filled.push_back({modality, filled_with(*like, most_positions(model, modality, *like, tokens), tokens, count)});
     }
     return filled;
 }

@@ -113,6 +113,7 @@ struct ShardedLaunch {
     // Of a stage that learns from answers
     std::string reference{};     ///< how far the model may go from a copy of it as it was; "0": there is none
     std::string preference{};    ///< LLaMA-Factory: the loss of stage "dpo", some of which have no such copy
+    bool copies_always = false;  ///< such a copy lies beside adapters, too
     bool fuses_pairs = false;    ///< the loss of pairs is worked out in pieces, too
     bool joins_pairs = false;    ///< packing counts both of a pair; one that is longer than the length lies alone
     Number answer_length{};      ///< of answers that are generated, behind prompts as long as `length`
