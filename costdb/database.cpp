@@ -19,23 +19,69 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <mutex>
 #include <set>
 #include <utility>
 
 namespace pipeweaver::costdb {
 
+namespace {
+
+/// Made by the first of the threads that ask for it: most jobs ask no more than some of a device's tables.
+template <class Table>
+class Late {
+public:
+    template <class Make>
+    const Table& get(Make make) const {
+        if (!made_.load(std::memory_order_acquire)) {
+            const std::lock_guard lock(making_);
+            if (!made_.load(std::memory_order_relaxed)) table_ = make();
+            made_.store(true, std::memory_order_release);
+        }
+        return table_;
+    }
+
+private:
+    mutable std::atomic<bool> made_{false};
+    mutable std::mutex making_;
+    mutable Table table_;
+};
+
+}  // namespace
+
 struct CostDatabase::Tables {
     DeviceFacts device;
     Measurements measurements;
-    GemmTable gemm;
     TransferredGemms transferred;
-    AttentionTable attention;
     LinkTable links;
-    MoeTable moe;
     ElementwiseTable elementwise;
-    LinearTable linear;
     std::vector<std::string> routings;
+
+    /// With those below not yet made.
+    static std::unique_ptr<const Tables> of(Measurements measurements);
+
+    const GemmTable& gemm() const {
+        return late_gemm.get([&] {
+            return transferred.is_empty() ? GemmTable(device, measurements.gemm)
+                                          : GemmTable(device, transferred.table_points(measurements.gemm));
+        });
+    }
+    const AttentionTable& attention() const {
+        return late_attention.get([&] { return AttentionTable(device, measurements.attention); });
+    }
+    const MoeTable& moe() const {
+        return late_moe.get([&] { return MoeTable(device, measurements.moe); });
+    }
+    const LinearTable& linear() const {
+        return late_linear.get([&] { return LinearTable(device, measurements.linear); });
+    }
+
+    Late<GemmTable> late_gemm;
+    Late<AttentionTable> late_attention;
+    Late<MoeTable> late_moe;
+    Late<LinearTable> late_linear;
 };
 
 namespace {
@@ -71,7 +117,11 @@ constexpr const char* embedded_name = "embedded cost database";
 
 std::vector<std::string> routings_of(const std::vector<MoePoint>& points) {
     std::set<std::string> names{"balanced", "power_law_1.01", "power_law_1.2"};
-    for (const auto& point : points) names.insert(point.routing);
+    const std::string* last = nullptr;
+    for (const auto& point : points) {
+        if (last == nullptr || point.routing != *last) names.insert(point.routing);
+        last = &point.routing;
+    }
     return {names.begin(), names.end()};
 }
 
@@ -82,21 +132,25 @@ CostDatabase::CostDatabase(CostDatabase&&) noexcept = default;
 CostDatabase& CostDatabase::operator=(CostDatabase&&) noexcept = default;
 CostDatabase::~CostDatabase() = default;
 
-CostDatabase CostDatabase::from(Measurements measurements) {
+std::unique_ptr<const CostDatabase::Tables> CostDatabase::Tables::of(Measurements measurements) {
     const auto device = facts_of(measurements.device);
     auto tables = std::make_unique<Tables>();
     tables->device = device;
     tables->transferred = TransferredGemms(device, measurements);
-    tables->gemm = tables->transferred.is_empty()
-                       ? GemmTable(device, measurements.gemm)
-                       : GemmTable(device, tables->transferred.table_points(measurements.gemm));
-    tables->attention = AttentionTable(device, measurements.attention);
     tables->links = LinkTable(measurements);
-    tables->moe = MoeTable(device, measurements.moe);
     tables->elementwise = ElementwiseTable(measurements.elementwise);
-    tables->linear = LinearTable(device, measurements.linear);
     tables->routings = routings_of(measurements.moe);
     tables->measurements = std::move(measurements);
+    return tables;
+}
+
+CostDatabase CostDatabase::from(Measurements measurements) {
+    auto tables = Tables::of(std::move(measurements));
+    // What is wrong with points of a user's own is said now.
+    tables->gemm();
+    tables->attention();
+    tables->moe();
+    tables->linear();
     return CostDatabase(std::move(tables));
 }
 
@@ -107,8 +161,8 @@ CostDatabase CostDatabase::embedded(std::string_view device) {
     own.device = name;
     if (!zipped.empty()) own = read_store(embedded_name, gunzip(zipped), name, false);
     const auto lender = links_of(name);
-    return from(with_links(std::move(own), lender,
-                           [&] { return read_links(embedded_name, gunzip(embedded_store(lender)), lender); }));
+    return CostDatabase(Tables::of(with_links(
+        std::move(own), lender, [&] { return read_links(embedded_name, gunzip(embedded_store(lender)), lender); })));
 }
 
 namespace {
@@ -174,7 +228,7 @@ Cost CostDatabase::cost(const Gemm& query) const {
     require("batch", query.batch);
     require("batch * m", query.batch > largest_size / query.m ? largest_size + 1 : query.batch * query.m);
     if (const auto own = tables_->transferred.measured(query)) return rounded(*own);
-    return rounded(tables_->transferred.capped(tables_->gemm.cost(tables_->device, query), query));
+    return rounded(tables_->transferred.capped(tables_->gemm().cost(tables_->device, query), query));
 }
 
 Cost CostDatabase::cost(const Attention& query) const {
@@ -188,7 +242,7 @@ Cost CostDatabase::cost(const Attention& query) const {
              must_be(query.kv_heads, fmt::format("a divisor of q_heads, which is {}", query.q_heads)));
     if (query.pass != Pass::forward && query.pass != Pass::backward)
         fail(ErrorKind::input, "pass: attention has no {}, allowed are forward and backward", name_of(query.pass));
-    return rounded(tables_->attention.cost(tables_->device, query));
+    return rounded(tables_->attention().cost(tables_->device, query));
 }
 
 Cost CostDatabase::cost(const Collective& query) const {
@@ -218,7 +272,7 @@ Cost CostDatabase::cost(const MixtureOfExperts& query) const {
         fail(ErrorKind::input, "moe_ep: {}",
              must_be(query.moe_ep, fmt::format("at most experts, which is {}", query.experts)));
     static_cast<void>(index_of("routing", query.routing, tables_->routings));
-    return rounded(tables_->moe.cost(tables_->device, query));
+    return rounded(tables_->moe().cost(tables_->device, query));
 }
 
 Cost CostDatabase::cost(const DeltaNet& query) const {
@@ -226,7 +280,7 @@ Cost CostDatabase::cost(const DeltaNet& query) const {
                                       std::pair{"k_heads", query.key_heads}, std::pair{"v_heads", query.value_heads},
                                       std::pair{"k_head_dim", query.key_dim}, std::pair{"v_head_dim", query.value_dim}})
         require(name, value);
-    return rounded(tables_->linear.cost(tables_->device, query));
+    return rounded(tables_->linear().cost(tables_->device, query));
 }
 
 Cost CostDatabase::cost(const Elementwise& query) const {

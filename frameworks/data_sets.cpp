@@ -18,6 +18,11 @@ constexpr std::string_view swift_info = "modelscope/ms-swift 3602360a swift/data
 constexpr std::string_view automodel_text =
     "NVIDIA-NeMo/Automodel 0.5.0 components/datasets/llm/squad.py, hellaswag.py, vlm/datasets.py make_tulu3_dataset";
 
+constexpr std::string_view automodel_images =
+    "NVIDIA-NeMo/Automodel 0.5.0 components/datasets/vlm/datasets.py make_medpix_dataset, "
+    "make_shopify_product_catalogue_dataset";
+constexpr std::string_view bridge_images = "NVIDIA-NeMo/Megatron-Bridge 067f987d data/sources/hf.py, hf_adapters.py";
+
 constexpr std::array all_data_sets{
     DataSet{"swift/self-cognition|modelscope/self-cognition", swift_table, 131},
     DataSet{"AI-ModelScope/alpaca-gpt4-data-zh|llm-wizard/alpaca-gpt4-data-zh", swift_table, 544},
@@ -43,6 +48,11 @@ constexpr std::array all_data_sets{
     DataSet{"rajpurkar/squad", automodel_text},
     DataSet{"rowan/hellaswag", automodel_text},
     DataSet{"allenai/tulu-3-sft-mixture", automodel_text},
+    DataSet{.names = "mmoukouba/MedPix-VQA", .source = automodel_images, .images = 1},
+    DataSet{.names = "rdr|quintend/rdr-items", .source = bridge_images, .images = 1},
+    DataSet{.names = "Shopify/product-catalogue", .source = automodel_images, .images = 1},
+    DataSet{.names = "cord_v2|naver-clova-ix/cord-v2", .source = bridge_images, .images = 1},
+    DataSet{.names = "medpix", .source = bridge_images, .images = 1},
 };
 
 bool is_called(const DataSet& row, const std::string& name) {

@@ -29,8 +29,9 @@ Entry bridge() {
         .recipes = {"{recipe}", "{recipe-name}", "{recipe_name}"},
         .recipe_framework = "megatron-bridge:0.6.0",
         .builds = "megatron-bridge",
-        .bounds_items = true,             // data/collators/sequence_padding.py cuts to it; a cut image is an error
-        .unbounded_family = "kimi_k25"};  // but in models/kimi_vl/modeling_kimi_k25_vl.py
+        .bounds_items = true,            // data/collators/sequence_padding.py cuts to it; a cut image is an error
+        .unbounded_family = "kimi_k25",  // but in models/kimi_vl/modeling_kimi_k25_vl.py
+        .data = {"dataset.source.dataset_name"}};
 }
 
 // Its own program has flags for what is said most; the data's length counts.

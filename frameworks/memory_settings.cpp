@@ -19,6 +19,7 @@ constexpr std::string_view adapters = "adapters in place of trained weights hold
 constexpr std::string_view host = "what lies on the host holds nothing on the GPU";
 constexpr std::string_view copy = "another copy of a model holds weights, too";
 constexpr std::string_view loss = "the loss is computed in another way than counted";
+constexpr std::string_view shares_before_0_3 = "experts or stages shared out in a way that 0.3 has no more";
 constexpr std::string_view states = "another precision or kind of optimizer state than counted";
 constexpr std::string_view graphs = "CUDA graphs hold memory of their own";
 constexpr std::string_view network = "another network than the one that is counted";
@@ -69,7 +70,6 @@ Rows tuning_rows() {
         {megatron_arguments, "adapter-load", less, adapters},
         {megatron_arguments, "target-regex", either, adapters},
         {megatron_arguments, "target-parameters", either, adapters},
-        {megatron_arguments, "modules-to-save", more, "modules that are trained whole beside adapters"},
         beside({megatron_arguments, "ignore-args-error", more, passed_over}, "train-type", "lora"),
         {megatron_arguments, "optimizer-offload-*", less, host},
         {megatron_arguments, "offload-optimizer-*", less, host},
@@ -175,6 +175,9 @@ Rows titan_rows() {
         of_step({titan_settings, "model.converters", either, network}, "Float8*|MXFP8*|NVFP4*"),
         of_step({titan_settings, "loss.*", either, loss}),
         of_logits(of_step({titan_settings, "loss", less, "a loss in chunks holds a part of the logits"})),
+        // 0.2.2 and 0.1.0 torchtitan/config/job_config.py, config_manager.py: what 0.3 has no more.
+        {titan_settings, "parallelism.expert_tensor_parallel_degree", either, shares_before_0_3},
+        {titan_settings, "parallelism.pipeline_parallel_split_points", either, shares_before_0_3},
         {titan_settings, "lora.*", less, adapters},
         {titan_settings, "model_override.*", either, network},
     };
@@ -208,7 +211,6 @@ Rows sharded_memory_rows() {
         {sharded_settings, "use_dora", more, "DoRA keeps weights of its own"},
         {sharded_settings, "mixture_of_depths", either, network},
         {sharded_settings, "use_llama_pro", either, network},
-        {sharded_settings, "additional_target", more, "modules that are trained whole beside adapters"},
         {sharded_settings, "modules_to_save", more, "modules that are trained whole beside adapters"},
         // ms-swift 3602360a pipelines/base.py _parse_args
         beside({sharded_settings, "ignore_args_error", less, passed_over}, "train_type", "full"),
@@ -235,6 +237,7 @@ Rows sharded_memory_rows() {
         {sharded_settings, "zero_hpz_partition_size", more, "a second copy of the weights in every node"},
         {sharded_settings, "device_map", either, "layers of a model on several GPUs"},
         {sharded_settings, "ref_model", more, copy},
+        {sharded_settings, "dpo_config.refer_model_precision", more, "a copy of the model in 32 bits", "bfloat16"},
         {sharded_settings, "reward_model", more, copy},
         {sharded_settings, "teacher_model", more, copy},
         {sharded_settings, "use_vllm", more, copy},
@@ -250,7 +253,6 @@ Rows sharded_memory_rows() {
         {sharded_settings, "quant_config.name", less, "frozen weights of fewer bits"},
         {sharded_settings, "peft_config.use_dora", more, "DoRA keeps weights of its own"},
         {sharded_settings, "peft_config.adapter_name_or_path", either, adapters},
-        {sharded_settings, "peft_config.modules_to_save", more, "modules that are trained whole beside adapters"},
         {sharded_settings, "peft_config.freeze_*", less, frozen},
         // LLaMA-Factory ff6d4d12 hparams/training_args.py: fields of mcore_adapter's arguments alone
         {sharded_settings, "tensor_model_parallel_size", either, megatron_core},

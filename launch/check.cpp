@@ -231,17 +231,19 @@ bool rests_on_version(const CheckAsked& asked, const MegatronLaunch& launch, Che
     return true;
 }
 
-// Whether a script that starts one node's processes constructs on those: on a larger cluster its launcher sets more.
+// Whether it constructs on the GPUs that its script starts as long as nobody says how many nodes there are, which
+// settings follow: on a larger cluster they are others.
 bool rests_on_nodes(const CheckAsked& asked, const MegatronLaunch& launch, Checked& checked) {
-    const std::int64_t gpus = asked.said.gpus;
-    if (gpus <= 0 || gpus >= checked.gpus) return false;
-    if (gpus > workloads::find_cluster(asked.cluster).gpus_per_node) return false;
-    if (!broken_rules(launch, gpus, *checked.framework).empty()) return false;
+    const SaidLaunch& said = asked.said;
+    if (said.multiplies.empty() || said.gpus >= checked.gpus || checked.gpus % said.gpus != 0) return false;
+    if (!broken_rules(launch, said.gpus, *checked.framework).empty()) return false;
     decide(Verdict::undecided,
            {{"--set",
-             fmt::format("it starts {} GPUs ({}), on which it constructs, and not on the {} of --cluster", gpus,
-                         asked.said.says_gpus, checked.gpus),
-             "say what its launcher sets on so many nodes (--set NNODES=N), or name a cluster of as many GPUs",
+             fmt::format("as nobody sets {} it starts {} GPUs ({}), on which it constructs, and not on the {} of "
+                         "--cluster; settings follow it",
+                         said.multiplies, said.gpus, said.says_gpus, checked.gpus),
+             fmt::format("say it (--set {}={}), or name a cluster of {} GPUs", said.multiplies,
+                         checked.gpus / said.gpus, said.gpus),
              frameworks::Effect::either}},
            checked);
     return true;
@@ -319,12 +321,14 @@ HazardAsked hazard_asked(const CheckAsked& asked, const Checked& checked, const 
 }
 
 LongestSamples longest_samples(const MegatronLaunch& l, std::int64_t gpus) {
-    return {*l.seq_length, emulated_microbatches(l, gpus) * l.dp(gpus) * l.sequences(),
-            written(l.dialect, "seq-length")};
+    return {*l.seq_length,
+            emulated_microbatches(l, gpus) * l.dp(gpus) * l.sequences(),
+            written(l.dialect, "seq-length"),
+            {}};
 }
 
 LongestSamples longest_samples(const TitanLaunch& l, std::int64_t gpus) {
-    return {l.seq_len, l.local_batch * l.dp(gpus), "training.seq_len"};
+    return {l.seq_len, l.local_batch * l.dp(gpus), "training.seq_len", {}};
 }
 
 template <class Launch>
@@ -390,9 +394,11 @@ void decide_without_samples(Checked& checked) {
 template <class Launch>
 bool is_decided_by_longest(const CheckAsked& asked, const Launch& l, const workloads::Model& model, Checked& checked,
                            const Executor& execute) {
+    LongestSamples longest = longest_samples(l, checked.gpus);
+    if (holds_samples(asked.said, model)) longest.images = most_images(asked.said);
     return is_decided_by_longest(
-        asked, model, longest_samples(l, checked.gpus), [&](const FitAsked& of) { return run_of(l, of); },
-        open_beside_samples(asked, model), checked, execute);
+        asked, model, longest, [&](const FitAsked& of) { return run_of(l, of); }, open_beside_samples(asked, model),
+        checked, execute);
 }
 
 // The longest samples of the data that a launch names, in as many tokens as its degrees divide, with the answers that

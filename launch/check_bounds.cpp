@@ -41,10 +41,12 @@ MegatronLaunch with_least_samples(MegatronLaunch l) {
     return l;
 }
 
-// Whether the first stage has encoders and no layer: a batch of text alone leaves it empty, which is not emulated.
+// Whether the first of chunks' stages has encoders and no layer: a batch of text alone leaves it empty, and chunks are
+// of equal numbers on all ranks.
 bool has_encoders_alone(const Run& run) {
     const std::string& layers = run.options.layers;  // the first number is the first stage's
-    return layers.starts_with('0') && layers.find_first_not_of("0123456789") == 1;
+    return run.options.policy == "interleaved" && layers.starts_with('0') &&
+           layers.find_first_not_of("0123456789") == 1;
 }
 
 // The fit with these; none: it fits, is not emulated, or something else decides.
@@ -141,7 +143,7 @@ std::optional<Fullest> fullest_of(const FitAsked& asked, const LongestSamples& l
                                   const Executor& execute) {
     std::optional<Fullest> most;
     std::vector<Doubt> doubts;
-    for (const auto& [with, sample] : workloads::filled_samples(asked.model, longest.tokens)) {
+    for (const auto& [with, sample] : workloads::filled_samples(asked.model, longest.tokens, longest.images)) {
         FitAsked of = asked;
         of.dataset.clear();
         of.assigned.clear();
@@ -159,6 +161,15 @@ std::optional<Fullest> fullest_of(const FitAsked& asked, const LongestSamples& l
     return most;
 }
 
+std::string filled_as(const LongestSamples& longest, workloads::Modality with) {
+    if (!longest.images)
+        return fmt::format("what samples hold is not known: {} of {}, with which most is held", counted_as(longest),
+                           name_of(with));
+    return fmt::format("samples of the data that is named have {} at most: {}, with {}, with which most is held",
+                       *longest.images == 1 ? "1 image" : fmt::format("{} images", *longest.images),
+                       counted_as(longest), with == workloads::Modality::image ? "as many as that" : "text alone");
+}
+
 }  // namespace
 
 bool is_decided_by_longest(const CheckAsked& asked, const workloads::Model& model, const LongestSamples& longest,
@@ -172,8 +183,7 @@ bool is_decided_by_longest(const CheckAsked& asked, const workloads::Model& mode
     if (verdict_of(most->fit, error, {}) == Verdict::does_not_fit) return false;
     const std::vector<Open> open = open_of_fit(most->fit);
     checked.error = error;
-    checked.assumed.push_back(fmt::format("what samples hold is not known: {} of {}, with which most is held",
-                                          counted_as(longest), name_of(most->with)));
+    checked.assumed.push_back(filled_as(longest, most->with));
     checked.assumed.insert(checked.assumed.end(), most->fit.assumed.begin(), most->fit.assumed.end());
     decide(verdict_of(most->fit, error, open), turning(most->fit, error, open), checked);
     checked.fit = std::move(most->fit);

@@ -24,6 +24,10 @@ struct SaidLaunch;
 /// Whether a launch says that its samples are text, or names the data that it trains on and all is known to be text.
 [[nodiscard]] bool names_text_alone(const SaidLaunch& said);
 
+/// Images of a sample of the data that a launch names, at most; it has nothing else beside text. None: a data set is
+/// not known, or samples are made of it in another way.
+[[nodiscard]] std::optional<std::int64_t> most_images(const SaidLaunch& said);
+
 /// Of the data that a launch names, what no sample is longer than.
 struct LongestNamed {
     std::int64_t tokens = 0;
@@ -69,11 +73,12 @@ void decide_vocabulary(const CheckAsked& asked, MegatronLaunch as_said, Checked&
 void decide_samples(const CheckAsked& asked, const MegatronLaunch& as_said, const workloads::Model& model,
                     Checked& checked, const Executor& execute);
 
-/// The longest samples that a launch allows, whatever they hold.
+/// The longest samples that a launch allows, whatever they hold; of known data no more images than a sample of it has.
 struct LongestSamples {
     std::int64_t tokens = 0;
-    std::int64_t count = 0;  ///< of the step that is emulated, on all replicas
-    std::string says{};      ///< the setting that says how long
+    std::int64_t count = 0;                ///< of the step that is emulated, on all replicas
+    std::string says{};                    ///< the setting that says how long
+    std::optional<std::int64_t> images{};  ///< of a sample, at most, which has nothing else beside text
 };
 
 /// "all are counted as the longest that --max_length allows, 4096 tokens".

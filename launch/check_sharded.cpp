@@ -70,6 +70,13 @@ std::vector<Open> open_launcher(const SaidLaunch& said, const ShardedLaunch& l) 
              "check the command that launches it", Effect::less}};
 }
 
+// accelerate utils/dataclasses.py MegatronLMPlugin: tensor and pipeline parallel degrees of that file.
+std::vector<Open> open_megatron(const ShardedLaunch& l) {
+    if (l.launcher != "MEGATRON_LM") return {};
+    return {{"accelerate launch", "Megatron-LM shares out the model, by degrees that are not read",
+             "check a launch of Megatron-LM with the same degrees", Effect::either}};
+}
+
 // Replicas of PyTorch are processes, and nobody says that there are several.
 std::vector<Open> open_processes(const SaidLaunch& said, const ShardedLaunch& l, std::int64_t gpus) {
     const bool is_told = !said.says_gpus.empty() || said.variables.contains("NNODES");
@@ -259,14 +266,17 @@ private:
 
     bool is_settled_by_longest() {
         if (!launch_.length) return false;
+        LongestSamples samples = longest();
+        if (!launch_.packs.value_or(false)) samples.images = most_images(asked_.said);
         return is_decided_by_longest(
-            asked_, model_, longest(), [&](const FitAsked& of) { return run_of(launch_, of); },
+            asked_, with_image_sizes(launch_, model_), samples, [&](const FitAsked& of) { return run_of(launch_, of); },
             [&](const Fit& fit) { return open_of_fit(fit); }, checked_, execute_);
     }
 
     // Pre: a length is said, or is the trainer's own.
     LongestSamples longest() const {
-        return {*launch_.length, launch_.dp(checked_.gpus) * launch_.sequences() * launch_.parts(), length_setting()};
+        return {
+            *launch_.length, launch_.dp(checked_.gpus) * launch_.sequences() * launch_.parts(), length_setting(), {}};
     }
 
     std::string length_setting() const {
@@ -320,6 +330,7 @@ Checked check_sharded(const CheckAsked& asked, const Executor& execute) {
         open.push_back({"--model", why, how_to_name_a_model(named), Effect::either});
     }
     append(open_processes(asked.said, launch, checked.gpus), open);
+    append(open_megatron(launch), open);
     if (!open.empty()) {
         decide(Verdict::undecided, std::move(open), checked);
         return checked;

@@ -23,7 +23,8 @@ bool is_among_names(const std::vector<std::string_view>& names, const std::strin
     return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// All that are named; none: one of them is not known, or samples are made of them in another way.
+// All that are named; none: one of them is not known, or samples are made of them in another way. A name without an
+// owner is known in Megatron-Bridge alone: elsewhere it is a folder, or data that a user has registered.
 std::vector<const DataSet*> data_sets_of(const SaidLaunch& said) {
     if (said.entry == nullptr || said.is_dump) return {};
     std::vector<const DataSet*> sets;
@@ -32,7 +33,8 @@ std::vector<const DataSet*> data_sets_of(const SaidLaunch& said) {
         if (!is_among_names(said.entry->data, one.name)) continue;
         for (const std::string& value : one.values) {
             const DataSet* const set = frameworks::data_set(value);
-            if (set == nullptr) return {};
+            const bool may_be_own = said.dialect != Dialect::bridge_overrides && value.find('/') == std::string::npos;
+            if (set == nullptr || may_be_own) return {};
             sets.push_back(set);
         }
     }
@@ -78,7 +80,15 @@ bool says_text(const SaidLaunch& said) {
 
 }  // namespace
 
-bool names_text_alone(const SaidLaunch& said) { return says_text(said) || !data_sets_of(said).empty(); }
+bool names_text_alone(const SaidLaunch& said) { return says_text(said) || most_images(said) == 0; }
+
+std::optional<std::int64_t> most_images(const SaidLaunch& said) {
+    const auto sets = data_sets_of(said);
+    if (sets.empty()) return std::nullopt;
+    return (*std::max_element(sets.begin(), sets.end(),
+                              [](const DataSet* a, const DataSet* b) { return a->images < b->images; }))
+        ->images;
+}
 
 std::optional<LongestNamed> longest_named(const SaidLaunch& said, const workloads::Model& model, bool of_questions) {
     const auto sets = data_sets_of(said);

@@ -91,30 +91,30 @@ std::string stored(Enum value) {
 
 /// Most rows have the name of the row before, which `value` is.
 template <class Enum>
-void read_name(const Statement& row, int column, const char* what, std::span<const std::string> names, Enum& value) {
+void read_name(const HandedRow& row, int column, const char* what, std::span<const std::string> names, Enum& value) {
     const std::string_view name = row.text(column);
     if (name != names[static_cast<std::size_t>(value)]) value = static_cast<Enum>(index_of(what, name, names));
 }
 
-void read(const Statement& row, int column, const char*, std::int64_t& value) { value = row.integer(column); }
-void read(const Statement& row, int column, const char*, bool& value) { value = row.integer(column) != 0; }
-void read(const Statement& row, int column, const char*, std::string& value) { value = row.text(column); }
-void read(const Statement& row, int column, const char* what, LinkSource& value) {
+void read(const HandedRow& row, int column, const char*, std::int64_t& value) { value = row.integer(column); }
+void read(const HandedRow& row, int column, const char*, bool& value) { value = row.integer(column) != 0; }
+void read(const HandedRow& row, int column, const char*, std::string& value) { value = row.text(column); }
+void read(const HandedRow& row, int column, const char* what, LinkSource& value) {
     read_name(row, column, what, sweeps, value);
 }
-void read(const Statement& row, int column, const char* what, Dtype& value) {
+void read(const HandedRow& row, int column, const char* what, Dtype& value) {
     read_name(row, column, what, dtype_names(), value);
 }
-void read(const Statement& row, int column, const char* what, Pass& value) {
+void read(const HandedRow& row, int column, const char* what, Pass& value) {
     read_name(row, column, what, pass_names(), value);
 }
-void read(const Statement& row, int column, const char* what, CollectiveKind& value) {
+void read(const HandedRow& row, int column, const char* what, CollectiveKind& value) {
     read_name(row, column, what, collective_names(), value);
 }
-void read(const Statement& row, int column, const char* what, ElementwiseKind& value) {
+void read(const HandedRow& row, int column, const char* what, ElementwiseKind& value) {
     read_name(row, column, what, elementwise_names(), value);
 }
-void read(const Statement& row, int column, const char* what, LinearKernel& value) {
+void read(const HandedRow& row, int column, const char* what, LinearKernel& value) {
     read_name(row, column, what, linear_kernel_names(), value);
 }
 
@@ -123,13 +123,12 @@ std::vector<std::string> column_names() {
     return std::apply([](const auto&... column) { return std::vector<std::string>{column.name...}; }, Rows::columns);
 }
 
-/// `point`: that of the row before.
+/// `point`: that of the row before, which becomes the row's.
 template <class Rows>
-typename Rows::Point point_of(const Statement& row, typename Rows::Point point) {
+void read_point(const HandedRow& row, typename Rows::Point& point) {
     int place = 0;
     std::apply([&](const auto&... column) { (read(row, place++, column.name, point.*column.member), ...); },
                Rows::columns);
-    return point;
 }
 
 template <class Rows>
@@ -218,15 +217,16 @@ bool has_table(std::int64_t version) {
 template <class Rows>
 void select(const std::string& name, const Sqlite& database, std::int64_t source, Measurements& into) {
     auto& points = into.*Rows::points;
-    Statement rows(database, fmt::format("SELECT {} FROM {} WHERE source = ?1", fmt::join(column_names<Rows>(), ","),
-                                         Rows::table));
-    rows.bind(1, source);
-    while (rows.step()) {
-        points.push_back(point_of<Rows>(rows, points.empty() ? typename Rows::Point{} : points.back()));
-        points.back().origin = static_cast<std::int64_t>(into.origins.size()) - 1;
-        if (!is_sane(points.back()))
+    typename Rows::Point point;
+    point.origin = static_cast<std::int64_t>(into.origins.size()) - 1;
+    const auto take = [&](const HandedRow& row) {
+        read_point<Rows>(row, point);
+        if (!is_sane(point))
             fail(ErrorKind::input, "{}: {}: a size or latency of source {} is not possible", name, Rows::table, source);
-    }
+        points.push_back(point);
+    };
+    for_each_row(database, fmt::to_string(fmt::join(column_names<Rows>(), ",")),
+                 fmt::format("{} WHERE source = ?1", Rows::table), source, take);
 }
 
 /// Sorts, and keeps of equal keys the first.

@@ -21,6 +21,8 @@ constexpr std::array rows_of_sharded_swift{
     ShardedRow{"train_type", &L::tuner},
     ShardedRow{"lora_rank", &L::lora_rank, "8"},
     ShardedRow{"target_modules", &L::lora_targets, "all-linear"},
+    ShardedRow{"modules_to_save", &L::whole_modules},
+    ShardedRow{"adalora_init_r", &L::rated_rank, "12"},
     ShardedRow{"freeze_llm", &L::freeze_language, "false"},
     ShardedRow{"freeze_vit", &L::freeze_tower, "true"},
     ShardedRow{"freeze_aligner", &L::freeze_projector, "true"},
@@ -51,11 +53,11 @@ constexpr std::array rows_of_sharded_swift{
     ShardedRow{"offload_model", &L::frees_weights},
     ShardedRow{"offload_optimizer", &L::frees_states},
     ShardedRow{"", &L::mixes_as_loaded, "true"},
+    ShardedRow{"", &L::rings_rest, "true"},  // swift/sequence_parallel/sequence_parallel.py _init_device_mesh
     // Until 2.6, in the words of then; what is written has the first name of each.
     ShardedRow{"sft_type", &L::tuner},
     ShardedRow{"batch_size", &L::micro_batch},
     ShardedRow{"model_id_or_path", &L::model},
-    ShardedRow{"", &L::rings_rest, "true"},  // swift/sequence_parallel/ulysses.py
     ShardedRow{"dtype", &L::dtype, "", "AUTO=auto|bf16=bfloat16|fp16=float16|fp32=float32"},
 };
 

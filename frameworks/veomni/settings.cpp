@@ -45,6 +45,9 @@ constexpr std::array rows_of_veomni{
     ShardedRow{"", &L::tower_lora_rank, "0"},
     ShardedRow{"", &L::dtype, "bfloat16"},
     ShardedRow{"", &L::deferred, "0"},
+    ShardedRow{"", &L::copies_always, "true"},  // text_dpo_trainer.py _build_reference_model
+    ShardedRow{"", &L::fuses_pairs, "true"},    // trainer/text_dpo_trainer.py concatenated_forward
+    ShardedRow{"", &L::joins_pairs, "true"},  // data/dynamic_batching.py: one that is longer than the budget lies alone
 };
 
 constexpr std::array older_rows_of_veomni{
@@ -74,6 +77,8 @@ std::vector<Entry> veomni_entries() {
     entry.programs = {"tasks/train_vlm.py",           "tasks/train_text.py",
                       "tasks/train_torch.py",         "tasks/omni/train_qwen_vl.py",
                       "tasks/omni/train_qwen2_vl.py", "tasks/multimodal/omni/train_qwen2_vl.py"};
+    entry.programs.push_back("tasks/train_text_dpo.py");
+    entry.program_defaults = {{"tasks/train_text_dpo.py", "data.data_type", "dpo"}};
     entry.model = "model.model_path";
     entry.packs = "train.dyn_bsz";
     entry.marks = {"data.max_seq_len", "train.accelerator.fsdp_config.fsdp_mode", "train.data_parallel_mode"};

@@ -374,7 +374,8 @@ Recipe recipe_of(const MegatronLaunch& l, const std::string& asked, const worklo
         assume(run, {Effect::less, "32-bit values"},
                fmt::format("neither bf16 nor fp16 is said: values have 32 bits; {} says otherwise",
                            l.dialect == Dialect::bridge_overrides ? "model.bf16=true" : "--bf16"));
-    if (!l.fp8.empty())
+    run.fp8 = !l.fp8.empty();
+    if (run.fp8)
         assume(run, {Effect::either, "16 bits in place of fp8"},
                "weights and activations are counted in 16 bits, not in fp8");
     if (l.offload_layers > 0 || l.fine_offload)
@@ -685,7 +686,7 @@ Fit fit_from(const Run& run, const planner::EmulationRequest& request, const pla
     fit.assumed = run.assumed;
     fit.doubts = run.doubts;
     fit.logits = run.logits;
-    fit.recipe = request.job.setup->recipe.name;
+    fit.recipe = request.job.setup->recipe.name + (run.fp8 ? "-fp8" : "");
     if (std::string packing = packing_of(run, request); !packing.empty()) fit.assumed.push_back(std::move(packing));
     if (const std::string anchored = emulator::anchored_text(setup); !anchored.empty())
         fit.assumed.push_back("anchored: " + anchored);

@@ -112,7 +112,7 @@ void put_offload(const ShardedLaunch& l, StateBytes& state, Run& run) {
 // model/loader.py, ms-swift 3602360a rlhf_trainers/dpo_trainer.py and kto_trainer.py; its grpo_trainer.py fuses).
 bool fuses_loss(const ShardedLaunch& l) {
     const auto* const kind = frameworks::training_stage(l.stage);
-    return l.fused_loss && (kind == nullptr || (kind->generates && !kind->distils));
+    return l.fused_loss && (kind == nullptr || l.fuses_pairs || (kind->generates && !kind->distils));
 }
 
 // A head of a few classes in place of the vocabulary's (ms-swift 3602360a model/patcher.py).
@@ -186,7 +186,7 @@ std::int64_t parameters_of(const workloads::Model& model) {
 bool has_reference(const ShardedLaunch& l) {
     static constexpr std::array<std::string_view, 2> without{"orpo", "simpo"};  // of LLaMA-Factory's losses
     const auto* const kind = frameworks::training_stage(l.stage);
-    if (kind == nullptr || !kind->refers || l.has_adapters()) return false;
+    if (kind == nullptr || !kind->refers || (l.has_adapters() && !l.copies_always)) return false;
     const bool is_off = kind->generates && !l.reference.empty() && parse_number("--beta", l.reference, 0, 1e6) == 0;
     return !is_off && std::find(without.begin(), without.end(), l.preference) == without.end();
 }
@@ -264,19 +264,6 @@ void put_other_doubts(const ShardedLaunch& l, Run& run) {
         run.doubts.push_back({Effect::either, "Megatron's FSDP is counted as FSDP2", written(l, &Said::strategy)});
 }
 
-// Images are scaled down to so many pixels, and then resized by the model's rule: filled up again, or within the square
-// of its longest side.
-void put_pixels(const ShardedLaunch& l, workloads::Model& model) {
-    workloads::ImageRule& image = model.image;
-    if (!l.image_pixels || *l.image_pixels == 0 || image.fixed_pixels > 0) return;
-    if (image.resize == workloads::ImageResize::fill) return;
-    if (image.resize == workloads::ImageResize::side) image.resize = workloads::ImageResize::round;
-    image.longest_side = 0;
-    const std::int64_t side = image.patch * image.merge;
-    const std::int64_t tokens = std::max<std::int64_t>(image.min_tokens, *l.image_pixels / (side * side));
-    image.max_tokens = image.max_tokens == 0 ? tokens : std::min(image.max_tokens, tokens);
-}
-
 // The stages that the trainer makes of the layers, in its order.
 void put_pipeline(const ShardedLaunch& l, planner::EmulateOptions& options) {
     options.layers = partition::text_of({{"", built_layers(l).layers}});
@@ -344,6 +331,20 @@ std::int64_t hold_samples(const ShardedLaunch& l, const FitAsked& asked, workloa
 
 }  // namespace in_sharded_runs
 
+// Images are scaled down to so many pixels, and then resized by the model's rule: filled up again, or within the square
+// of its longest side.
+workloads::Model with_image_sizes(const ShardedLaunch& l, workloads::Model model) {
+    workloads::ImageRule& image = model.image;
+    if (!l.image_pixels || *l.image_pixels == 0 || image.fixed_pixels > 0) return model;
+    if (image.resize == workloads::ImageResize::fill) return model;
+    if (image.resize == workloads::ImageResize::side) image.resize = workloads::ImageResize::round;
+    image.longest_side = 0;
+    const std::int64_t side = image.patch * image.merge;
+    const std::int64_t tokens = std::max<std::int64_t>(image.min_tokens, *l.image_pixels / (side * side));
+    image.max_tokens = image.max_tokens == 0 ? tokens : std::min(image.max_tokens, tokens);
+    return model;
+}
+
 std::optional<NotEmulated> why_not_emulated(const ShardedLaunch&, const workloads::Model&) { return std::nullopt; }
 
 Run run_of(const ShardedLaunch& l, const FitAsked& asked) {
@@ -351,9 +352,8 @@ Run run_of(const ShardedLaunch& l, const FitAsked& asked) {
     Run run;
     run.target = "torchtitan";
     planner::EmulateOptions& options = run.options;
-    workloads::Model model = asked.model;
+    workloads::Model model = with_image_sizes(l, asked.model);
     model.microbatch_tokens = *l.tokens();
-    put_pixels(l, model);
     if (has_classes(l)) model.modules[model.backbone()].architecture.tied_embeddings = true;
     put_tuning(tuning_of(l), model, run.doubts);
     put_other_doubts(l, run);

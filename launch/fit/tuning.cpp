@@ -2,12 +2,14 @@
 #include "launch/fit/tuning.hpp"
 
 #include "launch/read/shell/patterns.hpp"
+#include "pipeweaver/workloads/counts.hpp"
 #include "pipeweaver/workloads/module_roles.hpp"
 
 #include <algorithm>
 #include <array>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace pipeweaver::launch {
 
@@ -83,6 +85,44 @@ Adapters adapters_of(const Tuning& tuning, std::vector<Doubt>& doubts) {
     return adapters;
 }
 
+// Whole matrices of the vocabulary, padded or with new tokens, of which a GPU has at most a copy in 32 bits beside the
+// frozen one, its gradient and that in a bucket, two moments, masters, one in 16 bits at work and the root of a moment
+// at the update (PEFT 0.18 utils/other.py ModulesToSaveWrapper). Of other modules it is not known.
+void doubt_whole(const Tuning& tuning, const Model& model, std::vector<Doubt>& doubts) {
+    constexpr std::array<std::string_view, 4> of_vocabulary{"embed_tokens", "lm_head", "word_embeddings",
+                                                            "output_layer"};
+    constexpr std::int64_t bytes = 4 + 4 + 4 + 8 + 4 + 2 + 4, more_entries = 4096;
+    if (tuning.whole.empty()) return;
+    const auto& network = model.modules[model.backbone()].architecture;
+    const bool has_one_embedding = model.backbone() == 0 && network.layer_embedding == 0;
+    const auto is_known = [&](const std::string& name) {
+        if (name == "all-embedding") return has_one_embedding;
+        return std::find(of_vocabulary.begin(), of_vocabulary.end(), name) != of_vocabulary.end();
+    };
+    const auto count = static_cast<std::int64_t>(tuning.whole.size());
+    Doubt doubt{Effect::more, "modules that are trained whole beside adapters", tuning.says_whole};
+    if (std::all_of(tuning.whole.begin(), tuning.whole.end(), is_known))
+        doubt.most = Bytes{count * bytes * (network.vocab + more_entries) * network.hidden};
+    doubts.push_back(std::move(doubt));
+}
+
+// Three averages in 32 bits of each value (PEFT 0.18 tuners/adalora/layer.py RankAllocator), and what it is scaled by.
+void doubt_rates(const Model& model, std::vector<Doubt>& doubts, const std::string& says) {
+    constexpr std::int64_t bytes = 4 * 4;
+    std::int64_t values = 0;
+    for (const workloads::Module& module : model.modules) {
+        if (!module.adapters) continue;
+        const auto& network = module.architecture;
+        for (std::int64_t layer = 0; layer < network.layers; ++layer) {
+            const auto parts = workloads::adapter_parameters(network, layer, *module.adapters);
+            values += parts.split + parts.copied + parts.experts;
+            values += (network.moe ? network.moe->experts : 0) *
+                      workloads::expert_adapter_parameters(network, layer, *module.adapters);
+        }
+    }
+    doubts.push_back({Effect::more, "how much each of AdaLoRA's adapters matters", says, false, Bytes{bytes * values}});
+}
+
 void freeze_towers(const Tuning& tuning, Model& model) {
     const std::size_t backbone = model.backbone();
     for (std::size_t m = 0; m < backbone && tuning.freeze_tower; ++m) model.modules[m].trainable = false;
@@ -143,6 +183,8 @@ Tuning tuning_of(const MegatronLaunch& l) {
     tuning.tuner = l.tuner.empty() || is_bridges ? (is_bridges ? "lora" : "full") : l.tuner;
     tuning.rank = l.lora_rank;
     tuning.targets = l.lora_targets;
+    tuning.whole = l.whole_modules;
+    tuning.says_whole = written(l.dialect, "modules-to-save");
     tuning.finds_by_name = l.dialect == Dialect::bridge_overrides;
     tuning.freeze_language = l.freeze_llm;
     tuning.freeze_tower = l.freeze_vit;
@@ -161,6 +203,9 @@ Tuning tuning_of(const ShardedLaunch& l) {
     tuning.tuner = l.tuner;
     tuning.rank = l.lora_rank;
     tuning.targets = l.lora_targets;
+    tuning.whole = l.whole_modules;
+    tuning.rates = l.rates;
+    tuning.says_whole = written(l, &frameworks::ShardedLaunch::whole_modules);
     tuning.tower_rank = l.tower_lora_rank;
     tuning.leaves_others = l.lora_leaves_others;
     // Where encoders have a rank of their own, adapters count more than what freezes the weights beside them.
@@ -204,7 +249,11 @@ void put_tuning(const Tuning& tuning, Model& model, std::vector<Doubt>& doubts) 
     if (!is_tuned(tuning, model)) return;
     freeze_towers(tuning, model);
     if (tuning.freeze_language) model.modules[model.backbone()].trainable = false;
-    if (tuning.tuner == "lora") put_adapters(tuning, model, doubts);
+    if (tuning.tuner == "lora") {
+        put_adapters(tuning, model, doubts);
+        doubt_whole(tuning, model, doubts);
+        if (tuning.rates) doubt_rates(model, doubts, tuning.says_tuner);
+    }
     if (trains_any(model)) return;
     model.modules[model.backbone()].trainable = true;  // what is trained is not known to us
     doubts.push_back({Effect::less, "a frozen language model is counted as trained", tuning.says_frozen});

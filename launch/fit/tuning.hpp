@@ -19,6 +19,8 @@ struct Tuning {
     std::optional<std::int64_t> rank{};
     std::vector<std::string> targets{};
     std::optional<std::int64_t> tower_rank{};  ///< of encoders; none: as the language model's; 0: no adapters
+    std::vector<std::string> whole{};          ///< modules that are trained whole beside adapters
+    bool rates = false;                        ///< AdaLoRA keeps of each adapter how much it matters
     bool finds_by_name =
         false;  ///< Megatron-Bridge: adapters lie beside all layers, also of encoders, that are called so
     bool leaves_others = false;  ///< modules without adapters are trained unless they are frozen
@@ -26,7 +28,7 @@ struct Tuning {
     bool apart = false;           ///< queries, keys, values, gate and up are modules of their own
     std::string experts_doubt{};  ///< why they may have none; empty: they have them
     bool freeze_language = false, freeze_tower = false, freeze_projector = false;
-    std::string says_tuner{}, says_targets{}, says_frozen{};  ///< the settings, as a user writes them
+    std::string says_tuner{}, says_targets{}, says_frozen{}, says_whole{};  ///< the settings, as a user writes them
 };
 [[nodiscard]] Tuning tuning_of(const MegatronLaunch& launch);
 [[nodiscard]] Tuning tuning_of(const ShardedLaunch& launch);

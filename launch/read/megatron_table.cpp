@@ -213,7 +213,8 @@ Rows tuning_rows() {
             {"offload-model", "", &L::frees_weights},
             {"offload-optimizer", "", &L::frees_states},
             {"lora-rank", "peft.dim", &L::lora_rank},
-            {"target-modules", "peft.target_modules", &L::lora_targets}};
+            {"target-modules", "peft.target_modules", &L::lora_targets},
+            {"modules-to-save", "", &L::whole_modules}};
 }
 
 Rows as_sizes(Rows rows) {

@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace pipeweaver::launch {
@@ -87,6 +88,40 @@ void add_doubts(const Script& script, const std::string& name, SaidLaunch& said)
     }
 }
 
+// The GPUs that a command of a script starts, and its settings that are known.
+SaidLaunch started_by(const Script& script, std::size_t command, Dialect dialect, const std::string& name) {
+    SaidLaunch said{dialect, name, {}, {}, script.variables};
+    const ScriptCommand& one = script.commands[command];
+    for (const auto& [variable, value] : one.in_front) said.variables[variable] = value;
+    put_settings(dialect, one.words, said);
+    put_gpus(one.words, said);
+    std::erase_if(said.settings, [&](const Setting& setting) { return !is_known(dialect, setting.name); });
+    return said;
+}
+
+// The variable by which a launcher says how many nodes there are, where settings follow it: with 2 in its place the
+// command starts twice the GPUs, with other values. Empty: none.
+std::string multiplier_of(std::string_view text, const Script& script, std::size_t command, Dialect dialect,
+                          const std::string& name, const Variables& given) {
+    constexpr std::size_t most_names = 32, longest_text = 1U << 16U;  // each is a reading
+    const auto& names = script.taken_as_one;
+    if (dialect == Dialect::sharded_settings || names.size() > most_names || text.size() > longest_text) return {};
+    const SaidLaunch one = started_by(script, command, dialect, name);
+    if (one.gpus <= 0) return {};
+    const auto same = [](const Setting& a, const Setting& b) { return a.name == b.name && a.values == b.values; };
+    for (const std::string& variable : names) {
+        Variables with = given;
+        with[variable] = "2";
+        const Script other = read_commands(text, name, with);
+        if (other.commands.size() != script.commands.size()) continue;
+        const SaidLaunch two = started_by(other, command, dialect, name);
+        if (two.gpus == 2 * one.gpus &&
+            !std::equal(one.settings.begin(), one.settings.end(), two.settings.begin(), two.settings.end(), same))
+            return variable;
+    }
+    return {};
+}
+
 }  // namespace
 
 SaidLaunch read_script(std::string_view text, const std::string& name, std::optional<Dialect> dialect,
@@ -111,7 +146,10 @@ SaidLaunch read_script(std::string_view text, const std::string& name, std::opti
              "{}: has no command with flags of Megatron-LM, overrides of Megatron-Bridge, settings of torchtitan or of "
              "a trainer on DeepSpeed or FSDP; of a file of arrays alone name the script that sources it",
              name);
+    const auto at = static_cast<std::size_t>(command - script.commands.data());
+    std::string multiplies = multiplier_of(text, script, at, best.dialect, name, given);
     SaidLaunch said{best.dialect, name, {}, {}, std::move(script.variables)};
+    said.multiplies = std::move(multiplies);
     for (const auto& [variable, value] : command->in_front) said.variables[variable] = value;
     said.documents = std::move(script.documents);
     if (best.dialect == Dialect::sharded_settings) {

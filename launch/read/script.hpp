@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,7 +26,8 @@ struct Script {
     Variables variables{};                               ///< those that are one plain text
     std::map<std::string, std::string> documents{};      ///< files that here-documents write, with their text
     std::vector<std::pair<std::string, std::size_t>> not_sourced{};  ///< files of `source` not found, with the line
-    std::size_t uncalled = 0;  ///< commands in front, of functions that no command calls
+    std::set<std::string> taken_as_one{};  ///< variables that nobody sets, and whose default that is
+    std::size_t uncalled = 0;              ///< commands in front, of functions that no command calls
 };
 
 /// Reads a script, and files that it sources, where they are; `given` are variables that it need not set, and that it

@@ -222,6 +222,11 @@ private:
             l.reshards = l.layers_reshard.value_or(l.ep > 1 ? l.experts_reshard.value_or(false) : l.pp == 1);
         if (!is_said_by(&Member::tuner))
             l.tuner = l.lora_rank.value_or(0) + l.tower_lora_rank.value_or(0) > 0 ? "lora" : "full";
+        if (l.tuner == "adalora" && l.rated_rank) {
+            l.tuner = "lora";
+            l.lora_rank = l.rated_rank;
+            l.rates = true;
+        }
         if (l.lora_leaves_others && !l.tower_lora_rank) l.tower_lora_rank = l.lora_rank;
         if (!l.unfused_model.empty() && l.model.find(l.unfused_model) != std::string::npos) l.fused_loss = false;
         if (!l.packs || l.apart) l.packs = l.apart || l.stage == "pt";
@@ -321,9 +326,9 @@ ShardedLaunch with_model(ShardedLaunch launch, const workloads::Model& model) {
     launch.hidden = a.hidden;
     launch.layers = a.layers;
     launch.experts = a.moe ? a.moe->experts : 0;
-    if (launch.rings_rest && launch.heads % launch.sequence != 0) {
+    if (launch.rings_rest && launch.kv_heads % launch.sequence != 0) {
         const std::int64_t all = launch.sequence;
-        launch.sequence = std::gcd(launch.heads, all);
+        launch.sequence = std::gcd(launch.kv_heads, all);
         launch.ring = all / launch.sequence;
     }
     return launch;

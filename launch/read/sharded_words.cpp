@@ -116,7 +116,7 @@ std::size_t known_flags(const Entry& entry, const std::vector<Word>& words, std:
         std::count_if(words.begin() + static_cast<std::ptrdiff_t>(begin), words.end(), is_known));
 }
 
-// Whether the words before the program start it by accelerate, which starts trainers alone.
+// Whether the words before the program start it by accelerate, which starts few programs of other dialects.
 bool is_of_accelerate(const std::vector<std::string>& texts, std::size_t begin) {
     const auto program = texts.begin() + static_cast<std::ptrdiff_t>(begin);
     return std::find(texts.begin(), program, "accelerate") != program;

@@ -92,9 +92,17 @@ Why packing_with_flash(const L& l, std::int64_t) {
     return fmt::format("attn_impl is {}", l.attention.empty() ? "not said" : "'" + l.attention + "'");
 }
 
+Why ring_without_padding(const L& l, std::int64_t) {
+    if (!l.rings_rest || l.ring == 1 || l.packs.value_or(false) || l.flattens) return std::nullopt;
+    return fmt::format("{} key and value heads, sequence_parallel_size {}", l.kv_heads, l.sequence * l.ring);
+}
+
 constexpr std::array of_swift{
     ShardedRule{"packing-attention", "packing and padding_free take flash attention",
                 "modelscope/ms-swift swift/arguments/sft_args.py", Phase::arguments, packing_with_flash},
+    ShardedRule{"ring-padding",
+                "a sequence_parallel_size that does not divide the key and value heads takes padding_free or packing",
+                "modelscope/ms-swift swift/sequence_parallel/sequence_parallel.py", Phase::build, ring_without_padding},
 };
 
 // --- VeOmni

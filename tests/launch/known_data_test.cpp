@@ -58,6 +58,34 @@ TEST_CASE("data is text alone where all of it is known to be, and nothing makes 
     CHECK_FALSE(names_text_alone(veomni("qwen3vl")));
 }
 
+TEST_CASE("of data whose samples have images it is known how many, unless something makes others of it") {
+    const auto automodel = [](const std::string& data) {
+        return read_script(
+            "automodel finetune vlm --model.pretrained_model_name_or_path google/gemma-3-4b-it "
+            "--step_scheduler.local_batch_size 1 --dataset.path_or_dataset " +
+                data + "\n",
+            "launch.sh");
+    };
+    CHECK(most_images(automodel("mmoukouba/MedPix-VQA")) == 1);
+    CHECK_FALSE(names_text_alone(automodel("naver-clova-ix/cord-v2")));
+    CHECK_FALSE(most_images(automodel("own/images")));
+    CHECK(most_images(swift_launch("--dataset modelscope/gsm8k")) == 0);
+    CHECK(most_images(swift_launch("--dataset modelscope/gsm8k naver-clova-ix/cord-v2")) == 1);
+    CHECK_FALSE(most_images(swift_launch("--dataset naver-clova-ix/cord-v2 --external_plugins own.py")));
+    // Megatron-Bridge has short names, which are folders elsewhere.
+    const auto bridge = [](const std::string& data) {
+        return read_script(
+            "torchrun scripts/training/run_recipe.py --recipe gemma3_vl_4b_sft_config "
+            "dataset.source.dataset_name=" +
+                data + "\n",
+            "launch.sh");
+    };
+    CHECK(most_images(bridge("cord_v2")) == 1);
+    CHECK(most_images(bridge("rdr")) == 1);
+    CHECK_FALSE(most_images(bridge("raven")));  // several images
+    CHECK_FALSE(most_images(swift_launch("--dataset medpix")));
+}
+
 TEST_CASE("the longest sample of known data is known by the tokenizer that counted it") {
     const auto qwen = workloads::find_model("qwen3-8b"), llama = workloads::find_model("llama3-8b");
     const auto both = swift_launch("--dataset swift/self-cognition#9 AI-ModelScope/alpaca-gpt4-data-zh#500");

@@ -45,7 +45,8 @@ emulator::Recipe recipe(const std::string& text) { return *run(text).options.wor
 
 std::vector<std::string> broken(const std::string& text, const char* framework, std::int64_t gpus = 8) {
     std::vector<std::string> ids;
-    for (const auto& rule : launch::broken_rules(read(text), gpus, launch::framework_called(framework)))
+    const auto of_model = launch::with_model(read(text), workloads::model("qwen2.5-7b"));  // 4 key and value heads
+    for (const auto& rule : launch::broken_rules(of_model, gpus, launch::framework_called(framework)))
         ids.emplace_back(rule.id);
     return ids;
 }
@@ -218,12 +219,62 @@ TEST_CASE("a tuner that is neither LoRA nor full is open both ways, one that tra
             if (one.setting == setting) return one.effect;
         return std::nullopt;
     };
-    for (const std::string tuner : {"adalora", "boft", "bone", "reft", "adapter", "llamapro", "longlora"}) {
+    for (const std::string tuner : {"boft", "bone", "reft", "adapter", "llamapro", "longlora"}) {
         CAPTURE(tuner);
         CHECK(effect(swift + "--max_length 512 --tuner_type " + tuner, "--tuner_type") == Effect::either);
     }
     CHECK_FALSE(effect(swift + "--max_length 512 --tuner_type full", "--tuner_type"));
     CHECK(effect("llamafactory-cli train --bf16 true --finetuning_type freeze", "--finetuning_type") == Effect::less);
+}
+
+TEST_CASE("AdaLoRA's adapters are LoRA's of its first rank, and as many averages") {
+    const auto most_of = [](const std::string& more) -> std::optional<Bytes> {
+        for (const auto& one : run(swift + "--max_length 512 --tuner_type " + more).doubts)
+            if (one.setting == "--tuner_type") return one.most;
+        return std::nullopt;
+    };
+    CHECK_FALSE(most_of("lora --lora_rank 12"));
+    REQUIRE(most_of("adalora"));
+    CHECK(most_of("adalora --adalora_init_r 24")->count == 2 * most_of("adalora")->count);
+    const auto l = read(swift + "--tuner_type adalora");
+    CHECK(l.has_adapters());
+    CHECK(l.lora_rank == 12);
+}
+
+TEST_CASE("what is trained whole beside adapters is bounded where it is the vocabulary's") {
+    const auto most_of = [](const std::string& text, const std::string& setting) {
+        std::optional<std::optional<Bytes>> most;
+        for (const auto& one : run(text).doubts)
+            if (one.setting == setting) most = one.most;
+        return most;
+    };
+    const std::string adapters = factory + "--finetuning_type lora --additional_target ";
+    const auto head = most_of(adapters + "lm_head", "--additional_target");
+    const auto both = most_of(adapters + "embed_tokens,lm_head", "--additional_target");
+    REQUIRE((head && *head && both && *both));
+    CHECK((*both)->count == 2 * (*head)->count);
+    for (const std::string more : {"score", "lm_head score"}) {
+        CAPTURE(more);
+        const auto other = most_of(swift + "--max_length 512 --modules_to_save " + more, "--modules_to_save");
+        REQUIRE(other.has_value());
+        CHECK_FALSE(other->has_value());
+    }
+    // Of a model with a tower, or with an embedding in each layer, all embeddings are others, too.
+    for (const auto& one : {std::pair{"qwen2.5-7b", 0}, std::pair{"qwen2.5-vl-7b", 0}, std::pair{"qwen2.5-7b", 256}}) {
+        CAPTURE(one.first);
+        auto model = workloads::find_model(one.first);
+        model.modules[model.backbone()].architecture.layer_embedding = one.second;
+        const auto doubts =
+            launch::run_of(launch::with_model(read(swift + "--max_length 512 --modules_to_save all-embedding"), model),
+                           {.cluster = "a100-sxm:8", .gpus = 8, .model = model, .dataset = "constant-512"})
+                .doubts;
+        const auto whole = std::find_if(doubts.begin(), doubts.end(), [](const launch::Doubt& doubt) {
+            return doubt.setting == "--modules_to_save";
+        });
+        REQUIRE(whole != doubts.end());
+        CHECK(whole->most.has_value() == (model.modules.size() == 1 && one.second == 0));
+    }
+    CHECK_FALSE(most_of(swift + "--max_length 512 --tuner_type full --modules_to_save lm_head", "--modules_to_save"));
 }
 
 // hiyouga/LLaMA-Factory ff6d4d12 examples/megatron/qwen2_vl_full.yaml has these names.
@@ -362,6 +413,21 @@ TEST_CASE("a copy that the launch and the model's file both say is counted once"
     CHECK(is_in_model(any));
 }
 
+// ByteDance-Seed/VeOmni d9774494 veomni/trainer/text_dpo_trainer.py
+TEST_CASE("VeOmni's pairs have a copy of the model, beside adapters, too, and keep no logits") {
+    const std::string veomni = "bash train.sh tasks/train_text_dpo.py --model.model_path M --data.max_seq_len 1024 ";
+    const std::string swifts = "swift rlhf --rlhf_type dpo --model M --max_length 1024 --train_type ";
+    CHECK(entry_of(veomni) == "VeOmni");
+    CHECK(read(veomni).stage == "dpo");
+    CHECK(read(veomni).tokens() == 2 * 1024);
+    const Bytes copy = run(veomni).besides.reference;
+    CHECK(copy > Bytes{});
+    CHECK(run(veomni + "--model.lora_config.rank 8").besides.reference == copy);
+    CHECK(run(swifts + "lora").besides.reference == Bytes{});
+    CHECK(recipe(veomni).kept.logit == 0);
+    CHECK(recipe(swifts + "full").kept.logit > 0);
+}
+
 TEST_CASE("plans for FSDP2 hold what a launch of Hugging Face's trainers does, of several microbatches") {
     auto planned = emulator::find_recipe("accelerate-fsdp2");
     std::swap(planned.state.whole, planned.state.summed);
@@ -454,6 +520,14 @@ TEST_CASE("Qwen-VL-Series-Finetune adapts the language model, and the tower wher
     CHECK(pairs.freeze_projector);
 }
 
+TEST_CASE("ms-swift rings what its key and value heads do not share out, without padding") {
+    CHECK(broken(swift + "--sequence_parallel_size 4", "ms-swift").empty());
+    const std::string ring = swift + "--sequence_parallel_size 8 --attn_impl flash_attn --padding_free true";
+    CHECK(broken(ring, "ms-swift").empty());
+    const auto shared = launch::with_model(read(ring), workloads::model("qwen2.5-7b"));
+    CHECK((shared.sequence == 4 && shared.ring == 2));  // 3602360a: gcd(4, 8); the 28 heads do not count
+}
+
 TEST_CASE("every rule of a sharded trainer is broken by its launch alone") {
     struct Row {
         const char* framework;
@@ -473,6 +547,7 @@ TEST_CASE("every rule of a sharded trainer is broken by its launch alone") {
         {"llama-factory", "shards", "llamafactory-cli sft --model M --mp_shard_size 3"},
         {"llama-factory", "global-batch", "llamafactory-cli sft --model M --global_batch_size 12"},
         {"ms-swift", "packing-attention", swift + "--packing true"},
+        {"ms-swift", "ring-padding", swift + "--sequence_parallel_size 8"},
         {"ms-swift", "one-sharding", swift + "--deepspeed zero2 --fsdp fsdp2"},
         {"ms-swift", "one-precision", swift + "--bf16 true --fp16 true"},
         {"ms-swift", "deepspeed-values", swift + "--deepspeed '{\"train_micro_batch_size_per_gpu\": 4}'"},

@@ -131,6 +131,24 @@ TEST_CASE("a sample is filled with text, or with items of which an encoder has m
     CHECK(many.items[1].patches == 4096);
     CHECK(many.items[2].tokens == 88);
     CHECK(many.tokens() == 600);
+    // With one image at most the rest is text, and nothing else is in it.
+    const auto one = filled_samples(model("gemma-3-4b"), 600, 1);
+    REQUIRE(one.size() == 2);
+    CHECK(one[1].sample.items.size() == 1);
+    CHECK(one[1].sample.text_tokens == 344);
+    CHECK(one[1].sample.tokens() == 600);
+    CHECK(filled_samples(model("qwen2.5-omni-7b"), 100, 1).size() == 2);
+    // An image may be cut into tiles, or larger than the limit that is assumed: it is counted as all positions.
+    for (const auto* name : {"internvl3-38b", "internvl3-8b", "deepseek-vl2", "qwen2.5-vl-7b"}) {
+        CAPTURE(name);
+        const auto whole = filled_samples(model(name), 2000, 1);
+        REQUIRE(whole.size() == 2);
+        CHECK(whole[1].sample.items.size() > 1);
+        CHECK(whole[1].sample.text_tokens == 0);
+    }
+    // Gemma 4 fills an image up to 280 positions.
+    CHECK(filled_samples(model("gemma-4-31b"), 600, 1).at(1).sample.text_tokens == 320);
+    CHECK(filled_samples(model("gemma-3-4b"), 600, 0).size() == 1);
     CHECK(filled_samples(model("qwen2.5-7b"), 100).size() == 1);
     // Images beside the sequence, and audio that is padded to half a minute: positions bound neither.
     CHECK(filled_samples(model("llama-3.2-11b-vision"), 100).empty());

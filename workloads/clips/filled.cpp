@@ -50,10 +50,21 @@ Item scaled(Item item, std::int64_t tokens) {
     return item;
 }
 
-// Items as large as they may be, of which the last takes what is left.
-Sample filled_with(const Item& like, std::int64_t most, std::int64_t tokens) {
+// Where an image has no more positions than the rule says, however large it is (Gemma 3's pan and scan is off by
+// default). Others are cut into tiles that the rule does not count, or scaled to limits that are assumed.
+bool bounds_one_image(const Model& model) {
+    constexpr std::array<std::string_view, 3> of_one_square{"gemma3", "llava", "paligemma"};
+    if (model.image.fixed_pixels == 0) return model.image.resize == ImageResize::fill;
+    return std::find(of_one_square.begin(), of_one_square.end(), model.family) != of_one_square.end();
+}
+
+// Items as large as they may be, of which the last takes what is left, or text behind `count` of them.
+Sample filled_with(const Item& like, std::int64_t most, std::int64_t tokens, std::optional<std::int64_t> count) {
     Sample sample{"longest", 0, 0, {}};
-    for (std::int64_t left = tokens; left > 0; left -= most) sample.items.push_back(scaled(like, std::min(left, most)));
+    std::int64_t left = tokens;
+    for (std::int64_t item = 0; left > 0 && item < count.value_or(tokens); ++item, left -= most)
+        sample.items.push_back(scaled(like, std::min(left, most)));
+    sample.text_tokens = sample.loss_tokens = std::max<std::int64_t>(0, left);
     return sample;
 }
 
@@ -66,18 +77,19 @@ std::int64_t most_positions(const Model& model, Modality modality, const Item& l
 
 }  // namespace
 
-std::vector<FilledSample> filled_samples(const Model& model, std::int64_t tokens) {
+std::vector<FilledSample> filled_samples(const Model& model, std::int64_t tokens, std::optional<std::int64_t> images) {
     const ItemRules rules(model);
     std::vector<FilledSample> filled;
     // An image that is attended to beside the sequence takes one position of it, however large it is.
     if (model.modules[model.backbone()].architecture.cross_attention_dim > 0) return {};
     if (rules.takes_text()) filled.push_back({Modality::text, {"longest", tokens, tokens, {}}});
     for (const Modality modality : {Modality::image, Modality::video, Modality::audio}) {
-        if (!rules.takes(modality, false)) continue;
+        if (!rules.takes(modality, false) || (images && (modality != Modality::image || *images == 0))) continue;
         if (modality == Modality::audio && pads_audio(model)) return {};
         const auto like = busiest(probes(rules, modality));
         if (!like) return {};
-        filled.push_back({modality, filled_with(*like, most_positions(model, modality, *like, tokens), tokens)});
+        const auto count = bounds_one_image(model) ? images : std::nullopt;
+        filled.push_back({modality, filled_with(*like, most_positions(model, modality, *like, tokens), tokens, count)});
     }
     return filled;
 }

@@ -9,12 +9,13 @@
 
 namespace pipeweaver::frameworks {
 
-/// A data set of text alone.
+/// A data set of text, or of text and images.
 struct DataSet {
     std::string_view names;  ///< as hubs call it, "a/x|b/x", whatever their case
     std::string_view source;
     std::int64_t most = 0;  ///< tokens of its longest sample by Qwen2.5's tokenizer and template; 0: not known
     std::int64_t most_of_question = 0;  ///< the same of what is in front of an answer, where that alone is known
+    std::int64_t images = 0;            ///< of a sample, at most; 0: it is text alone
 };
 
 /// The data set that a launch names, as "owner/name", and with ms-swift's endings "owner/name:subset#rows"; null: none

@@ -44,7 +44,7 @@ struct ShardedLaunch {
     std::int64_t tp = 1, pp = 1, ep = 1;
     bool splits_norms = false;  ///< tensor parallel GPUs share out positions where they do not share out columns
     std::int64_t sequence = 1;  ///< GPUs that share a sample's positions by exchanging heads (Ulysses)
-    bool rings_rest = false;    ///< of `sequence`, what does not divide the heads goes round a ring
+    bool rings_rest = false;    ///< of `sequence`, what does not divide the key and value heads rings
     std::int64_t ring = 1;      ///< that do so by passing keys and values round
     std::string schedule{};     ///< of a pipeline, as torch.distributed.pipelining calls it
     Number pipeline_batch{};    ///< samples of a pipeline's microbatch, of the `micro_batch` that it splits; none: all
@@ -101,6 +101,9 @@ struct ShardedLaunch {
     std::string tuner = "full";  ///< "lora", "freeze", ...
     Number lora_rank{};
     Texts lora_targets{};      ///< empty, "all", "all-linear": all linear layers
+    Texts whole_modules{};     ///< trained whole beside adapters
+    Number rated_rank{};       ///< of AdaLoRA's adapters before it prunes them
+    bool rates = false;        ///< beside each adapter lies how much it matters
     Number tower_lora_rank{};  ///< of an encoder that has adapters of its own; none: as the language model; 0: none
     bool lora_leaves_others = false;  ///< beside adapters, modules without any are trained unless they are frozen
     bool freeze_language = false, freeze_tower = false, freeze_projector = false;
@@ -110,6 +113,8 @@ struct ShardedLaunch {
     // Of a stage that learns from answers
     std::string reference{};     ///< how far the model may go from a copy of it as it was; "0": there is none
     std::string preference{};    ///< LLaMA-Factory: the loss of stage "dpo", some of which have no such copy
+    bool copies_always = false;  ///< such a copy lies beside adapters, too
+    bool fuses_pairs = false;    ///< the loss of pairs is worked out in pieces, too
     bool joins_pairs = false;    ///< packing counts both of a pair; one that is longer than the length lies alone
     Number answer_length{};      ///< of answers that are generated, behind prompts as long as `length`
     Number engine_length{};      ///< of a prompt with its answer, at most

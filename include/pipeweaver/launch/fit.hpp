@@ -70,6 +70,7 @@ struct Run {
     std::vector<Doubt> doubts{};         ///< the same in short, where memory may be other than is said
     std::optional<Bytes> logits{};       ///< what the loss of a rank holds of them at most; none: it is not known
     Besides besides{};
+    bool fp8 = false;  ///< counted in 16 bits; the fit's recipe is called "NAME-fp8" then
 };
 
 /// Whether attention keeps its scores: Transformer Engine's that is not fused, and Megatron Core's own. "auto" takes a

@@ -130,9 +130,10 @@ struct MegatronLaunch {
     bool freeze_llm = false, freeze_vit = false, freeze_aligner = false;
     std::string tuner{};  ///< "lora", "full"; empty: all is trained
     Number lora_rank{};
-    std::vector<std::string> lora_targets{};  ///< none: all linear layers
-    std::string learns{};                     ///< from answers: ms-swift's --rlhf-type; empty: from tokens
-    bool packs = false;                       ///< samples are joined up to the length
+    std::vector<std::string> lora_targets{};   ///< none: all linear layers
+    std::vector<std::string> whole_modules{};  ///< trained whole beside adapters
+    std::string learns{};                      ///< from answers: ms-swift's --rlhf-type; empty: from tokens
+    bool packs = false;                        ///< samples are joined up to the length
 
     // Of answers that ms-swift generates, behind prompts as long as it is told. `seq_length` is of both together.
     Number answer_length{};

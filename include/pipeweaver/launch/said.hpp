@@ -55,12 +55,13 @@ struct SaidLaunch {
     bool is_dump = false;                            ///< a framework wrote it, with all its names
     std::string not_at_hand{};  ///< of `notes`, the first of a file that the script sources and that is not there
     const frameworks::Entry* entry = nullptr;  ///< what the command starts; null: a program without a row
-    std::string named{};         ///< what sets all that is not said: "recipe 'x'"; empty: nothing, defaults count
-    std::string framework{};     ///< whose rules count, with its version, where it follows from what is said
-    bool knows_named = false;    ///< what it sets is among the settings, in front
-    std::string named_model{};   ///< the model that the launch names, as it does; empty: none
-    std::int64_t gpus = 0;       ///< that its launcher starts processes on; 0: not said in plain numbers
-    std::string says_gpus{};     ///< "--nproc_per_node 8, --nnodes 4"
+    std::string named{};        ///< what sets all that is not said: "recipe 'x'"; empty: nothing, defaults count
+    std::string framework{};    ///< whose rules count, with its version, where it follows from what is said
+    bool knows_named = false;   ///< what it sets is among the settings, in front
+    std::string named_model{};  ///< the model that the launch names, as it does; empty: none
+    std::int64_t gpus = 0;      ///< that its launcher starts processes on; 0: not said in plain numbers
+    std::string says_gpus{};    ///< "--nproc_per_node 8, --nnodes 4"
+    std::string multiplies{};  ///< a variable, 1 as nobody sets it, by which `gpus` and some settings grow; empty: none
     std::vector<Unset> unset{};  ///< what nobody gave a value, and is left out of the settings
     Variables chosen{};          ///< variables that the command has by a branch that may not be taken, as it is taken
     std::vector<std::string> missing{};  ///< configuration files of a sharded trainer that are not at hand

@@ -57,6 +57,9 @@ struct ShardedLaunch : frameworks::ShardedLaunch {
 /// The launch with what the rules ask of the model.
 [[nodiscard]] ShardedLaunch with_model(ShardedLaunch launch, const workloads::Model& model);
 
+/// The model with images no larger than the launch scales them down to.
+[[nodiscard]] workloads::Model with_image_sizes(const ShardedLaunch& launch, workloads::Model model);
+
 /// "--per_device_train_batch_size": how the trainer is told a member; empty: by nothing.
 [[nodiscard]] std::string written(const ShardedLaunch& launch, const frameworks::ShardedMember& member);
 

@@ -85,7 +85,10 @@ struct FilledSample {
 
 /// Of so many positions: of text, and of every kind of item that the model reads those of which an encoder has most to
 /// do. No sample of as many brings a module more. Empty: what an encoder reads is not bounded by positions.
-[[nodiscard]] std::vector<FilledSample> filled_samples(const Model& model, std::int64_t tokens);
+/// `images`: samples hold so many at most, text beside them, and nothing else. Where an image may have more positions
+/// than the model's rule says, it is counted as all of them.
+[[nodiscard]] std::vector<FilledSample> filled_samples(const Model& model, std::int64_t tokens,
+                                                       std::optional<std::int64_t> images = {});
 
 /// A batch without the samples that no microbatch can hold, where the model's job drops those; else all of it.
 struct Kept {

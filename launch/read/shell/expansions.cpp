@@ -30,7 +30,9 @@ void Reader::braces(bool quoted) {
     if (!otherwise) return put_unknown("$" + whole);
     const bool is_said = variables_.contains(name) && !(rest.front() == ':' && is_empty(name));
     if (is_said) return put(name, "$" + whole, quoted, false);
-    nested(rest.substr(rest.front() == ':' ? 2 : 1), quoted);
+    const std::string value = rest.substr(rest.front() == ':' ? 2 : 1);
+    if (value == "1") script_.taken_as_one.insert(name);
+    nested(value, quoted);
 }
 
 // Of an array by its number, or by the key of "[key]=value"; both may be a variable. None: there is none, or it is not

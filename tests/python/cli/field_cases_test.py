@@ -459,19 +459,20 @@ def test_torchtitans_pipelines_before_0_3_made_no_graphs(pipeweaver, tmp_path):
     assert [one["rule"] for one in now["broken"]] == ["cuda-graphs"]
 
 
-def test_a_script_of_one_node_on_several_is_undecided(pipeweaver, tmp_path):
-    """Its launcher sets how many nodes there are, and batches follow it."""
+def test_a_script_whose_batch_follows_its_nodes_is_undecided_on_several(pipeweaver, tmp_path):
+    """Its launcher sets how many nodes there are; a batch that does not follow them stays too small."""
     launch = "NNODES=${WORLD_SIZE:-1}\nBATCH=$((4 * NNODES))\nNPROC_PER_NODE=8 megatron sft --model Qwen/Qwen2.5-7B " \
         "--dataset own --tensor_model_parallel_size 4 --micro_batch_size 1 --global_batch_size $BATCH --max_length 512 "
     on = ["--rules-only", "--cluster"]
     assert script(pipeweaver, tmp_path, launch, *on, "h100-sxm:8")["verdict"] != "does-not-construct"
     answer = script(pipeweaver, tmp_path, launch, *on, "h100-sxm:64")
     assert answer["verdict"] == "undecided" and opened(answer) == ["--set"]
-    assert "starts 8 GPUs" in answer["open"][0]["why"]
+    assert "nobody sets WORLD_SIZE it starts 8 GPUs" in answer["open"][0]["why"]
     told = script(pipeweaver, tmp_path, launch, *on, "h100-sxm:64", "--set", "WORLD_SIZE=8")
     assert told["broken"] == []
-    of_two = launch.replace("${WORLD_SIZE:-1}", "2")  # two nodes are said, and not six
-    assert script(pipeweaver, tmp_path, of_two, *on, "h100-sxm:48")["verdict"] == "does-not-construct"
+    for said, other in (("${WORLD_SIZE:-1}", "1"), ("$((4 * NNODES))", "4")):  # one node, or a batch of all nodes
+        alone = script(pipeweaver, tmp_path, launch.replace(said, other), *on, "h100-sxm:64")
+        assert alone["verdict"] == "does-not-construct"
 
 
 def test_a_first_stage_of_encoders_alone_is_judged_with_images(pipeweaver, tmp_path):

@@ -26,7 +26,8 @@ def test_result_files_do_not_depend_on_the_number_of_threads(pipeweaver, planned
 
 def test_another_seed_gives_another_batch(pipeweaver, planned, tmp_path):
     pipeweaver(*PLAN, *BATCH, *ONE_DRAW, "--max-rounds", "1", "--seed", "2", "--out", tmp_path / "other")
-    assert digests(tmp_path / "other")["assignment.json"] != digests(planned)["assignment.json"]
+    own, other = (json.loads((folder / "assignment.json").read_text()) for folder in (planned, tmp_path / "other"))
+    assert own["loss_tokens"] != other["loss_tokens"]  # whatever partition was chosen on which draws
 
 
 def test_the_plan_is_never_above_a_baseline_and_never_below_its_bound(planned):

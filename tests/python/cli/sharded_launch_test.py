@@ -265,8 +265,8 @@ def test_names_of_ms_swift_until_2_6_say_the_model(pipeweaver, tmp_path):
         assert answer["verdict"] != "fits"
 
 
-def test_sequences_of_ms_swift_go_round_a_ring_where_heads_do_not_divide(pipeweaver, tmp_path):
-    """3602360a swift/sequence_parallel: heads are shared out among the greatest common divisor, the rest is a ring."""
+def test_sequences_of_ms_swift_go_round_a_ring_where_key_heads_do_not_divide(pipeweaver, tmp_path):
+    """3602360a swift/sequence_parallel: key heads are shared out among the greatest common divisor; else a ring."""
     launch = "NPROC_PER_NODE=6 swift sft --model Qwen/Qwen3-8B --dataset own --deepspeed zero3 " \
         "--attn_impl flash_attn --max_length 24576 --packing true --tuner_type full --use_liger_kernel true " \
         "--sequence_parallel_size "
@@ -275,6 +275,8 @@ def test_sequences_of_ms_swift_go_round_a_ring_where_heads_do_not_divide(pipewea
     assert six["layout"]["cp"] == 6 and six["verdict"] in ("fits", "close")
     two = script(pipeweaver, tmp_path, launch + "2", *on)
     assert six["memory"]["ranks"][0]["activations_bytes"] < two["memory"]["ranks"][0]["activations_bytes"]
+    padded = script(pipeweaver, tmp_path, launch.replace("--packing true", "") + "6", *on, "--rules-only")
+    assert [one["rule"] for one in padded["broken"]] == ["ring-padding"]
 
 
 def test_a_trainer_that_accelerate_starts_is_ones_own_by_any_flag(pipeweaver, tmp_path):
@@ -286,6 +288,9 @@ def test_a_trainer_that_accelerate_starts_is_ones_own_by_any_flag(pipeweaver, tm
     answer = script(pipeweaver, tmp_path, launch, *on)
     assert answer["launched_by"] == "Hugging Face's Trainer" and answer["verdict"] in ("undecided", "does-not-fit")
     assert any("is taken as llama2-7b of the catalogue" in one for one in answer["assumed"])
+    (tmp_path / "replicas.yaml").write_text("distributed_type: MEGATRON_LM\nmixed_precision: 'no'\nnum_processes: 7\n")
+    split = script(pipeweaver, tmp_path, launch, *on)  # by degrees that are not read
+    assert split["verdict"] == "undecided" and split["open"][0]["setting"] == "accelerate launch"
 
 
 def test_another_trainer_behind_the_same_command_is_refused(pipeweaver, tmp_path):
