@@ -59,10 +59,10 @@ bool bounds_one_image(const Model& model) {
 }
 
 // Items as large as they may be, of which the last takes what is left, or text behind `count` of them.
-Sample filled_with(const Item& like, std::int64_t most, std::int64_t tokens, std::optional<std::int64_t> count) {
+Sample filled_with(const Item& like, std::int64_t most, std::int64_t tokens, std::int64_t count) {
     Sample sample{"longest", 0, 0, {}};
     std::int64_t left = tokens;
-    for (std::int64_t item = 0; left > 0 && item < count.value_or(tokens); ++item, left -= most)
+    for (std::int64_t item = 0; left > 0 && item < count; ++item, left -= most)
         sample.items.push_back(scaled(like, std::min(left, most)));
     sample.text_tokens = sample.loss_tokens = std::max<std::int64_t>(0, left);
     return sample;
@@ -88,7 +88,7 @@ std::vector<FilledSample> filled_samples(const Model& model, std::int64_t tokens
         if (modality == Modality::audio && pads_audio(model)) return {};
         const auto like = busiest(probes(rules, modality));
         if (!like) return {};
-        const auto count = bounds_one_image(model) ? images : std::nullopt;
+        const std::int64_t count = bounds_one_image(model) ? images.value_or(tokens) : tokens;
         filled.push_back({modality, filled_with(*like, most_positions(model, modality, *like, tokens), tokens, count)});
     }
     return filled;
