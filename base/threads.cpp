@@ -1,6 +1,5 @@
-#include "pipeweaver/base/parallel.hpp"
-
 #include "pipeweaver/base/assert.hpp"
+#include "pipeweaver/base/parallel.hpp"
 
 #include <tbb/global_control.h>
 #include <tbb/parallel_for.h>

@@ -21,10 +21,10 @@ UI = ROOT / "service/ui"
 OBJECTS = ROOT / "build/playground"
 # Emscripten's libc++ compares no durations with <=>, which only the search for less memory does.
 LEFT_OUT = {"search/improve/lower_memory.cpp"}
-SOURCES = ["tools/playground/main.cpp", "tools/playground/stand_ins.cpp", "service/ui/play_search.cpp",
+SOURCES = ["tools/playground/main.cpp", "tools/playground/stand_ins/search.cpp", "service/ui/play_search.cpp",
            "schedule/fixed_order.cpp", "schedule/graph.cpp", "schedule/problem.cpp", "schedule/ready_queue.cpp",
            "schedule/replay.cpp", "schedule/solution.cpp"]
-# Modules of the planner; of base and costdb all but what planner_stand_ins.cpp stands in for.
+# Modules of the planner; of base and costdb all but what stand_ins/planner.cpp stands in for.
 MODULES = ["base", "workloads", "costdb", "schedule", "search", "emulator", "partition", "loader", "planner", "groups",
            "frameworks", "launch", "emit"]
 STOOD_IN_FOR = {"base/byte_reader.cpp", "base/gzip.cpp", "base/sha256.cpp", "base/threads.cpp", "base/yaml.cpp",
@@ -33,7 +33,7 @@ COMMANDS = ["tools/playground/planner.cpp", "service/ui/forms.cpp",
             *(f"apps/{name}.cpp" for name in (
                 "check", "command_line", "completion/words", "console", "emulate", "interrupt", "manual", "next_steps",
                 "output_kind", "plan", "programs", "progress_line", "ui/forms"))]
-STAND_INS = ["tools/playground/planner_stand_ins.cpp", "tools/playground/sqlite/sqlite.cpp"]
+STAND_INS = ["tools/playground/stand_ins/planner.cpp", "tools/playground/stand_ins/sqlite/sqlite.cpp"]
 EMBEDDED = {  # symbol: file
     **{f"pipeweaver_workloads_{name}": f"workloads/data/{name}.json"
        for name in ("catalogue", "clusters", "datasets", "networks", "public_models")},
@@ -45,7 +45,7 @@ EMBEDDED = {  # symbol: file
 SCRIPTS = ["chart.js", "play.js", "play_page.js"]
 OPTIMIZED = "-O2"
 FLAGS = ["-std=c++20", OPTIMIZED, "-fexceptions", "-DFMT_HEADER_ONLY", "-Wno-defaulted-function-deleted"]
-OLDER = ["-include", "tools/playground/older/library.hpp", "-w"]  # of a libc++ that lacks parts of C++20
+OLDER = ["-include", "tools/playground/stand_ins/older_library.hpp", "-w"]  # of a libc++ that lacks parts of C++20
 LINKED_PLANNER = ["-sMODULARIZE=1", "-sEXPORT_NAME=PipeweaverPlanner", "-sEXPORTED_RUNTIME_METHODS=callMain,FS",
                   "-sINVOKE_RUN=0", "-sEXIT_RUNTIME=0", "-sALLOW_MEMORY_GROWTH=1", "-sTOTAL_STACK=8MB",
                   "-sENVIRONMENT=web,worker", "-sFORCE_FILESYSTEM=1"]
@@ -97,7 +97,7 @@ def compiled_planner(source, include):
     devices = " ".join(sorted(path.name.split(".")[0] for path in (ROOT / "costdb/data").glob("*.sqlite.gz")))
     version = re.search(r"project\(pipeweaver VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text()).group(1)
     run("em++", *FLAGS, *OLDER, f'-DPIPEWEAVER_DEVICES="{devices}"', f'-DPIPEWEAVER_VERSION="{version}"',
-        "-I", ROOT / "include", "-I", ROOT, "-I", ROOT / "tools/playground/sqlite", "-isystem", include,
+        "-I", ROOT / "include", "-I", ROOT, "-I", ROOT / "tools/playground/stand_ins/sqlite", "-isystem", include,
         "-c", source, "-o", made)
     return made
 

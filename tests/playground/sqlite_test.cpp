@@ -2,7 +2,7 @@
 #include "costdb/embedded.hpp"
 #include "pipeweaver/base/files.hpp"
 #include "tests/playground/real_sqlite.hpp"
-#include "tools/playground/sqlite/sqlite3.h"
+#include "tools/playground/stand_ins/sqlite/sqlite3.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -50,6 +50,19 @@ std::vector<std::string> read(std::string bytes, const std::string& sql, std::st
     return all;
 }
 
+// Takes rows of (id, name) as `read` gives them, until one is called "row 30".
+struct Handed {
+    std::vector<std::string> rows{};
+
+    static void each_row(sqlite3_context* context, int count, sqlite3_value** values) {
+        const std::string_view name(static_cast<const char*>(sqlite3_value_blob(values[2])),
+                                    static_cast<std::size_t>(sqlite3_value_bytes(values[2])));
+        if (count != 3 || name == "row 30") return sqlite3_result_error(context, "enough", -1);
+        static_cast<Handed*>(sqlite3_value_pointer(values[0], "rows"))
+            ->rows.push_back(fmt::format("{}|{}|", sqlite3_value_int64(values[1]), name));
+    }
+};
+
 // Some 3000 rows: pages below pages; numbers of each width, of either sign.
 std::string some_rows() {
     return real_sqlite::made(
@@ -83,6 +96,31 @@ TEST_CASE("playground: of each device's costs its SQLite reader counts SQLite's 
             CHECK_MESSAGE(read(bytes, count, "n") == real_sqlite::rows(bytes, count), device << ": " << table);
         }
     }
+}
+
+TEST_CASE("playground: its SQLite reader hands rows to a function, as far as that takes them") {
+    std::string bytes = some_rows();
+    sqlite3* opened = nullptr;
+    sqlite3_open_v2(":memory:", &opened, 0, nullptr);
+    const std::unique_ptr<sqlite3, int (*)(sqlite3*)> database(opened, sqlite3_close);
+    sqlite3_create_function_v2(opened, "hand", -1, SQLITE_UTF8, nullptr, nullptr, Handed::each_row, nullptr, nullptr);
+    const auto size = static_cast<sqlite3_int64>(bytes.size());
+    sqlite3_deserialize(opened, "main", reinterpret_cast<unsigned char*>(bytes.data()), size, size, 0);
+    const auto status_of = [&](std::int64_t source, Handed& handed) {
+        sqlite3_stmt* prepared = nullptr;
+        REQUIRE(sqlite3_prepare_v2(opened, "SELECT hand(?2, id,name) FROM kept WHERE source = ?1", -1, &prepared,
+                                   nullptr) == SQLITE_OK);
+        const std::unique_ptr<sqlite3_stmt, int (*)(sqlite3_stmt*)> statement(prepared, sqlite3_finalize);
+        sqlite3_bind_int64(prepared, 1, source);
+        sqlite3_bind_pointer(prepared, 2, &handed, "rows", nullptr);
+        return sqlite3_step(prepared);
+    };
+    Handed all, some;
+    CHECK(status_of(1, all) == SQLITE_DONE);
+    CHECK(all.rows == real_sqlite::rows(bytes, "SELECT id, name FROM kept WHERE source = 1"));
+    CHECK(status_of(0, some) == SQLITE_ERROR);  // of 3, 6, ... 27 nine come before 30
+    CHECK(some.rows.size() == 9);
+    CHECK(sqlite3_errmsg(opened) == std::string("enough"));
 }
 
 TEST_CASE("playground: its SQLite reader says what is wrong with a file") {

@@ -1,6 +1,8 @@
 // Whole files in and out: gzip by name or by content, and never half a file.
 #pragma once
 
+#include "pipeweaver/base/file_limits.hpp"
+
 #include <cstddef>
 #include <filesystem>
 #include <map>
@@ -24,7 +26,7 @@ void require_readable(const std::filesystem::path& path);
 /// The file's content, unzipped if it is gzip (recognised by its first two bytes).
 /// Throws Error{io} if it cannot be read or exceeds `limit` bytes, Error{input} if its gzip data is damaged or cut
 /// short.
-[[nodiscard]] std::string read_file(const std::filesystem::path& path, std::size_t limit = std::size_t{4} << 30);
+[[nodiscard]] std::string read_file(const std::filesystem::path& path, std::size_t limit = longest_of_any);
 
 /// The bytes of a file, plain or gzip, one block after the other in bounded memory.
 class ByteReader {
@@ -73,7 +75,7 @@ enum class Zip : std::uint8_t { small, soon };
 [[nodiscard]] std::string gzip(std::string_view bytes, Zip zip = Zip::small);
 
 /// The inverse of gzip(). Throws Error{input} if the data is damaged, cut short or larger than `limit` when unzipped.
-[[nodiscard]] std::string gunzip(std::string_view bytes, std::size_t limit = std::size_t{4} << 30);
+[[nodiscard]] std::string gunzip(std::string_view bytes, std::size_t limit = longest_of_any);
 
 /// A file that is to be written.
 struct FileToWrite {

@@ -1,6 +1,6 @@
 // A reader of SQLite's file format (https://www.sqlite.org/fileformat2.html), for the queries that sqlite3.h names:
 // tables with rowids and without, whose rows need no overflow pages.
-#include "tools/playground/sqlite/sqlite3.h"
+#include "tools/playground/stand_ins/sqlite/sqlite3.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -155,12 +155,23 @@ struct sqlite3 {
     std::optional<File> file{};
     std::map<std::string, Table, std::less<>> tables{};
     std::string wrong{};
+    sqlite3_function hand = nullptr;  ///< takes rows
+};
+
+struct sqlite3_value {
+    Value value{};
+    void* pointer = nullptr;
+};
+
+struct sqlite3_context {
+    std::optional<std::string> wrong{};
 };
 
 struct sqlite3_stmt {
     sqlite3* database = nullptr;
     std::optional<Value> only{};  ///< of a statement whose answer is one value
-    bool counts = false;
+    bool counts = false, hands = false;
+    void* pointer = nullptr;  ///< the first of what is handed
     const Table* table = nullptr;
     std::vector<std::size_t> columns{};
     std::optional<std::size_t> condition{};
@@ -207,6 +218,9 @@ void parse_select(std::string_view sql, sqlite3_stmt& made) {
     if (found == made.database->tables.end()) throw Damaged("no such table: " + std::string(table));
     made.table = &found->second;
     made.counts = columns == "count(*)";
+    constexpr std::string_view handed = "hand(?2, ";
+    made.hands = made.database->hand != nullptr && columns.starts_with(handed) && columns.ends_with(')');
+    if (made.hands) columns = columns.substr(handed.size(), columns.size() - handed.size() - 1);
     while (!made.counts && !columns.empty()) {
         std::string_view name = taken_until(columns, ",");
         name.remove_prefix(std::min(name.find_first_not_of(' '), name.size()));
@@ -222,12 +236,8 @@ std::vector<Value> read(const Table& table, const Row& row) {
     return values;
 }
 
-int step(sqlite3_stmt& of) {
-    if (of.only) return of.next++ == 0 ? (of.now = {*of.only}, SQLITE_ROW) : SQLITE_DONE;
-    if (!of.rows) of.rows = of.database->file->rows(of.table->root);
-    if (of.counts)
-        return of.next++ == 0 ? (of.now = {{static_cast<std::int64_t>(of.rows->size()), {}, true}}, SQLITE_ROW)
-                              : SQLITE_DONE;
+// Into `of.now`; false after the last.
+bool take_row(sqlite3_stmt& of) {
     while (of.next < of.rows->size()) {
         const auto values = read(*of.table, (*of.rows)[of.next++]);
         if (of.condition) {
@@ -236,9 +246,33 @@ int step(sqlite3_stmt& of) {
         }
         of.now.clear();
         for (const std::size_t column : of.columns) of.now.push_back(values[column]);
-        return SQLITE_ROW;
+        return true;
+    }
+    return false;
+}
+
+int hand_rows(sqlite3_stmt& of) {
+    std::vector<sqlite3_value> values(1 + of.columns.size());
+    std::vector<sqlite3_value*> places;
+    for (sqlite3_value& value : values) places.push_back(&value);
+    values.front().pointer = of.pointer;
+    sqlite3_context context;
+    while (take_row(of)) {
+        for (std::size_t i = 0; i < of.now.size(); ++i) values[i + 1].value = of.now[i];
+        of.database->hand(&context, static_cast<int>(places.size()), places.data());
+        if (context.wrong) return failed(of.database, *context.wrong);
     }
     return SQLITE_DONE;
+}
+
+int step(sqlite3_stmt& of) {
+    if (of.only) return of.next++ == 0 ? (of.now = {*of.only}, SQLITE_ROW) : SQLITE_DONE;
+    if (!of.rows) of.rows = of.database->file->rows(of.table->root);
+    if (of.counts)
+        return of.next++ == 0 ? (of.now = {{static_cast<std::int64_t>(of.rows->size()), {}, true}}, SQLITE_ROW)
+                              : SQLITE_DONE;
+    if (of.hands) return hand_rows(of);
+    return take_row(of) ? SQLITE_ROW : SQLITE_DONE;
 }
 
 const Value& column_of(const sqlite3_stmt* statement, int column) {
@@ -342,3 +376,20 @@ const void* sqlite3_column_blob(sqlite3_stmt* statement, int column) {
 int sqlite3_column_bytes(sqlite3_stmt* statement, int column) {
     return static_cast<int>(column_of(statement, column).bytes.size());
 }
+
+int sqlite3_create_function_v2(sqlite3* database, const char*, int, int, void*, sqlite3_function,
+                               sqlite3_function each_row, void (*)(sqlite3_context*), sqlite3_destructor_type) {
+    database->hand = each_row;
+    return SQLITE_OK;
+}
+
+int sqlite3_bind_pointer(sqlite3_stmt* statement, int, void* pointer, const char*, sqlite3_destructor_type) {
+    statement->pointer = pointer;
+    return SQLITE_OK;
+}
+
+void* sqlite3_value_pointer(sqlite3_value* value, const char*) { return value->pointer; }
+sqlite3_int64 sqlite3_value_int64(sqlite3_value* value) { return value->value.number; }
+const void* sqlite3_value_blob(sqlite3_value* value) { return value->value.bytes.data(); }
+int sqlite3_value_bytes(sqlite3_value* value) { return static_cast<int>(value->value.bytes.size()); }
+void sqlite3_result_error(sqlite3_context* context, const char* message, int) { context->wrong = message; }
