@@ -16,11 +16,12 @@ def git(root, *arguments):
 
 
 def changed(root=ROOT, commits=COMMITS):
-    """Those that are still there, but for the bindings, which need Python's headers and are no unity sources."""
+    """Those that are still there, but for the bindings, which need Python's headers, and the playground's, which need
+    Emscripten's; neither are unity sources."""
     names = [*git(root, "diff", "--name-only", "HEAD"), *git(root, "ls-files", "--others", "--exclude-standard"),
              *git(root, "log", f"--max-count={commits}", "--diff-merges=first-parent", "--format=", "--name-only")]
     paths = [root / name for name in dict.fromkeys(names)
-             if name.endswith((".cpp", ".hpp")) and not name.startswith("python/")]
+             if name.endswith((".cpp", ".hpp")) and not name.startswith(("python/", "tools/playground/"))]
     return [path for path in paths if path.exists()]
 
 

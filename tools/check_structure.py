@@ -69,7 +69,7 @@ USERS = {
     "apps": set(),
     "python": set(),
     "bench": {"apps"},
-    "tests": {"apps", "bench"},
+    "tests": {"apps", "bench", "tools"},
     "studies": {"apps", "bench", "tests"},
 }
 NOT_PRODUCTION = {"tests", "studies"}
@@ -238,7 +238,7 @@ def longest_chains(tree):
     def chain(path):
         if path not in known:
             known[path] = [path]  # for a circle
-            known[path] = [path, *max((chain(target) for target in tree.includes[path]), key=len, default=[])]
+            known[path] = [path, *max((chain(target) for target in tree.includes.get(path, [])), key=len, default=[])]
         return known[path]
 
     longest = {}
