@@ -58,25 +58,10 @@ public:
         }
     }
 
-    // Tells of those that flags launch, before an order is searched; null: nobody reads along. Both are used by it.
-    planner::OnBaselines on_opponents(const planner::LadderStart& start, const Limits& limits) {
-        if (!console_.progress_json) return nullptr;
-        return [this, &start, &limits](const planner::Baselines& rows) {
-            launched_.push_back(planner::launched_rungs(start, rows, limits.executor()));
-            (*this)(launched_.back());
-        };
-    }
-
-    // Of those that were told so the plan's; none: they were not, or two plans were made, one of which was taken.
-    std::optional<planner::Ladder> take_launched() {
-        return launched_.size() == 1 ? std::optional(std::move(launched_.front())) : std::nullopt;
-    }
-
 private:
     const Console& console_;
     std::int64_t gpus_;
     std::vector<nlohmann::ordered_json> told_;  // by their places
-    std::vector<planner::Ladder> launched_;
 };
 
 struct Plan {
@@ -175,14 +160,13 @@ struct Plan {
         const planner::Request& request = ladder.request;
         const std::string replaced = replaced_plan(out);
         emit::PlanWriter writer(request.job, request.batch, out);
-        if (wanted.opponents) wanted.known_opponents = &ladder.opponents;
-        if (wanted.opponents) wanted.on_opponents = told.on_opponents(ladder, limits);
+        if (wanted.opponents) wanted.start = &ladder;
+        wanted.on_ladder = std::ref(told);
         wanted.on_replica_takes =
             planner::writing_a_task + (request.job.lists_by_rank ? planner::zipping_a_task : Duration{});
         wanted.on_replica = [&](const planner::ReplicaPlan& replica) { writer.add(replica); };
         auto plan = asked.make_plan(request, limits.executor(), time, wanted);
-        if (wanted.opponents)
-            plan.ladder = planner::ladder_of(ladder, plan, limits.executor(), time, told.take_launched());
+        if (wanted.opponents) plan.ladder = planner::ladder_of(ladder, plan, limits.executor(), time);
         told(plan.ladder);
         plan.ladder.interrupted = Interrupt::came();
         if (request.job.loader && !Interrupt::came())

@@ -231,6 +231,22 @@ bool rests_on_version(const CheckAsked& asked, const MegatronLaunch& launch, Che
     return true;
 }
 
+// Whether a script that starts one node's processes constructs on those: on a larger cluster its launcher sets more.
+bool rests_on_nodes(const CheckAsked& asked, const MegatronLaunch& launch, Checked& checked) {
+    const std::int64_t gpus = asked.said.gpus;
+    if (gpus <= 0 || gpus >= checked.gpus) return false;
+    if (gpus > workloads::find_cluster(asked.cluster).gpus_per_node) return false;
+    if (!broken_rules(launch, gpus, *checked.framework).empty()) return false;
+    decide(Verdict::undecided,
+           {{"--set",
+             fmt::format("it starts {} GPUs ({}), on which it constructs, and not on the {} of --cluster", gpus,
+                         asked.said.says_gpus, checked.gpus),
+             "say what its launcher sets on so many nodes (--set NNODES=N), or name a cluster of as many GPUs",
+             frameworks::Effect::either}},
+           checked);
+    return true;
+}
+
 // Whether a microbatch is so many samples, however long they are, and nothing fills it: Megatron-Bridge 0.6.0 pads
 // those of multimodal models to the longest (src/megatron/bridge/data/collators/sequence_padding.py).
 bool holds_samples(const SaidLaunch& said, const workloads::Model& model) {
@@ -453,7 +469,7 @@ Checked check_megatron(const CheckAsked& asked, const Executor& execute) {
     checked.broken = broken_rules(launch, checked.gpus, *checked.framework);
     add_degrees(all, checked);
     if (!checked.constructs()) {
-        if (rests_on_version(asked, launch, checked)) return checked;
+        if (rests_on_version(asked, launch, checked) || rests_on_nodes(asked, launch, checked)) return checked;
         decide_construction(asked, &all, megatron_with(asked, launch, by_name, checked), checked);
         return checked;
     }

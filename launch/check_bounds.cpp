@@ -41,6 +41,12 @@ MegatronLaunch with_least_samples(MegatronLaunch l) {
     return l;
 }
 
+// Whether the first stage has encoders and no layer: a batch of text alone leaves it empty, which is not emulated.
+bool has_encoders_alone(const Run& run) {
+    const std::string& layers = run.options.layers;  // the first number is the first stage's
+    return layers.starts_with('0') && layers.find_first_not_of("0123456789") == 1;
+}
+
 // The fit with these; none: it fits, is not emulated, or something else decides.
 std::optional<Fit> short_with_least(const CheckAsked& asked, const MegatronLaunch& as_said,
                                     const workloads::Model& model, Checked& checked, const Executor& execute) {
@@ -51,7 +57,9 @@ std::optional<Fit> short_with_least(const CheckAsked& asked, const MegatronLaunc
     of.dataset = fmt::format("constant-{}", *least.seq_length);
     of.batch.clear();
     of.assigned.clear();
-    Fit fit = fit_of(run_of(settled(least), of), of.seed, execute);
+    const Run run = run_of(settled(least), of);
+    if (has_encoders_alone(run)) return std::nullopt;
+    Fit fit = fit_of(run, of.seed, execute);
     std::vector<Open> open = not_modelled(asked.said, {!asked.model.empty(), model.backbone() > 0});
     append(open_of(fit.doubts), open);
     if (!asked.said.named.empty()) append(memory_set_elsewhere(asked.said), open);
@@ -139,7 +147,9 @@ std::optional<Fullest> fullest_of(const FitAsked& asked, const LongestSamples& l
         of.assigned.clear();
         of.batch = "the longest samples";
         of.samples = lines_of(sample, longest.count);
-        MadeFit made = try_fit(run(of), of.seed, execute);
+        const Run with_these = run(of);
+        if (with == workloads::Modality::text && has_encoders_alone(with_these)) continue;
+        MadeFit made = try_fit(with_these, of.seed, execute);
         if (!made.fit) return std::nullopt;
         for (const Doubt& one : made.fit->doubts) add_new(one, doubts);
         const auto peak = [](const Fit& fit) { return fit.ranks[fit.fullest].peak; };

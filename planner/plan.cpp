@@ -2,6 +2,7 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
+#include "pipeweaver/planner/ladder.hpp"
 #include "pipeweaver/planner/partition_choice.hpp"
 #include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/planner/tuning.hpp"
@@ -36,32 +37,43 @@ struct Beside {
     Baselines baselines;
     std::optional<OpponentRun> run;
     std::optional<Opponents> ways;
+    Ladder launched{};  // the rungs that flags launch
 };
+
+// Those that were chosen before; null: none were.
+const Opponents* known_opponents(const Wanted& wanted) {
+    return wanted.start ? &wanted.start->opponents : wanted.known_opponents;
+}
 
 Beside beside(const Job& job, const Batch& batch, const Wanted& wanted, const Assignment& assignment,
               const Executor& execute, const Time& time) {
     Beside all;
     if (!wanted.opponents) return all;
     const Executor telling = told(execute, wanted.on_doing, doing::opponents);
-    all.ways = wanted.known_opponents ? *wanted.known_opponents : choose_opponents(job, batch, telling, time);
+    const Opponents* const known = known_opponents(wanted);
+    all.ways = known ? *known : choose_opponents(job, batch, telling, time);
     if (all.ways->ways.empty()) {
         all.baselines.not_applicable = all.ways->not_applicable;
         return all;
     }
     all.baselines = run_opponents(*all.ways, job, batch, telling, time);
     all.baselines.chosen_on = job.sample.name;
-    all.run = pipelined_opponent(job, *all.ways, all.baselines, assignment.microbatches, assignment.examined);
+    all.run =
+        pipelined_opponent(target(job.target), *all.ways, all.baselines, assignment.microbatches, assignment.examined);
     return all;
 }
 
 // What is left of the time then is for what must be done of every replica.
 Beside held_against(const Job& job, const Batch& batch, const Wanted& wanted, const Assignment& assignment,
                     const Executor& execute, const Time& time) {
-    const Opponents* const chosen = wanted.known_opponents;
+    const Opponents* const chosen = known_opponents(wanted);
     const Way* const like = chosen == nullptr ? nullptr : first_launched(*chosen, job);
     Beside all = beside(job, batch, wanted, assignment, execute,
                         time_for_opponents(job, batch, execute, time, runs_to_launch, like));
-    if (wanted.on_opponents) wanted.on_opponents(all.baselines);
+    if (wanted.start && wanted.opponents) {
+        all.launched = launched_rungs(*wanted.start, all.baselines, execute);
+        if (wanted.on_ladder) wanted.on_ladder(all.launched);
+    }
     return all;
 }
 
@@ -118,13 +130,13 @@ std::string make_target_plans(const Job& job, const Batch& batch, const Wanted& 
 }
 
 // Of the plan's slowest replica; most often one of those that opponents ran on.
-std::optional<BaselinePlan> picture(const Job& job, const Beside& beside, const Assignment& assignment,
+std::optional<BaselinePlan> picture(const Target& runs, const Beside& beside, const Assignment& assignment,
                                     std::size_t slowest) {
     if (!beside.run) return std::nullopt;
     const auto found = std::find(assignment.examined.begin(), assignment.examined.end(), slowest);
     if (found != assignment.examined.end())
         return pictured(*beside.run, static_cast<std::size_t>(found - assignment.examined.begin()));
-    const auto run = pipelined_opponent(job, *beside.ways, beside.baselines, assignment.microbatches, {slowest});
+    const auto run = pipelined_opponent(runs, *beside.ways, beside.baselines, assignment.microbatches, {slowest});
     return run ? std::optional(pictured(*run, 0)) : std::nullopt;
 }
 
@@ -193,12 +205,12 @@ bool is_for_passes(const Baseline& row) {
     return std::all_of(said.begin(), said.end(), [](Recompute one) { return is_for_plans(one); });
 }
 
-// The fastest opponent that could be the plan of the job: it runs on the plan's own ranks, and the job's target can run
-// it. Null: there is none.
+// The fastest opponent that could be the plan of the job: it runs on the plan's own ranks, the job's target can run it,
+// and the job's chunks were not built for a cut of their own. Null: there is none.
 const Baseline* may_be_plan(const Beside& beside, const Job& job) {
     const Target& runs = target(job.target);
     // Those that were padded would be other steps as the plan's.
-    if (runs.fixed_shapes) return nullptr;
+    if (job.fixed || runs.fixed_shapes) return nullptr;
     const auto& rows = beside.baselines.all;
     const auto row = std::find_if(rows.begin(), rows.end(), [&](const Baseline& one) {
         const bool can_run = !runs.action_lists || (one.launched && is_for_passes(one));
@@ -237,16 +249,16 @@ std::optional<OpponentWay> untried_way(const Beside& beside, const Job& job, con
 // it launches nothing there.
 bool plan_launched(std::optional<OpponentPlan>& plan, const Job& job, const Batch& batch, const Wanted& wanted,
                    const Beside& beside, const Assignment& assignment, const Executor& execute) {
-    const auto take = [&](const std::optional<OpponentWay>& way) {
+    const auto plan_by = [&](const std::optional<OpponentWay>& way) {
         if (way) plan.emplace(job, wanted, *way, assignment, execute);
     };
     for (const Baseline& row : beside.baselines.all) {
         if (!row.is_opponent || !row.launched || !row.on_own_ranks) continue;
         const auto best = plan ? std::optional(plan->replicas.step()) : std::nullopt;
         if (best && row.step >= *best) continue;
-        take(faster_on_all(way_of(row, *beside.ways), best, job, batch, execute));
+        plan_by(faster_on_all(way_of(row, *beside.ways), best, job, batch, execute));
     }
-    if (!plan) take(untried_way(beside, job, batch, execute));
+    if (!plan) plan_by(untried_way(beside, job, batch, execute));
     return plan.has_value();
 }
 
@@ -298,8 +310,9 @@ Plan launched_plan(const Job& job, const Beside& beside, const Assignment& assig
     plan.is_searched = false;
     plan.is_padded = pads(target(job.target), job.setup->layout);
     plan.choice = replicas.choice(plan.slowest);
+    plan.ladder = beside.launched;
     plan.baselines = beside.baselines;
-    plan.baselines.pictured = picture(job, beside, assignment, plan.replicas[plan.slowest].number);
+    plan.baselines.pictured = picture(target(job.target), beside, assignment, plan.replicas[plan.slowest].number);
     plan.partition_choice.partition = plan.partition();
     plan.partition_choice.chosen_on = beside.baselines.chosen_on;
     for (const Target& one : targets())
@@ -351,7 +364,6 @@ MadePlan planned_once(const Job& job, const Batch& batch, const Executor& execut
     PartitionChoice choice = partition_for(job, batch, wanted, numbers.size(), execute, whole);
     Beside opponents = known ? std::move(*known) : held_against(job, batch, wanted, by_load, execute, whole);
     const Assignment assignment = exchange(job, batch, choice.partition, by_load, execute);
-
     const double for_targets = part_for_targets(job, wanted, threads_of(execute), numbers.size());
     const AllReplicas all{job, wanted, choice.partition, assignment};
     const bool plans_all = numbers.size() == by_load.shares.size();
@@ -377,8 +389,9 @@ MadePlan planned_once(const Job& job, const Batch& batch, const Executor& execut
     Plan plan = assemble(job, takes_theirs ? by_load : assignment, replicas.take());
     plan.is_opponents = takes_theirs;
     plan.choice = replicas.choice(plan.slowest);
+    plan.ladder = opponents.launched;
     plan.baselines = together(opponents.baselines, policies);
-    plan.baselines.pictured = picture(job, opponents, by_load, plan.replicas[plan.slowest].number);
+    plan.baselines.pictured = picture(target(job.target), opponents, by_load, plan.replicas[plan.slowest].number);
     plan.robustness = std::move(robustness);
     plan.lacks_robustness = wanted.robustness && examined.empty();
     std::string why_not =

@@ -112,10 +112,7 @@ PLAIN = {"none", "half", "full", "offload", "encoders", "backbone", "modules", "
 # Finding -> reason. Of a circle the rooms, sorted, one blank between them; a part of it is tolerated too. Of chains,
 # lines and functions the rule with a module or a top folder: "chain: planner", "lines: planner", "functions: planner".
 # Of names the rule with the file.
-TOLERATED = {
-    "names: planner/opponents/opponents.cpp": "is written anew on a branch of its own",
-    "names: planner/targets/targets.cpp": "is written anew on a branch of its own",
-}
+TOLERATED = {}
 
 
 class Tree:

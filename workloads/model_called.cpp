@@ -53,7 +53,20 @@ std::string plain_name(std::string_view path) {
     for (std::size_t at = 0; (at = plain.find(dot, at)) != std::string::npos; ++at) plain.replace(at, dot.size(), ".");
     std::replace_if(
         plain.begin(), plain.end(), [](char c) { return c == '.' || c == '_'; }, '-');
+    constexpr std::string_view half = "1half";  // ms-swift 2.6.1 swift/llm/utils/model.py: qwen1half is Qwen1.5
+    if (const auto at = plain.find(half); at != std::string::npos) plain.replace(at, half.size(), "1-5");
     return plain;
+}
+
+// Without '-' but between digits, where it parts numbers: "qwen2-5-vl-32b" and "qwen2-5vl-32b" are one name.
+std::string joined_name(std::string_view plain) {
+    const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+    std::string joined;
+    for (std::size_t i = 0; i < plain.size(); ++i) {
+        const bool parts_numbers = i > 0 && i + 1 < plain.size() && is_digit(plain[i - 1]) && is_digit(plain[i + 1]);
+        if (plain[i] != '-' || parts_numbers) joined += plain[i];
+    }
+    return joined;
 }
 
 using Names = std::map<std::string, std::string, std::less<>>;
@@ -64,6 +77,19 @@ const Names& plain_names() {
         Names names;
         for (const auto& name : model_names()) names.emplace(plain_name(name), name);
         for (const auto& [called, model] : names_in_public()) names.emplace(called, model);
+        return names;
+    }();
+    return all;
+}
+
+// Constant once made: joined name -> name in the catalogue; empty where it is that of several.
+const Names& joined_names() {
+    static const Names all = [] {
+        Names names;
+        for (const auto& [plain, model] : plain_names()) {
+            const auto [at, is_new] = names.emplace(joined_name(plain), model);
+            if (!is_new && at->second != model) at->second.clear();
+        }
         return names;
     }();
     return all;
@@ -86,6 +112,8 @@ bool drop_ending(std::string& plain) { return drop_one_of(release_endings, plain
 std::string model_called(std::string_view name) {
     for (std::string plain = plain_name(name); !plain.empty();) {
         if (const auto known = plain_names().find(plain); known != plain_names().end()) return known->second;
+        if (const auto known = joined_names().find(joined_name(plain)); known != joined_names().end())
+            return known->second;
         if (!drop_ending(plain)) break;
     }
     return {};

@@ -35,6 +35,7 @@ constexpr std::array of_scripts{
     ShardedRow{"model_max_length", &L::length},
     ShardedRow{"max_seq_length", &L::length},
     ShardedRow{"max_length", &L::length},
+    ShardedRow{"block_size", &L::length},
     ShardedRow{"torch_dtype", &L::dtype},
     ShardedRow{"dtype", &L::dtype},
     ShardedRow{"packing", &L::packs, "false"},
@@ -137,6 +138,7 @@ std::vector<Entry> hugging_face_entries() {
     Entry& any = all.back();
     any.named_by_program = true;
     any.turned_by_settings = {{"use_mca", example_of_mcore_adapter}};
+    any.checkpoints = {"model_name", "model_id", "model_path", "model", "base_model"};  // names of their own
     any.names = "script";
     any.say = "as a flag of the launch";
     return all;

@@ -54,6 +54,8 @@ constexpr std::array rows_of_sharded_swift{
     // Until 2.6, in the words of then; what is written has the first name of each.
     ShardedRow{"sft_type", &L::tuner},
     ShardedRow{"batch_size", &L::micro_batch},
+    ShardedRow{"model_id_or_path", &L::model},
+    ShardedRow{"", &L::rings_rest, "true"},  // swift/sequence_parallel/ulysses.py
     ShardedRow{"dtype", &L::dtype, "", "AUTO=auto|bf16=bfloat16|fp16=float16|fp32=float32"},
 };
 
@@ -67,6 +69,7 @@ std::vector<Entry> sharded_swift_entries() {
     entry.programs = {"swift sft",        "swift pt",        "swift rlhf",
                       "swift/cli/sft.py", "swift/cli/pt.py", "swift/cli/rlhf.py"};
     entry.model = "model";
+    entry.checkpoints = {"model_id_or_path", "model_type"};  // until 2.6
     entry.packs = "packing";
     entry.by_variables = {{"MAX_PIXELS", "max_pixels"}};
     entry.bounds_items = true;  // base_args/template_args.py: longer ones are deleted

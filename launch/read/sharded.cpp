@@ -12,6 +12,7 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 namespace pipeweaver::launch {
@@ -320,6 +321,11 @@ ShardedLaunch with_model(ShardedLaunch launch, const workloads::Model& model) {
     launch.hidden = a.hidden;
     launch.layers = a.layers;
     launch.experts = a.moe ? a.moe->experts : 0;
+    if (launch.rings_rest && launch.heads % launch.sequence != 0) {
+        const std::int64_t all = launch.sequence;
+        launch.sequence = std::gcd(launch.heads, all);
+        launch.ring = all / launch.sequence;
+    }
     return launch;
 }
 

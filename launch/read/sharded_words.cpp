@@ -116,6 +116,12 @@ std::size_t known_flags(const Entry& entry, const std::vector<Word>& words, std:
         std::count_if(words.begin() + static_cast<std::ptrdiff_t>(begin), words.end(), is_known));
 }
 
+// Whether the words before the program start it by accelerate, which starts trainers alone.
+bool is_of_accelerate(const std::vector<std::string>& texts, std::size_t begin) {
+    const auto program = texts.begin() + static_cast<std::ptrdiff_t>(begin);
+    return std::find(texts.begin(), program, "accelerate") != program;
+}
+
 // The trainer that the words start; null: none.
 const Entry* sharded_entry_of(const std::vector<Word>& words) {
     const auto texts = texts_of(words);
@@ -124,7 +130,9 @@ const Entry* sharded_entry_of(const std::vector<Word>& words) {
     const Entry* const any = frameworks::entry_of(Dialect::sharded_settings);
     const std::size_t begin = frameworks::words_before(*any, texts);
     const bool is_script = begin > 1 && (texts[begin - 1].ends_with(".py") || texts[begin - 2] == "-m");
-    return is_script && known_flags(*any, words, begin) >= enough_flags ? any : nullptr;
+    if (!is_script) return nullptr;
+    const std::size_t enough = is_of_accelerate(texts, begin) ? 1 : enough_flags;
+    return known_flags(*any, words, begin) >= enough ? any : nullptr;
 }
 
 std::string in_small(std::string text) {
@@ -203,8 +211,7 @@ void put_sharded_words(const std::vector<Word>& all, SaidLaunch& said) {
     for (const auto& [variable, setting] : said.entry->by_variables)
         if (const auto found = said.variables.find(std::string(variable)); found != said.variables.end())
             said.settings.push_back({std::string(setting), {found->second}, std::string(variable)});
-    const bool is_accelerate = std::find(texts.begin(), texts.begin() + static_cast<std::ptrdiff_t>(begin),
-                                         "accelerate") != texts.begin() + static_cast<std::ptrdiff_t>(begin);
+    const bool is_accelerate = is_of_accelerate(texts, begin);
     ShardedWords launcher(said, "accelerate."), program(said, {});
     if (is_accelerate) launcher.read(words, 0, begin - 1);
     program.read(words, begin, words.size());

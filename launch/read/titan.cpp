@@ -65,13 +65,19 @@ bool is_refused(const std::string& name) {
     return of_section && std::find(other_titan_names.begin(), other_titan_names.end(), name) == other_titan_names.end();
 }
 
-// A launch that names a file of TOML, which 0.3 does not read: other names were known, and the mode of checkpointing.
+// Sections and settings that 0.3 has no more (torchtitan 0.2.2 torchtitan/config/job_config.py).
+bool is_of_before_0_3(const std::string& name) {
+    return name.starts_with("job.") || name.starts_with("model.") || name == "training.dataset";
+}
+
+// A launch that names a file of TOML, which 0.3 does not read, or says what 0.3 has no more: other names were known,
+// and the mode of checkpointing.
 bool is_before_0_3(const SaidLaunch& said) {
     constexpr std::string_view file = "job.config_file";
     const auto variable = said.variables.find("CONFIG_FILE");
     if (variable != said.variables.end() && variable->second.ends_with(".toml")) return true;
     return std::any_of(said.settings.begin(), said.settings.end(),
-                       [&](const Setting& one) { return one.name == file; }) ||
+                       [](const Setting& one) { return is_of_before_0_3(one.name); }) ||
            std::any_of(said.unset.begin(), said.unset.end(),
                        [&](const Unset& one) { return one.setting.ends_with(file); });
 }
@@ -132,6 +138,7 @@ std::vector<std::string> titan_names() {
 TitanLaunch read_titan(const SaidLaunch& said) {
     TitanLaunch launch;
     const bool is_older = is_before_0_3(said);
+    if (is_older) launch.cuda_graphs = false;  // it made none of a pipeline's step
     for (const Setting& setting : said.settings) {
         const bool is_mode = is_older && setting.name == mode_before_0_3;
         if (const TitanRow* const row = titan_row(is_mode ? "activation_checkpoint" : setting.name)) {

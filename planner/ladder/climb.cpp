@@ -232,10 +232,10 @@ const Rung* Ladder::compared() const {
     return nullptr;
 }
 
-Ladder ladder_of(const LadderStart& start, const Plan& plan, const Executor& execute, const Time& time,
-                 std::optional<Ladder> launched) {
-    if (!launched) launched = launched_rungs(start, plan.baselines, execute);
-    return Climb(start, plan, execute, time, *std::move(launched)).run();
+Ladder ladder_of(const LadderStart& start, const Plan& plan, const Executor& execute, const Time& time) {
+    const bool is_begun = !plan.ladder.rungs.empty() || !plan.ladder.why_none.empty();
+    Ladder launched = is_begun ? plan.ladder : launched_rungs(start, plan.baselines, execute);
+    return Climb(start, plan, execute, time, std::move(launched)).run();
 }
 
 }  // namespace pipeweaver::planner

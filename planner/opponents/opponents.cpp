@@ -1,9 +1,11 @@
 #include "pipeweaver/planner/opponents.hpp"
 
+#include "pipeweaver/partition/partitioner_names.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/partition/said_layers.hpp"
 #include "pipeweaver/partition/tune.hpp"
 #include "pipeweaver/planner/tuning.hpp"
+#include "pipeweaver/search/policy_names.hpp"
 #include "planner/job/sample.hpp"
 #include "planner/replicas/assignment.hpp"
 #include "planner/way/run.hpp"
@@ -82,10 +84,10 @@ private:
     // The way with each policy that runs it.
     void add(const Way& way) {
         const std::size_t cut = cuts_++;
+        const bool is_chain = way.partition.chunks_per_rank == 1;
         for (const std::string_view policy :
-             {std::string_view(way.partition.chunks_per_rank == 1 ? "1f1b" : "interleaved"),
-              std::string_view("gpipe")}) {
-            if (!way.has_pipeline && policy != "1f1b") continue;
+             {is_chain ? search::one_f_one_b_policy : search::interleaved_policy, search::gpipe_policy}) {
+            if (!way.has_pipeline && policy != search::one_f_one_b_policy) continue;
             OpponentWay& one = result_.ways.emplace_back(OpponentWay{way, cut});
             one.policy = policy;
         }
@@ -96,7 +98,8 @@ private:
         const auto sample = cut_on(job_, batch_);
         for (const partition::Cutting& one : partition::cuttings(partition::Use::opponent, setup_))
             if (auto why = one.why_not(setup_))
-                result_.not_applicable.push_back({one.by->name, one.chunks_per_rank, "1f1b", std::move(*why)});
+                result_.not_applicable.push_back(
+                    {one.by->name, one.chunks_per_rank, search::one_f_one_b_policy, std::move(*why)});
             else
                 add({.name = one.by->name, .setup = job_.setup, .partition = one.make(setup_, sample)});
     }
@@ -133,7 +136,8 @@ private:
                 const bool own = layout.pp == 1 && tp == layout.tp && zero == setup_.recipe.zero;
                 const auto setup =
                     own ? job_.setup : std::make_shared<const Setup>(with_layout(with_recipe(setup_, recipe), flat));
-                const auto whole = partition::partitioner("megatron").make(*setup, batches_.front(), 1);
+                const auto& by = partition::partitioner(partition::megatron_partition);
+                const auto whole = by.make(*setup, batches_.front(), 1);
                 add({.name = name_without_pipeline(*setup), .has_pipeline = false, .setup = setup, .partition = whole});
             }
     }

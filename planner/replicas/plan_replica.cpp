@@ -359,8 +359,8 @@ std::optional<Robustness> robustness_of(const std::vector<const ScheduledStep*>&
     return result;
 }
 
-std::optional<OpponentRun> pipelined_opponent(const Job& job, const Opponents& opponents, const Baselines& baselines,
-                                              const std::vector<Microbatches>& replicas,
+std::optional<OpponentRun> pipelined_opponent(const Target& runs, const Opponents& opponents,
+                                              const Baselines& baselines, const std::vector<Microbatches>& replicas,
                                               const std::vector<std::size_t>& numbers) {
     const Baseline* best = nullptr;  // rows stand by their steps
     for (const Baseline& one : baselines.all)
@@ -368,7 +368,6 @@ std::optional<OpponentRun> pipelined_opponent(const Job& job, const Opponents& o
     if (!best) return std::nullopt;
     const OpponentWay& way = opponents.ways[*best->way];
     OpponentRun run{.baseline = *best, .steps = {}, .schedules = {}};
-    const Target& runs = target(job.target);
     BuiltWay steps(way, some_as_run(way, runs, replicas, numbers), runs);
     WayResult ran = steps.run(way.policy, best->recompute, true);
     if (!ran.runs()) return std::nullopt;

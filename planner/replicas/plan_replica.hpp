@@ -51,7 +51,7 @@ struct OpponentRun {
 
 /// The run on those of the replicas that have these numbers. None: there is no such opponent, or it does not fit one of
 /// them. Pre: `baselines` is what run_opponents() said of that batch.
-[[nodiscard]] std::optional<OpponentRun> pipelined_opponent(const Job& job, const Opponents& opponents,
+[[nodiscard]] std::optional<OpponentRun> pipelined_opponent(const Target& runs, const Opponents& opponents,
                                                             const Baselines& baselines,
                                                             const std::vector<Microbatches>& replicas,
                                                             const std::vector<std::size_t>& numbers);

@@ -2,6 +2,8 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/partition/partitioner_names.hpp"
+#include "pipeweaver/search/policy_names.hpp"
 
 #include <algorithm>
 
@@ -16,11 +18,12 @@ namespace {
 
 // What users of PyTorch's pipelines configure: stages by module names, a schedule by its name.
 Launch torch_launch() {
-    return {.partitions = {"first-stage", "balanced", "megatron"},
-            .policies = {"1f1b", "interleaved", "gpipe"},
-            .cut = "the modules of each stage",
-            .order = "Schedule1F1B, ScheduleInterleaved1F1B or ScheduleGPipe",
-            .recompute = "checkpoint_wrapper on the blocks of a stage"};
+    return {
+        .partitions = {partition::first_stage_partition, partition::balanced_partition, partition::megatron_partition},
+        .policies = {search::one_f_one_b_policy, search::interleaved_policy, search::gpipe_policy},
+        .cut = "the modules of each stage",
+        .order = "Schedule1F1B, ScheduleInterleaved1F1B or ScheduleGPipe",
+        .recompute = "checkpoint_wrapper on the blocks of a stage"};
 }
 
 // The executor has segments expand.
@@ -47,8 +50,9 @@ Launch torchtitan_launch() {
 }
 
 Launch megatron_launch() {
-    return {.partitions = {"first-stage", "balanced", "megatron", "uniform"},
-            .policies = {"1f1b", "interleaved"},
+    return {.partitions = {partition::first_stage_partition, partition::balanced_partition,
+                           partition::megatron_partition, partition::uniform_partition},
+            .policies = {search::one_f_one_b_policy, search::interleaved_policy},
             .selective = emulator::Recompute::core_attention,
             .by_rank = false,
             .most_zero = 1,
@@ -63,8 +67,8 @@ Launch megatron_launch() {
 // Trainers made of Hugging Face's: checkpoints of every block or of none; a gradient that is shared out is the least
 // that FSDP2 does. All cuts are one stage.
 Launch fsdp2_launch() {
-    return {.partitions = {"megatron"},
-            .policies = {"1f1b"},
+    return {.partitions = {partition::megatron_partition},
+            .policies = {search::one_f_one_b_policy},
             .blocks = false,
             .selective = emulator::Recompute::core_attention,
             .by_rank = false,
@@ -121,7 +125,7 @@ const std::vector<Target>& targets() {
                                           .folder = "torch",
                                           .title = "PyTorch",
                                           .file = "schedule.csv",
-                                          .compared = {"1f1b", "interleaved"},
+                                          .compared = {search::one_f_one_b_policy, search::interleaved_policy},
                                           .launch = torch_launch(),
                                           .one_chain = true,
                                           .fixed_shapes = true,

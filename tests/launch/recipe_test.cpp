@@ -203,7 +203,14 @@ TEST_CASE("configurations of torchtitan before 0.3 are known by the names of the
         "a.sh");
     CHECK(launch::read_titan(own).checkpoint == "full");
     CHECK(launch::read_titan(own).not_known.empty());
+    CHECK_FALSE(launch::read_titan(own).cuda_graphs);
+    const auto by_flags = launch::read_titan(launch::read_script(
+        "torchrun -m torchtitan.train --model.name llama3 --training.dataset c4 --activation_checkpoint.mode full\n",
+        "a.sh"));
+    CHECK(by_flags.checkpoint == "full");
+    CHECK(by_flags.not_known.empty());
     const auto later = launch::read_script("torchrun -m torchtitan.train --activation_checkpoint.mode none\n", "a.sh");
+    CHECK(launch::read_titan(later).cuda_graphs);
     CHECK(launch::read_titan(later).not_known.size() == 1);
 }
 

@@ -57,6 +57,8 @@ std::vector<Request> packings(std::int64_t dp, const std::string& target) {
         request.job.max_rounds = 2;
         request.job.sample = {};
         request.batch = request.job.batch("own", std::move(samples));
+        if (target == "torchtitan")  // which shards gradients at least
+            testing::change_setup(request, [](emulator::Setup& setup) { setup.recipe.zero = 2; });
         all.push_back(std::move(request));
     }
     return all;
@@ -86,6 +88,8 @@ TEST_CASE("no rung is slower than the one before, and the best is of the target 
     for (const std::string& target : testing::full_or_short<std::vector<std::string>>(
              {"free", "megatron", "torchtitan", "torch-csv"}, {"megatron", "torch-csv"})) {
         const auto start = begin_ladder(packings(2, target), {}, {}, in_order, {});
+        CAPTURE(target);
+        CAPTURE(start.why_none);
         const Plan plan = planned_on(start);
         const Ladder& ladder = plan.ladder;
         REQUIRE(ladder.rungs.size() == 5);
@@ -111,8 +115,8 @@ TEST_CASE("rungs are told as they become known, as the ladder has them in the en
                                     [&](const Ladder& so_far) { told.push_back(so_far); });
     Wanted wanted;
     wanted.robustness = wanted.targets = false;
-    wanted.known_opponents = &start.opponents;
-    wanted.on_opponents = [&](const Baselines& rows) { told.push_back(launched_rungs(start, rows, in_order)); };
+    wanted.start = &start;
+    wanted.on_ladder = [&](const Ladder& so_far) { told.push_back(so_far); };
     const Plan plan = make_plan(start.request.job, start.request.batch, in_order, {}, wanted);
     const Ladder ladder = ladder_of(start, plan, in_order);
     REQUIRE(told.size() == 3);
@@ -131,6 +135,30 @@ TEST_CASE("rungs are told as they become known, as the ladder has them in the en
             CHECK(known.command == at_last.command);
             CHECK(so_far.is_over_now(known) == ladder.is_over_now(at_last));
         }
+}
+
+// Else a budget's search would have other parts of it for who reads along.
+TEST_CASE("the rungs that flags launch are made before an order is searched, whether or not they are told") {
+    const auto start = begin_ladder(packings(1, "torch-csv"), {}, {}, in_order, {});
+    std::vector<std::string> order;
+    Wanted wanted;
+    wanted.robustness = wanted.targets = false;
+    wanted.start = &start;
+    wanted.on_ladder = [&](const Ladder& so_far) { order.push_back(so_far.rungs.back().name); };
+    wanted.on_doing = [&](const Doing& doing) { order.emplace_back(doing.what); };
+    const Time asked = Time::until({}, {});  // without one a search tells nothing of itself
+    const Plan told = make_plan(start.request.job, start.request.batch, in_order, asked, wanted);
+    const auto made = std::find(order.begin(), order.end(), "layout");
+    REQUIRE(made != order.end());
+    CHECK(std::find(order.begin(), made, doing::replica) == made);
+    CHECK(std::find(made, order.end(), doing::replica) != order.end());
+
+    wanted.on_ladder = {};
+    const Plan silent = make_plan(start.request.job, start.request.batch, in_order, asked, wanted);
+    REQUIRE(silent.ladder.rungs.size() == 4);
+    for (std::size_t i = 0; i < silent.ladder.rungs.size(); ++i)
+        CHECK(silent.ladder.rungs[i].step == told.ladder.rungs[i].step);
+    CHECK(ladder_of(start, silent, in_order).rungs.size() == 5);
 }
 
 TEST_CASE("for a target that is told launch flags the plan is the fastest that they launch, and no order is searched") {
@@ -714,6 +742,24 @@ TEST_CASE("a plan that finds nothing faster than an opponent is that opponent's"
     REQUIRE(best != nullptr);
     CHECK(plan.step <= best->step);
     if (plan.is_opponents) CHECK(plan.step == best->step);
+}
+
+TEST_CASE("a plan on the cut of a partition file has that cut, though an opponent with another is faster") {
+    auto start = begin_ladder(packings(1, "free"), {}, {}, in_order, {});
+    Wanted wanted;
+    wanted.robustness = wanted.targets = wanted.search = false;
+    wanted.policies = {"dual-queue"};
+    wanted.known_opponents = &start.opponents;
+    Job& job = start.request.job;
+    job.partition = "megatron";  // one microbatch after the other: behind any pipeline
+    REQUIRE(make_plan(job, start.request.batch, in_order, {}, wanted).is_opponents);
+    job.fixed = partition::PartitionFile{
+        partition::partitioner("megatron").make(*job.setup, start.request.batch.microbatches, 1), {}};
+    job.partition.clear();
+    const Plan plan = make_plan(job, start.request.batch, in_order, {}, wanted);
+    CHECK_FALSE(plan.is_opponents);
+    CHECK(plan.partition().name == "megatron");
+    CHECK(plan.step > start.now->step);
 }
 
 TEST_CASE("once time is over modules are not tried on GPUs of their own, which is said") {

@@ -14,30 +14,35 @@ from served import Server
 # Seconds of the files that take long, here and one after the other: they begin first, so that no worker is left with
 # one of them at the end. What is not listed takes a second or two.
 SECONDS = {
-    "remote_test.py": 50, "service_faults_test.py": 45, "service_units_test.py": 10,
-    "served_by_nobody_torch_test.py": 20, "capacity_slurm_test.py": 45, "capacity_ray_test.py": 30,
-    "capacity_engines_test.py": 10,
-    "wheel_test.py": 15, "mutated_inputs_test.py": 25,
-    "megatron_schedule_torch_test.py": 90, "data_plan_torch_test.py": 90, "data_plan_pages_torch_test.py": 12,
-    "executor_torch_test.py": 35, "executor_layouts_torch_test.py": 40,
-    "executor_inner_torch_test.py": 20, "cp_sat_test.py": 33, "data_plan_test.py": 10, "manual_test.py": 25,
-    "emulate_test.py": 24, "mcp_test.py": 15,
-    "replicas_test.py": 20, "package_test.py": 20, "executor_faults_torch_test.py": 17, "getting_started_test.py": 15,
-    "getting_started_torch_test.py": 15, "plan_test.py": 12, "service_openapi_test.py": 12, "torch_csv_test.py": 11,
-    "titan_torch_test.py": 30, "selfcheck_torch_test.py": 40,
-    "cli_torch_test.py": 10, "check_commands_test.py": 10, "service_test.py": 10, "hugging_face_test.py": 10,
-    "bench_plan_test.py": 9, "bench_service_test.py": 25, "interrupt_test.py": 60,
-    "browser_service_test.py": 40, "browser_ui_test.py": 60, "browser_play_test.py": 6,
-     "browser_playground_test.py": 5, "browser_capacity_test.py": 40,
-    "study_pages_test.py": 120, "check_answers_test.py": 40, "pipelining_example_torch_test.py": 40,
-    "quickstart_page_test.py": 30, "diffusion_page_torch_test.py": 25, "whole_plan_test.py": 20,
-    "executor_example_torch_test.py": 16, "profile_torch_test.py": 8,
-    "measured_test.py": 12, "measured_page_torch_test.py": 12, "measured_torch_test.py": 8, "drift_test.py": 8,
-    "partition_test.py": 7, "browser_report_test.py": 6, "layout_test.py": 60, "costdb_calibrate_test.py": 5,
+    "browser_ui_test.py": 194, "megatron_schedule_torch_test.py": 106, "study_pages_test.py": 95,
+    "layout_test.py": 86, "manual_test.py": 76, "package_test.py": 61, "selfcheck_torch_test.py": 56,
+    "capacity_ray_test.py": 54, "sharded_targets_test.py": 44, "plan_test.py": 38, "capacity_test.py": 38,
+    "executor_torch_test.py": 35, "service_openapi_test.py": 34, "cp_sat_test.py": 30, "interrupt_test.py": 29,
+    "groups_test.py": 27, "sharded_launch_test.py": 26, "readme_test.py": 26, "emulate_test.py": 25,
+    "capacity_slurm_test.py": 25, "data_plan_torch_test.py": 25, "field_cases_test.py": 25, "replicas_test.py": 25,
+    "what_runs_where_slurm_torch_test.py": 24, "check_answers_test.py": 24, "executor_faults_torch_test.py": 24,
+    "service_faults_test.py": 24, "titan_torch_test.py": 23, "executor_layouts_torch_test.py": 23,
+    "check_torch_test.py": 22, "hugging_face_test.py": 22, "service_test.py": 22, "remote_test.py": 21,
+    "bench_service_test.py": 20, "options_test.py": 20, "validate_command_test.py": 19, "profile_torch_test.py": 17,
+    "partition_test.py": 17, "plan_now_test.py": 17, "mix_test.py": 16, "browser_service_test.py": 16,
+    "executor_example_torch_test.py": 16, "browser_report_test.py": 16, "bad_options_test.py": 16,
+    "check_commands_test.py": 15, "measured_test.py": 15, "bench_plan_test.py": 15, "capacity_scripts_test.py": 14,
+    "placement_test.py": 14, "check_readings_test.py": 14, "schema_test.py": 14,
+    "pipelining_example_torch_test.py": 14, "anchor_test.py": 13, "mcp_test.py": 13, "validate_test.py": 13,
+    "megatron_flags_test.py": 13, "skill_test.py": 12, "wheel_test.py": 12, "capacity_engines_test.py": 11,
+    "batch_file_test.py": 11, "whole_plan_test.py": 11, "convert_forms_test.py": 10, "cli_torch_test.py": 9,
+    "data_plan_pages_torch_test.py": 9, "what_runs_where_ray_test.py": 9, "ui_test.py": 9, "round_trip_test.py": 9,
+    "devices_test.py": 8, "emit_test.py": 8, "data_plan_test.py": 7, "output_kind_test.py": 7,
+    "browser_play_test.py": 7, "own_sizes_test.py": 7, "encoders_test.py": 7, "yaml_test.py": 7, "check_test.py": 7,
+    "streams_test.py": 7, "mutated_inputs_test.py": 6, "diffusion_page_torch_test.py": 6, "input_test.py": 6,
+    "one_number_test.py": 6, "browser_capacity_test.py": 6, "getting_started_test.py": 5,
 }
 # Files of one group run on one worker and share what their fixtures make; a file is a group of its own unless it is
-# here. Tests of the names below it share nothing dear: each goes to whichever worker is free.
-TOGETHER = {"getting_started_test.py": "docs", "getting_started_torch_test.py": "docs"}
+# here, and so is a test that is here. Other tests of the names below it share nothing dear: each goes to whichever
+# worker is free.
+TOGETHER = {"getting_started_test.py": "docs", "getting_started_torch_test.py": "docs",
+            "study_pages_test.py::test_a_page_prints_what_it_shows_in_under_two_minutes[three-trainings.md]": "shares",
+            "study_pages_test.py::test_the_speeds_are_what_the_study_says_and_a_job_may_name_it": "shares"}
 APART = ("cp_sat_test.py", "service_openapi_test.py", "study_pages_test.py", "layout_test.py", "interrupt_test.py",
          "manual_test.py::test_the_examples_of_a_page_run")
 
@@ -46,7 +51,7 @@ def group_of(nodeid):
     """The name of the tests that must run on the same worker as this one."""
     place = nodeid.rpartition("/")[2]
     file = place.partition("::")[0]
-    return place if place.startswith(APART) else TOGETHER.get(file, file)
+    return TOGETHER.get(place) or (place if place.startswith(APART) else TOGETHER.get(file, file))
 
 
 def pytest_ignore_collect(collection_path, config):

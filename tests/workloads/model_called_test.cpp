@@ -50,11 +50,17 @@ TEST_CASE("a model is known by the names of its repositories, folders and releas
     }
 }
 
+TEST_CASE("dashes may be left out, and be where the catalogue has none") {
+    CHECK(model_called("/mine/qwen2.5vl-32b-instruct") == "qwen2.5-vl-32b");
+    CHECK(model_called("/mine/qwen-1.5-7B/") == "qwen1.5-7b");
+    CHECK(model_called("qwen1half-7b-chat") == "qwen1.5-7b");  // as ms-swift had it until 2.6
+}
+
 TEST_CASE("what no model is called is no model") {
     for (const auto* const name : {"", "/", "-instruct", "checkpoint-100", "runs/v2-mine/checkpoint-100", "my/own",
                                    "Qwen/Qwen2.5-7B-Instruct-AWQ", "Qwen", "sd-vae-f8", "mistralai/Mistral-7B",
                                    "llava-hf/llava-v1.6-mistral-7b-hf", "my/weights.safetensors", "flux.safetensors",
-                                   "tiiuae/Falcon3-9B-Base"}) {
+                                   "tiiuae/Falcon3-9B-Base", "Llama-3-18B", "Qwen2-57B", "qwen25-7b"}) {
         CAPTURE(name);
         CHECK(model_called(name).empty());
     }

@@ -44,6 +44,7 @@ struct ShardedLaunch {
     std::int64_t tp = 1, pp = 1, ep = 1;
     bool splits_norms = false;  ///< tensor parallel GPUs share out positions where they do not share out columns
     std::int64_t sequence = 1;  ///< GPUs that share a sample's positions by exchanging heads (Ulysses)
+    bool rings_rest = false;    ///< of `sequence`, what does not divide the heads goes round a ring
     std::int64_t ring = 1;      ///< that do so by passing keys and values round
     std::string schedule{};     ///< of a pipeline, as torch.distributed.pipelining calls it
     Number pipeline_batch{};    ///< samples of a pipeline's microbatch, of the `micro_batch` that it splits; none: all

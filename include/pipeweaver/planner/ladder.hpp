@@ -23,7 +23,6 @@
 #include "pipeweaver/planner/rung.hpp"
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -62,9 +61,6 @@ struct LadderStart {
     std::optional<Rung> layout{};
 };
 
-/// Is told the rungs that are known so far, without advice, each time that there are more.
-using OnLadder = std::function<void(const Ladder& so_far)>;
-
 /// Finds what is run now and how its samples are packed best. `packings`: the same samples, as they come and in the
 /// other ways that are allowed; `own`: the same in the user's own layout, which now, data and flags are of, or none
 /// where it is the same. `time`: of the whole plan. What is said to be run is among the opponents. Throws Error{input}
@@ -74,13 +70,14 @@ using OnLadder = std::function<void(const Ladder& so_far)>;
                                        const NowWanted& wanted, const Executor& execute, const Time& time,
                                        const OnDoing& on = {}, const OnLadder& on_ladder = {});
 
-/// The rungs that flags launch, of the ladder of a plan that is held against these: all but the schedule.
+/// The rungs that flags launch, of the ladder of a plan that is held against these: all but the schedule. A plan makes
+/// them before it searches an order (Wanted::start).
 [[nodiscard]] Ladder launched_rungs(const LadderStart& start, const Baselines& baselines, const Executor& execute);
 
 /// The ladder of a plan of start.request with start.opponents. Once `time` is over modules are not tried on GPUs of
-/// their own. `launched`: launched_rungs() of plan.baselines, where they are known.
+/// their own. The rungs that flags launch are the plan's, if it was made with `start`.
 [[nodiscard]] Ladder ladder_of(const LadderStart& start, const Plan& plan, const Executor& execute,
-                               const Time& time = {}, std::optional<Ladder> launched = {});
+                               const Time& time = {});
 
 /// The request's loader against the step of the rung that is advised in the plan's ladder, or, without a ladder,
 /// against the plan's: as `emulate` replays it. Of a plan's own schedule those replicas that it remembers, of one that

@@ -100,9 +100,6 @@ struct Baselines {
     const Baseline* opponent() const;
 };
 
-/// Is told what a plan is held against.
-using OnBaselines = std::function<void(const Baselines&)>;
-
 struct ReplicaPlan {
     std::size_t number = 0;
     bool examined = true;                   ///< it is one of those that are looked at closely
@@ -171,7 +168,7 @@ struct Plan {
     emulator::TimeShares shares;
     emulator::InSituFactors in_situ;   ///< that all costs hold
     PartitionChoice partition_choice;  ///< what the partition was chosen on, and from
-    Ladder ladder;                     ///< of a plan that was asked for with one (ladder.hpp); else without rungs
+    Ladder ladder;                     ///< of Wanted::start the rungs that flags launch, all by ladder_of(); else none
     std::optional<Input> input{};      ///< of its advised rung, else of the plan: where a loader was given (ladder.hpp)
     bool is_opponents = false;         ///< the plan is an opponent's: nothing faster was found, or nothing was searched
     bool is_searched = true;           ///< false: no order was asked for, and the plan is what its target launches
@@ -199,7 +196,10 @@ struct Wanted {
     bool robustness = true;                             ///< replays under wrong costs
     bool opponents = true;                              ///< what engineers run beside it
     const struct Opponents* known_opponents = nullptr;  ///< of the job, chosen before; null: chosen here
-    std::vector<const class StaticOrder*> orders{};     ///< of the job, on its partition: searches begin with them, too
+    /// Of a plan with a ladder, its rungs that are known: the opponents are its, and the rungs that flags launch are
+    /// made, and told to `on_ladder`, before an order is searched, whatever time there is. Null: no ladder.
+    const struct LadderStart* start = nullptr;
+    std::vector<const class StaticOrder*> orders{};  ///< of the job, on its partition: searches begin with them, too
     std::vector<std::string> policies{};  ///< to compare with and start from; none: all of search::policies()
     bool search = true;                   ///< else the fastest of these policies is taken as it is
     std::vector<std::size_t> replicas{};  ///< that are planned, sorted, of those that there are; none: all
@@ -209,7 +209,7 @@ struct Wanted {
     OnReplica on_replica{};
     Duration on_replica_takes{};  ///< for a task of a replica: time that its search leaves
     OnDoing on_doing{};           ///< is told what the plan is at
-    OnBaselines on_opponents{};   ///< is told what the opponents take, before an order is searched
+    OnLadder on_ladder{};         ///< with `start`
 };
 
 }  // namespace pipeweaver::planner

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -101,5 +102,8 @@ struct Ladder {
 
     const Rung& best() const { return on_groups ? beyond.back() : rungs[headline]; }  ///< the advised one
 };
+
+/// Is told the rungs that are known so far, without advice, each time that there are more.
+using OnLadder = std::function<void(const Ladder& so_far)>;
 
 }  // namespace pipeweaver::planner

@@ -17,9 +17,9 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 PLAN = {"model": "dip-vlm-s", "cluster": "h100-sxm:16", "dataset": "vlm-mix", "microbatches": "2", "tp": "8", "pp": "2",
-        "max-rounds": "1"}
+        "max-rounds": "1", "sample": "101"}
 RENT = {"model": "llama2-7b", "dataset": "c4", "global-batch": "64", "tokens": "30B", "days": "60",
-        "clusters": "h100-sxm", "gpus": "16", "max-rounds": "1"}
+        "clusters": "h100-sxm", "gpus": "16", "cp": "1", "max-rounds": "1"}
 LOOKS = [(1440, "light"), (390, "dark"), (1440, "dark"), (390, "light")]
 
 
@@ -58,7 +58,7 @@ def wait_for(what, seconds=200.0):
     end = time.monotonic() + seconds
     while not (found := what()):
         assert time.monotonic() < end
-        time.sleep(0.02)
+        time.sleep(0.05)
     return found
 
 

@@ -4,6 +4,7 @@ import json
 import subprocess
 
 import pytest
+from cli_shared import ONE_DRAW
 
 LAUNCH = {"model": "dip-vlm-s", "cluster": "mi300x:8", "tp": 2, "pp": 1, "dataset": "vlm-mix", "microbatches": 2,
           "recompute": "full"}
@@ -44,7 +45,7 @@ def test_the_anchored_launch_takes_what_was_measured_and_says_so(pipeweaver, anc
 
 def test_a_plan_on_more_nodes_is_anchored_and_its_commands_say_it(pipeweaver, anchor, tmp_path):
     path, _, _ = anchor()
-    ask = ("plan", *ASK, "--cluster", "mi300x:16", "--max-rounds", "2")
+    ask = ("plan", *ASK, "--cluster", "mi300x:16", *ONE_DRAW, "--max-rounds", "2")
     pipeweaver(*ask, "--out", tmp_path / "plain")
     text = pipeweaver(*ask, "--anchor", path, "--out", tmp_path / "anchored")
     assert "anchored: " in " ".join(text.split())
@@ -71,7 +72,7 @@ def test_a_check_holds_what_the_anchor_took_more(pipeweaver, anchor):
 def test_a_recommendation_is_anchored_on_the_device_of_the_anchor_alone(pipeweaver, anchor):
     path, _, _ = anchor()
     ask = ("recommend", "--model", "dip-vlm-s", "--dataset", "vlm-mix", "--global-batch", "64", "--tokens", "30B",
-           "--gpus", "32", "--max-rounds", "1", "--json")
+           "--gpus", "32", "--cp", "1", "--max-rounds", "1", "--json")
 
     def rows(*more):
         found = json.loads(pipeweaver(*ask, "--clusters", "h100-sxm,mi300x", *more))["rows"]

@@ -50,7 +50,7 @@ PLAN_FAULTS = [
     (["--microbatches", "many"], 2, "--microbatches: is 'many', must be a whole number from 1 to 100000"),
     (["--microbatches", "99999999999999999999"], 2, "--microbatches: is '99999999999999999999', must be"),
     (["--tp", "3"], 2, "GPUs"),
-    (["--cluster", "h100-sxm:4", "--tp", "1"], 4, "GiB short"),
+    (["--cluster", "h100-sxm:4", "--tp", "1", "--microbatches", "1"], 4, "GiB short"),
     (["--dp", "2"], 2, "--tp 8 * --pp 4 * --dp 2 = 64 GPUs, the cluster 'h100-sxm' has 32"),
     (["--target", "megatron", "--zero", "2"], 2, "--zero: is 2, but --target megatron launches 0 to 1 alone; allowed "
      "with 2 are --target torch-actions, torch-csv, torchtitan, fsdp2, deepspeed, any"),

@@ -72,7 +72,7 @@ def test_bounds_leave_out_no_best_of_four_hundred_points(study, capacity, tmp_pa
 
 
 def test_shards_merge_to_the_bytes_of_the_whole_and_run_once(study, capacity, tmp_path):
-    path = study(axes={**SMALL["axes"], "global-batch": 32})
+    path = study(axes={**SMALL["axes"], "global-batch": 32}, layouts={**SMALL["layouts"], "cp": 1})
     capacity(path, "--out", tmp_path / "whole")
     for shard in range(3):
         capacity(path, "--shard", f"{shard}/3", "--out", tmp_path / f"part-{shard}")
@@ -253,7 +253,7 @@ def test_what_ends_early_says_so_and_cells_that_cannot_be_asked_are_named(study,
 
 def test_recommend_answers_and_says_what_is_wrong(pipeweaver, tmp_path):
     ask = ["recommend", "--model", "dip-vlm-s", "--dataset", "vlm-mix", "--global-batch", "128", "--quiet",
-           "--max-rounds", "1"]
+           "--cp", "1", "--max-rounds", "1"]
     answer = json.loads(pipeweaver(*ask, "--tokens", "100B", "--days", "60", "--gpus", "16,32", "--clusters",
                                    "h100-sxm,a100-sxm", "--prices", "h100-sxm=2", "--faulty", "0.02", "--json"))
     rows = answer["rows"]
@@ -279,7 +279,7 @@ def test_recommend_answers_and_says_what_is_wrong(pipeweaver, tmp_path):
 
 def test_recommend_packs_as_it_is_told(pipeweaver):
     ask = ["recommend", "--model", "dip-vlm-s", "--dataset", "vlm-mix", "--global-batch", "128", "--quiet", "--tokens",
-           "1B", "--max-rounds", "1", "--gpus", "16", "--clusters", "h100-sxm", "--json"]
+           "1B", "--max-rounds", "1", "--gpus", "16", "--cp", "1", "--clusters", "h100-sxm", "--json"]
     rows = json.loads(pipeweaver(*ask, "--microbatch-tokens", "4096", "--too-long", "drop"))["rows"]
     assert rows
     for words in (" --microbatch-tokens 4096 ", " --too-long drop "):
@@ -289,7 +289,7 @@ def test_recommend_packs_as_it_is_told(pipeweaver):
 
 def test_recommend_takes_how_layers_are_launched(pipeweaver):
     ask = ["recommend", "--model", "dip-vlm-s", "--dataset", "vlm-mix", "--global-batch", "128", "--quiet", "--tokens",
-           "1B", "--max-rounds", "1", "--gpus", "16", "--clusters", "h100-sxm", "--json"]
+           "1B", "--max-rounds", "1", "--gpus", "16", "--cp", "1", "--clusters", "h100-sxm", "--json"]
     rows = json.loads(pipeweaver(*ask, "--launched", "graphs"))["rows"]
     assert rows and all(" --launched graphs " in row["command"] + " " for row in rows)
     assert not any("step_range_ns" in row for row in rows)

@@ -44,7 +44,7 @@ def test_a_plan_and_a_check_are_marked(pipeweaver, tmp_path):
 
 def test_a_recommendation_ranks_modelled_rows_at_the_long_end_of_their_error(pipeweaver):
     ask = ("recommend", "--model", "dip-vlm-s", "--dataset", "vlm-mix", "--global-batch", "64", "--tokens", "30B",
-           "--gpus", "32", "--max-rounds", "1", "--json")
+           "--gpus", "32", "--cp", "1", "--max-rounds", "1", "--json")
     rows = json.loads(pipeweaver(*ask, "--clusters", "h100-sxm,gh200"))["rows"]
     assert {row["cluster"]: row["basis"]["footing"] for row in rows}["gh200"] == "modelled"
     assert rows[0]["cluster"] == "h100-sxm"

@@ -50,7 +50,7 @@ def test_a_recommendation_says_how_they_lie_and_its_commands_do(pipeweaver):
     ask = ("recommend", "--model", "qwen2.5-vl-7b", "--dataset", "vlm-mix", "--global-batch", "64", "--tokens", "1B",
            "--clusters", "h200-sxm", "--gpus", "16", "--target", "megatron", "--max-rounds", "0")
     assert f"\nencoders: {WHOLE}\n" in pipeweaver(*ask, "--cp", "1")
-    rows = json.loads(pipeweaver(*ask, "--encoders", "split", "--json"))["rows"]
+    rows = json.loads(pipeweaver(*ask, "--cp", "1", "--encoders", "split", "--json"))["rows"]
     assert rows and all("--encoders split" in row["command"] for row in rows)
 
 

@@ -448,3 +448,36 @@ def test_what_ran_out_of_memory_in_other_versions_is_not_said_to_fit(pipeweaver,
     answer = script(pipeweaver, tmp_path, image, *on)
     assert answer["verdict"] == "undecided" and opened(answer) == ["--attn_impl"]
     assert script(pipeweaver, tmp_path, image + "--attn_impl flash_attn", *on)["verdict"] == "fits"
+
+
+def test_torchtitans_pipelines_before_0_3_made_no_graphs(pipeweaver, tmp_path):
+    pipeline = "--parallelism.pipeline_parallel_degree 2 --training.local_batch_size 8 --training.seq_len 4096"
+    on = ["--rules-only", "--cluster", "h100-sxm:8", "--model", "llama3-8b"]
+    for launch in ("CONFIG_FILE=mine.toml ./run_train.sh ", "torchrun -m torchtitan.train --model.name llama3 "):
+        assert script(pipeweaver, tmp_path, launch + pipeline, *on)["broken"] == []
+    now = script(pipeweaver, tmp_path, "torchrun -m torchtitan.train " + pipeline, *on)
+    assert [one["rule"] for one in now["broken"]] == ["cuda-graphs"]
+
+
+def test_a_script_of_one_node_on_several_is_undecided(pipeweaver, tmp_path):
+    """Its launcher sets how many nodes there are, and batches follow it."""
+    launch = "NNODES=${WORLD_SIZE:-1}\nBATCH=$((4 * NNODES))\nNPROC_PER_NODE=8 megatron sft --model Qwen/Qwen2.5-7B " \
+        "--dataset own --tensor_model_parallel_size 4 --micro_batch_size 1 --global_batch_size $BATCH --max_length 512 "
+    on = ["--rules-only", "--cluster"]
+    assert script(pipeweaver, tmp_path, launch, *on, "h100-sxm:8")["verdict"] != "does-not-construct"
+    answer = script(pipeweaver, tmp_path, launch, *on, "h100-sxm:64")
+    assert answer["verdict"] == "undecided" and opened(answer) == ["--set"]
+    assert "starts 8 GPUs" in answer["open"][0]["why"]
+    told = script(pipeweaver, tmp_path, launch, *on, "h100-sxm:64", "--set", "WORLD_SIZE=8")
+    assert told["broken"] == []
+    of_two = launch.replace("${WORLD_SIZE:-1}", "2")  # two nodes are said, and not six
+    assert script(pipeweaver, tmp_path, of_two, *on, "h100-sxm:48")["verdict"] == "does-not-construct"
+
+
+def test_a_first_stage_of_encoders_alone_is_judged_with_images(pipeweaver, tmp_path):
+    """ms-swift#9823 has such a layout; text alone would leave the stage empty."""
+    launch = "NPROC_PER_NODE=4 megatron sft --model Qwen/Qwen2.5-VL-7B-Instruct --dataset own --max_length 4096 " \
+        "--pipeline_model_parallel_size 2 --micro_batch_size 1 --global_batch_size 16 --recompute_granularity full " \
+        "--recompute_method uniform --recompute_num_layers 1 --pipeline_model_parallel_layout "
+    answer = script(pipeweaver, tmp_path, launch + "'E|t*14|t*7|t*7L'", "--cluster", "h100-sxm:4")
+    assert answer["stages"] == [0, 14, 7, 7] and answer["verdict"] in ("fits", "close", "undecided")

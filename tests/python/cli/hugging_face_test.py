@@ -7,13 +7,13 @@ import re
 
 import pytest
 from checkout import ROOT
-from cli_shared import BATCH, digests
+from cli_shared import BATCH, ONE_DRAW, digests
 
 
 def test_a_hugging_face_configuration_plans_like_the_model_file_it_shows(pipeweaver, tmp_path):
     config = f"hf:{ROOT / 'tests/data/hf/qwen2.5-vl-7b.json'}"
     rest = ["--cluster", "h100-sxm:8", "--tp", "4", "--pp", "2", "--dataset", "vlm-mix", "--microbatches", "4",
-            "--max-rounds", "1"]
+            *ONE_DRAW, "--max-rounds", "1"]
     pipeweaver("plan", "--model", config, *rest, "--out", tmp_path / "hf")
     (tmp_path / "mine.json").write_text(pipeweaver("show", config))
     pipeweaver("plan", "--model", tmp_path / "mine.json", *rest, "--out", tmp_path / "own")
@@ -24,7 +24,7 @@ def test_a_hugging_face_configuration_plans_like_the_model_file_it_shows(pipewea
 def test_sizes_that_are_taken_from_defaults_stand_in_the_answers_first_lines(pipeweaver, tmp_path):
     config = f"hf:{ROOT / 'tests/data/hf/llava-1.5-7b.json'}"
     said = pipeweaver("plan", "--model", config, "--cluster", "h100-sxm:8", "--tp", "4", "--pp", "2", "--dataset",
-                      "vlm-mix", "--microbatches", "4", "--max-rounds", "1", "--out", tmp_path / "plan")
+                      "vlm-mix", "--microbatches", "4", *ONE_DRAW, "--max-rounds", "1", "--out", tmp_path / "plan")
     first = " ".join(said.partition("\nrung ")[0].split())
     assert " B parameters" in first and "llm 6." in first
     assert "text_config lacks these, which are taken from 'llama': " in first and "hidden_size 4096" in first
@@ -32,8 +32,8 @@ def test_sizes_that_are_taken_from_defaults_stand_in_the_answers_first_lines(pip
 
 
 def test_a_model_without_a_published_layout_gets_one(pipeweaver, tmp_path):
-    rest = ["plan", "--cluster", "h100-sxm:8", "--dataset", "laion-2b", "--microbatches", "2", "--max-rounds", "1",
-            "--json", "--out", tmp_path / "plan"]
+    rest = ["plan", "--cluster", "h100-sxm:8", "--dataset", "laion-2b", "--microbatches", "2", *ONE_DRAW,
+            "--max-rounds", "1", "--json", "--out", tmp_path / "plan"]
     config = f"hf:{ROOT / 'tests/data/hf/qwen2.5-vl-7b.json'}"
     assert json.loads(pipeweaver(*rest, "--model", config))["layout_choice"]["tried"]
     fixed = json.loads(pipeweaver(*rest, "--model", config, "--tp", "4", "--pp", "2"))
@@ -59,7 +59,7 @@ def batch_for(model, folder):
         return ["--batch", folder / "batch.jsonl"]
     text = "200" if "text" in taken else "0"
     sizes = f"{text}+1x448px" if "image" in taken else f"{text}+5s" if "video" in taken else "4096"
-    return ["--dataset", f"constant-{sizes}", "--microbatches", "1"]
+    return ["--dataset", f"constant-{sizes}", "--microbatches", "1", *ONE_DRAW]
 
 
 def plan_arguments(pipeweaver, name, folder):

@@ -6,7 +6,7 @@ import subprocess
 import time
 
 import pytest
-from cli_shared import BATCH, PLAN, full, small_problem
+from cli_shared import BATCH, ONE_DRAW, PLAN, full, small_problem
 
 LONG = [*PLAN, "--dataset", "vlm-mix", "--microbatches", "16", "--max-rounds", "1000000000"]
 
@@ -104,7 +104,7 @@ def test_an_interrupted_partition_is_the_best_so_far(pipeweaver, tmp_path):
     assert process.returncode == 0, told
     assert "ended before all searches were through" in table
     assert "interrupted: not all of the best candidates were tried on every batch and searched" in told
-    pipeweaver(*PLAN, *BATCH, "--max-rounds", "1", "--partition", tmp_path / "new/part.json", "--out",
+    pipeweaver(*PLAN, *BATCH, *ONE_DRAW, "--max-rounds", "1", "--partition", tmp_path / "new/part.json", "--out",
                tmp_path / "plan")
 
 
@@ -137,18 +137,18 @@ def test_a_command_that_fails_leaves_no_folder_of_its_own_and_others_files_alone
 def test_a_plan_ends_by_itself_when_little_is_left_to_gain(pipeweaver, tmp_path):
     """The budget is then only a cap."""
     began = time.monotonic()
-    plan = json.loads(pipeweaver(*PLAN, *BATCH, "--budget", "10min", "--out", tmp_path / "plan", "--json"))
+    plan = json.loads(pipeweaver(*PLAN, *BATCH, *ONE_DRAW, "--budget", "10min", "--out", tmp_path / "plan", "--json"))
     assert time.monotonic() - began < 300
     replica = plan["replicas"][0]
     assert replica["stop_reason"] in ("no_gain", "optimal")
-    again = json.loads(pipeweaver(*PLAN, *BATCH, "--budget", "10min", "--threads", "1", "--out", tmp_path / "again",
-                                  "--json"))
+    again = json.loads(pipeweaver(*PLAN, *BATCH, *ONE_DRAW, "--budget", "10min", "--threads", "1", "--out",
+                                  tmp_path / "again", "--json"))
     assert again["replicas"][0]["rounds"] == replica["rounds"]  # no clock ended it
     assert again["makespan_ns"] == plan["makespan_ns"]
 
 
 def test_a_plan_that_is_given_no_time_leaves_nothing_out(pipeweaver, tmp_path):
-    whole = json.loads(pipeweaver(*PLAN, *BATCH, "--out", tmp_path / "whole", "--json"))
+    whole = json.loads(pipeweaver(*PLAN, *BATCH, *ONE_DRAW, "--out", tmp_path / "whole", "--json"))
     assert whole["run"]["budget_ns"] is None and whole["left_out"] == []
     assert whole["replicas"][0]["stop_reason"] in ("no_gain", "optimal")
 

@@ -3,12 +3,12 @@
 import json
 
 import pytest
-from cli_shared import BATCH, SCREEN, digests, write_batch
+from cli_shared import BATCH, ONE_DRAW, SCREEN, digests, write_batch
 
 
 def test_a_layout_is_chosen_where_it_is_asked_for(pipeweaver, tmp_path):
-    rest = ["plan", "--model", "dip-vlm-s", "--cluster", "h100-sxm:16", *BATCH, "--partition", "dip",
-            "--max-rounds", "1"]
+    rest = ["plan", "--model", "dip-vlm-s", "--cluster", "h100-sxm:16", *BATCH, *ONE_DRAW, "--partition",
+            "dip", "--max-rounds", "1"]
     plan = json.loads(pipeweaver(*rest, "--tp", "auto", "--json", "--threads", "1", "--out", tmp_path / "one"))
     tried = plan["layout_choice"]["tried"]
     assert len(tried) > 4
@@ -27,8 +27,8 @@ def test_a_layout_is_chosen_where_it_is_asked_for(pipeweaver, tmp_path):
 
 
 def test_all_degrees_are_chosen_at_one_global_batch_and_a_command_repeats_it(pipeweaver, tmp_path):
-    rest = ["plan", "--model", "dip-vlm-s", "--cluster", "h100-sxm:16", "--dataset", "vlm-mix", "--max-rounds", "1",
-            "--json"]
+    rest = ["plan", "--model", "dip-vlm-s", "--cluster", "h100-sxm:16", "--dataset", "vlm-mix", *ONE_DRAW,
+            "--max-rounds", "1", "--json"]
     plan = json.loads(pipeweaver(*rest, "--layout", "auto", "--tp", "8", "--pp", "2", "--microbatches", "8",
                                  "--out", tmp_path / "auto"))
     choice = plan["layout_choice"]
@@ -48,8 +48,8 @@ def test_all_degrees_are_chosen_at_one_global_batch_and_a_command_repeats_it(pip
 
 @pytest.mark.parametrize("context", ["all-to-all", "ring"])
 def test_context_parallel_GPUs_are_named_where_there_are_any(pipeweaver, tmp_path, context):
-    rest = ["plan", "--model", "dip-vlm-s", "--cluster", "h100-sxm:16", *BATCH, "--partition", "dip",
-            "--max-rounds", "1", "--tp", "4", "--pp", "2"]
+    rest = ["plan", "--model", "dip-vlm-s", "--cluster", "h100-sxm:16", *BATCH, *ONE_DRAW, "--partition",
+            "dip", "--max-rounds", "1", "--tp", "4", "--pp", "2"]
     plan = json.loads(pipeweaver(*rest, "--json", "--cp", "2", "--context", context, "--out", tmp_path / "two"))
     assert [plan["asked"].get(key) for key in ("tp", "cp", "pp", "dp", "context", "ep")] == [4, 2, 2, 1, context, None]
     assert "tp 4 x cp 2 x pp 2 x dp 1." in (tmp_path / "two/report.html").read_text()
@@ -59,8 +59,8 @@ def test_context_parallel_GPUs_are_named_where_there_are_any(pipeweaver, tmp_pat
 
 def test_a_chosen_layout_keeps_the_context_parallel_GPUs(pipeweaver, tmp_path):
     plan = json.loads(pipeweaver("plan", "--model", "dip-vlm-s", "--cluster", "h100-sxm:16", *BATCH,
-                                 "--partition", "dip", "--max-rounds", "1", "--tp", "auto", "--cp", "2", "--json",
-                                 "--out", tmp_path / "plan"))
+                                 *ONE_DRAW, "--partition", "dip", "--max-rounds", "1", "--tp",
+                                 "auto", "--cp", "2", "--json", "--out", tmp_path / "plan"))
     tried = plan["layout_choice"]["tried"]
     assert tried and all(one["cp"] == 2 and one["tp"] * one["pp"] * one["dp"] == 8 for one in tried)
 

@@ -120,7 +120,7 @@ def outputs(line):
     return re.findall(r"(?:--out|--output|--picture|--report|>) (\S+)", line)
 
 
-# What makes an example short: few rounds, batches, sizes.
+# What makes an example short: few rounds, batches, sizes, layouts.
 SHORTER = {" --max-rounds \\d+": " --max-rounds 1",
            " --microbatches (4|8|16)": " --microbatches 2", " --batches \\d": " --batches 1",
            " --sample 101-105": " --sample 101-102", " --gpus 32-128": " --gpus 32", " --gpus 64,128": " --gpus 64",
@@ -138,6 +138,10 @@ def shorter(line):
         line = re.sub(printed, tried, line)
     if " --dataset " in line and not re.search("--(microbatches|global-batch)", line):
         line += " --microbatches 2"
+    if searches[2] == "plan" and " --dataset " in line and " --sample " not in line:
+        line += " --sample 101"
+    if searches[2] == "recommend" and " --cp " not in line:
+        line += " --cp 1"
     limited = re.search("--(max-rounds|budget |policy|served)", line) or searches[2] == "partition" or searches[1]
     return line if limited else f"{line} --max-rounds 1"
 

@@ -6,11 +6,13 @@ import random
 import sqlite3
 
 import pytest
+from cli_shared import ONE_DRAW
 from measured_run import planned_ns, record, solved, starts_of
 
 JOB = ["--model", "dip-vlm-s", "--cluster", "h100-sxm:16", "--tp", 4, "--pp", 4, "--dataset", "vlm-mix",
        "--microbatches", 6]
-PLAN = [*JOB, "--partition", "modules", "--max-rounds", 30]
+# Of one replica, which is all: without opponents.
+PLAN = [*JOB, *ONE_DRAW, "--replicas", 0, "--partition", "modules", "--max-rounds", 30]
 
 
 @pytest.fixture(scope="module")

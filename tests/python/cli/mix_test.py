@@ -82,7 +82,8 @@ def test_a_kind_has_fewer_bits_only_where_that_is_asked(pipeweaver):
     (["mix"], 2, "missing --model MODEL: what is trained; --cluster CLUSTER+CLUSTER: two kinds of GPU"),
     ([*JOB, "--cluster", "h100-sxm:8+a100-sxm:8+h200-sxm:8"], 2, "must be two kinds"),
     ([*JOB, "--cluster", "h100-sxm:8+"], 2, "cluster"),
-    (["mix", "--model", "qwen2.5-72b", "--dataset", "constant-2048", "--cluster", "l40s:8+a100-sxm:2"], 4,
+    (["mix", "--model", "qwen2.5-72b", "--dataset", "constant-2048", "--microbatches", "8", "--cluster",
+      "l40s:8+a100-sxm:2"], 4,
      "neither l40s:8 nor a100-sxm:2 hold it"),
 ])
 def test_what_cannot_be_is_one_line(pipeweaver, arguments, status, says):

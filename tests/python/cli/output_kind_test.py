@@ -7,11 +7,11 @@ import pytest
 JOB = ("--model", "dip-vlm-s", "--dataset", "vlm-mix")
 PLAN = ("plan", *JOB, "--cluster", "h100-sxm:16", "--tp", "4", "--pp", "4", "--microbatches", "4", "--max-rounds", "0")
 RECOMMEND = ("recommend", *JOB, "--tokens", "1B", "--clusters", "h100-sxm", "--gpus", "16", "--global-batch", "64",
-             "--prices", "h100-sxm=2.5", "--max-rounds", "0")
+             "--prices", "h100-sxm=2.5", "--cp", "1", "--max-rounds", "0")
 STUDY = {"format": "pipeweaver-study/1", "name": "small", "tokens": "1B",
          "plan": {"dataset": "vlm-mix", "max-rounds": 0},
          "axes": {"model": "dip-vlm-s", "cluster": ["h100-sxm"], "gpus": [16], "global-batch": 64},
-         "layouts": {"tp": [4]}, "prices": {"h100-sxm": 2.5}, "planned": 0}
+         "layouts": {"tp": [4], "cp": 1}, "prices": {"h100-sxm": 2.5}, "planned": 0}
 
 
 @pytest.fixture

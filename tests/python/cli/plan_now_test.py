@@ -4,9 +4,10 @@ import json
 import shlex
 
 import pytest
+from cli_shared import ONE_DRAW
 
-JOB = ("plan", "--model", "qwen2.5-vl-32b", "--cluster", "h100-sxm:64", "--dataset", "vlm-mix", "--target", "megatron",
-       "--encoders", "split")  # whole, the encoder takes too much without recomputation
+JOB = ("plan", "--model", "qwen2.5-vl-32b", "--cluster", "h100-sxm:64", "--dataset", "vlm-mix", *ONE_DRAW, "--target",
+       "megatron", "--encoders", "split")  # whole, the encoder takes too much without recomputation
 LAYOUT = ("--tp", 8, "--pp", 4)
 
 
@@ -245,7 +246,7 @@ def test_a_folder_of_samples_is_named_with_what_makes_a_file_of_it(pipeweaver, t
 
 
 def test_a_known_model_that_begins_the_name_is_meant(pipeweaver):
-    on = ("--cluster", "h100-sxm:8", "--dataset", "vlm-mix")
+    on = ("--cluster", "h100-sxm:8", "--tp", "4", "--pp", "2", "--dataset", "vlm-mix", "--microbatches", "2")
     status, line = pipeweaver.fails("emulate", "--model", "qwen2.5-vl-7b-mine", *on)
     assert status == 2 and line.endswith("did you mean 'qwen2.5-vl-7b'?")
     same = [json.loads(pipeweaver("emulate", "--model", name, *on, "--json"))["step_ns"]

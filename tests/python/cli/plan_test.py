@@ -5,7 +5,7 @@ import json
 import subprocess
 
 import pytest
-from cli_shared import BATCH, PLAN, digests
+from cli_shared import BATCH, ONE_DRAW, PLAN, digests
 
 
 def test_a_plan_has_all_of_its_files(planned):
@@ -25,7 +25,7 @@ def test_result_files_do_not_depend_on_the_number_of_threads(pipeweaver, planned
 
 
 def test_another_seed_gives_another_batch(pipeweaver, planned, tmp_path):
-    pipeweaver(*PLAN, *BATCH, "--max-rounds", "1", "--seed", "2", "--out", tmp_path / "other")
+    pipeweaver(*PLAN, *BATCH, *ONE_DRAW, "--max-rounds", "1", "--seed", "2", "--out", tmp_path / "other")
     assert digests(tmp_path / "other")["assignment.json"] != digests(planned)["assignment.json"]
 
 
@@ -44,7 +44,7 @@ def test_the_plan_is_never_above_a_baseline_and_never_below_its_bound(planned):
 
 def test_the_headline_is_the_last_rung_that_is_worth_its_change(pipeweaver, tmp_path):
     told = pipeweaver("plan", "--model", "dip-vlm-s", "--cluster", "h100-sxm:16", "--tp", "4", "--pp", "4", *BATCH,
-                      "--target", "any", "--max-rounds", "1", "--json", "--out", tmp_path / "any")
+                      *ONE_DRAW, "--target", "any", "--max-rounds", "1", "--json", "--out", tmp_path / "any")
     plan = json.loads(told)
     fastest = plan["ladder"][-1]
     assert fastest["rung"] == "schedule" and "why_nothing" not in fastest
@@ -117,7 +117,7 @@ def test_every_sample_and_item_is_assigned_once(planned):
 
 def test_replicas_share_a_batch_by_cost(pipeweaver, tmp_path):
     rest = ["plan", "--model", "dip-vlm-m", "--cluster", "h100-sxm:64", "--tp", "8", "--pp", "4",
-            "--dataset", "vlm-mix", "--microbatches", "8", "--packing", "given", "--partition", "dip",
+            "--dataset", "vlm-mix", "--microbatches", "8", *ONE_DRAW, "--packing", "given", "--partition", "dip",
             "--max-rounds", "1", "--json"]
     balanced = json.loads(pipeweaver(*rest, "--out", tmp_path / "balanced"))
     in_turn = json.loads(pipeweaver(*rest, "--assignment", "in-turn", "--out", tmp_path / "in-turn"))
@@ -135,7 +135,7 @@ def test_replicas_share_a_batch_by_cost(pipeweaver, tmp_path):
 
 
 def test_json_answers_stand_alone_on_stdout(pipeweaver, tmp_path):
-    answer = json.loads(pipeweaver(*PLAN, *BATCH, "--max-rounds", "1", "--json", "--out", tmp_path / "plan"))
+    answer = json.loads(pipeweaver(*PLAN, *BATCH, *ONE_DRAW, "--max-rounds", "1", "--json", "--out", tmp_path / "plan"))
     assert answer["format"] == "pipeweaver-plan/1"
     assert answer["run"]["threads"] >= 1
     for kind in ("models", "clusters", "devices", "networks", "datasets", "strategies", "policies", "targets"):
@@ -156,7 +156,8 @@ def test_a_shown_model_plans_like_the_named_one(pipeweaver, planned, tmp_path):
 def test_gpus_that_fill_no_whole_nodes_are_remarked(pipeweaver, tmp_path):
     def said(gpus):
         command = [pipeweaver.path, "plan", "--model", "dip-vlm-s", "--cluster", f"h100-sxm:{gpus}", "--tp", "2",
-                   "--pp", "3", "--partition", "dip", *BATCH, "--max-rounds", "1", "--out", tmp_path / str(gpus)]
+                   "--pp", "3", "--partition", "dip", *BATCH, "--replicas", "0", "--max-rounds", "1", "--out",
+                   tmp_path / str(gpus)]
         return subprocess.run(command, capture_output=True, text=True, timeout=600, check=True).stderr
     assert "30 GPUs are 3 nodes of 8 and 6 GPUs of another" in said(30)
     assert "of another" not in said(24)
@@ -164,8 +165,8 @@ def test_gpus_that_fill_no_whole_nodes_are_remarked(pipeweaver, tmp_path):
 
 
 def test_a_smaller_plan_leaves_no_replica_of_the_larger_behind(pipeweaver, tmp_path):
-    rest = ["plan", "--model", "dip-vlm-m", "--tp", "8", "--pp", "4", *BATCH, "--max-rounds", "1", "--partition", "dip",
-            "--out", tmp_path / "plan"]
+    rest = ["plan", "--model", "dip-vlm-m", "--tp", "8", "--pp", "4", *BATCH, *ONE_DRAW, "--max-rounds", "1",
+            "--partition", "dip", "--out", tmp_path / "plan"]
     pipeweaver(*rest, "--cluster", "h100-sxm:64")
     assert (tmp_path / "plan/replica-001").is_dir()
     (tmp_path / "plan/mine.txt").write_text("a reader's own")

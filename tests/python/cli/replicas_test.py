@@ -3,9 +3,10 @@
 import json
 
 import pytest
+from cli_shared import ONE_DRAW
 
 JOB = ["--model", "dip-vlm-s", "--cluster", "h100-sxm:48", "--tp", "4", "--pp", "4", "--dataset", "vlm-mix",
-       "--microbatches", "2", "--packing", "given"]
+       "--microbatches", "2", *ONE_DRAW, "--packing", "given"]
 
 
 def files_of(folder):
@@ -63,7 +64,7 @@ def samples_of(folder):
 
 def test_every_packing_takes_every_sample_once_and_weighs_losses_alike(pipeweaver, tmp_path):
     batch = ["--model", "dip-vlm-s", "--cluster", "h100-sxm:16", "--tp", "4", "--pp", "4", "--dataset", "vlm-mix",
-             "--microbatches", "8", "--max-rounds", "1"]
+             "--microbatches", "8", *ONE_DRAW, "--max-rounds", "1"]
     plans = {}
     for packing in ("given", "ffd", "balanced", "padded"):
         out = tmp_path / packing
@@ -85,7 +86,7 @@ def test_every_packing_takes_every_sample_once_and_weighs_losses_alike(pipeweave
 
 def test_an_automatic_packing_is_settled_for_the_whole_job(pipeweaver, tmp_path):
     given = ["--model", "dip-vlm-s", "--cluster", "h100-sxm:32", "--tp", "4", "--pp", "4", "--dataset", "vlm-mix",
-             "--microbatches", "8", "--max-rounds", "0"]
+             "--microbatches", "8", *ONE_DRAW, "--max-rounds", "0"]
     auto = [*given, "--packing", "auto"]
     free = json.loads(pipeweaver("plan", *auto, "--out", tmp_path / "free", "--json"))
     assert free["asked"]["packing"] in ("given", "ffd", "balanced")
@@ -106,7 +107,7 @@ def test_an_automatic_packing_is_settled_for_the_whole_job(pipeweaver, tmp_path)
 def test_samples_that_are_left_go_before_the_next_batch(pipeweaver, tmp_path):
     """Three steps of a job: every sample of its batches is in one of them, or left by the last."""
     job = ["--model", "dip-vlm-s", "--cluster", "h100-sxm:16", "--tp", "4", "--pp", "4", "--max-rounds", "0",
-           "--packing", "padded", "--defer", "2"]
+           "--replicas", "0", "--packing", "padded", "--defer", "2"]
     large = '{"width":728,"height":728}'
     seen, left = [], None
     for step in range(3):

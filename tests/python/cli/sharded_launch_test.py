@@ -255,6 +255,39 @@ def test_names_of_public_launches_say_which_model_was_taken(pipeweaver, tmp_path
         assert f"model '{named}' is taken as {taken} of the catalogue" in answer["assumed"]
 
 
+def test_names_of_ms_swift_until_2_6_say_the_model(pipeweaver, tmp_path):
+    """ms-swift#860: a model of 7 B whole on one A100 of 80 GB is out of memory."""
+    launch = "CUDA_VISIBLE_DEVICES=0 swift sft --sft_type full --dataset own.jsonl "
+    for more, taken in (("--model_type qwen1half-7b-chat", "qwen1.5-7b"),
+                        ("--model_type own --model_id_or_path mine/Qwen2-VL-7B-Instruct", "qwen2-vl-7b")):
+        answer = script(pipeweaver, tmp_path, launch + more, "--cluster", "a100-sxm:1")
+        assert any(f"is taken as {taken} of the catalogue" in one for one in answer["assumed"])
+        assert answer["verdict"] != "fits"
+
+
+def test_sequences_of_ms_swift_go_round_a_ring_where_heads_do_not_divide(pipeweaver, tmp_path):
+    """3602360a swift/sequence_parallel: heads are shared out among the greatest common divisor, the rest is a ring."""
+    launch = "NPROC_PER_NODE=6 swift sft --model Qwen/Qwen3-8B --dataset own --deepspeed zero3 " \
+        "--attn_impl flash_attn --max_length 24576 --packing true --tuner_type full --use_liger_kernel true " \
+        "--sequence_parallel_size "
+    on = ["--cluster", "h100-sxm:6"]
+    six = script(pipeweaver, tmp_path, launch + "6", *on)
+    assert six["layout"]["cp"] == 6 and six["verdict"] in ("fits", "close")
+    two = script(pipeweaver, tmp_path, launch + "2", *on)
+    assert six["memory"]["ranks"][0]["activations_bytes"] < two["memory"]["ranks"][0]["activations_bytes"]
+
+
+def test_a_trainer_that_accelerate_starts_is_ones_own_by_any_flag(pipeweaver, tmp_path):
+    """trl#597: Llama 2 7B whole, in 32 bits, on 7 replicas of 80 GB is out of memory."""
+    (tmp_path / "replicas.yaml").write_text("distributed_type: MULTI_GPU\nmixed_precision: 'no'\nnum_processes: 7\n")
+    launch = "accelerate launch --config_file replicas.yaml mine/sft.py --model_name mine/llama2-7B-hf/ " \
+        "--gradient_accumulation_steps 2 "
+    on = ["--cluster", "a100-sxm:7"]
+    answer = script(pipeweaver, tmp_path, launch, *on)
+    assert answer["launched_by"] == "Hugging Face's Trainer" and answer["verdict"] in ("undecided", "does-not-fit")
+    assert any("is taken as llama2-7b of the catalogue" in one for one in answer["assumed"])
+
+
 def test_another_trainer_behind_the_same_command_is_refused(pipeweaver, tmp_path):
     (tmp_path / "train.yaml").write_text(FACTORY)
     (tmp_path / "launch.sh").write_text("USE_MEGATRON_BRIDGE=1 llamafactory-cli train train.yaml\n")

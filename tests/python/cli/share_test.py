@@ -50,25 +50,6 @@ def test_three_jobs_have_the_shares_that_cost_least(pipeweaver):
     assert [one["gpus"] for one in found["share"]["jobs"]] == min(ways)[1]
 
 
-def test_the_speeds_are_what_the_study_says_and_a_job_may_name_it(pipeweaver, tmp_path):
-    page = (ROOT / "docs/studies/three-trainings.md").read_text()
-    study = ROOT / "examples/three-trainings-study.yaml"
-    pipeweaver("capacity", study, "--out", tmp_path / "speeds", "--quiet")
-    models = {"vl-72b": "qwen2.5-vl-72b", "vl-32b": "qwen2.5-vl-32b", "moe-35b-a3b": "qwen3.6-35b-a3b"}
-    typed = answer(pipeweaver, THREE)["cluster"]
-    document = {"format": "pipeweaver-jobs/1", "gpus": typed["gpus"], "jobs": [
-        {key: job[key] for key in ("name", "weight", "tokens")} |
-        {"study": str(tmp_path / "speeds/results.csv"), "model": models[job["name"]]} for job in typed["jobs"]]}
-    file = tmp_path / "jobs.json"
-    file.write_text(json.dumps(document))
-    named = answer(pipeweaver, file)["cluster"]["jobs"]
-    for job, same in zip(typed["jobs"], named):
-        for speed, studied in zip(job["speed"], same["speed"], strict=True):
-            assert (speed["gpus"], speed["tokens_per_s"]) == (studied["gpus"], pytest.approx(studied["tokens_per_s"],
-                                                                                             abs=0.51))
-            assert f"{speed['tokens_per_s']:,.0f}" in page
-
-
 def test_files_say_the_same_and_run_again(pipeweaver, tmp_path):
     said = pipeweaver("share", TRACE, "--out", tmp_path / "one")
     assert sorted(path.name for path in (tmp_path / "one").iterdir()) == ["jobs.json", "queue.csv", "shares.csv"]

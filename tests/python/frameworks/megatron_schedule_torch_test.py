@@ -79,8 +79,8 @@ WAYS = [
 ]
 
 
-def orders_seen(trained, schedule, actions):
-    """Whether the forward steps of a step of `actions` come in the plan's order."""
+def run_in_order(trained, schedule, step, actions):
+    """A step of `actions`: what it returned, its gradients, and whether its forward steps came in the plan's order."""
     seen, inner = [], trained.forward_step
 
     def noting(iterator, model):
@@ -88,18 +88,19 @@ def orders_seen(trained, schedule, actions):
         return inner(iterator, model)
 
     trained.forward_step = noting
-    trained.run(schedule, 0, MICROBATCHES)
+    losses, gradients = trained.run(schedule, step, MICROBATCHES)
     del trained.forward_step
     rank = megatron.parallel_state.get_pipeline_model_parallel_rank()
-    return seen == [(action.place.stage // trained.job.pipeline, action.place.microbatch)
-                    for action in actions.of_rank(rank).actions if getattr(action, "op", "") == "F"]
+    return losses, gradients, seen == [
+        (action.place.stage // trained.job.pipeline, action.place.microbatch)
+        for action in actions.of_rank(rank).actions if getattr(action, "op", "") == "F"]
 
 
 def run_ways(me, ways):
     megatron.stand_in()
     found = []
     for job, plans in ways:
-        trained, schedule, worst = Trained(job), planned(), 0.0
+        trained, schedule, worst, ordered = Trained(job), planned(), 0.0, True
         references = [trained.run(own_schedule(), step, MICROBATCHES) for step in range(2)]
         replica = megatron.parallel_state.get_data_parallel_rank()
         replicas = megatron.parallel_state.get_data_parallel_world_size()
@@ -108,11 +109,11 @@ def run_ways(me, ways):
             case = chain(job, replicas=replicas if apart else 1)
             actions = parse_actions(text_of(case, 100 * seed + apart * replica, apart * replica))
             schedule.load(actions)
-            losses, gradients = trained.run(schedule, seed % 2, MICROBATCHES)
-            expected = references[seed % 2]
+            losses, gradients, in_order = run_in_order(trained, schedule, seed % 2, actions)
+            expected, ordered = references[seed % 2], ordered and in_order
             worst = max(worst, megatron.losses_apart(losses, expected[0]), megatron.apart(gradients, expected[1]))
         size = max(float(one.abs().max()) for one in references[0][1])
-        found.append((worst, size, len(references[0][0]), orders_seen(trained, schedule, actions)))
+        found.append((worst, size, len(references[0][0]), ordered))
         trained.close()
     return found
 

@@ -278,7 +278,8 @@ def test_costs_are_those_of_the_command(command, tmp_path):
 
 @pytest.mark.parametrize("change", [{"model": "dip-vlm-x"}, {"model": None}, {"cluster": "h100-sxm:12"}, {"tp": 3},
                                     {"batch": "/nowhere/batch.jsonl", "dataset": None, "microbatches": None},
-                                    {"model": "dip-vlm-l", "cluster": "h100-sxm:8", "tp": 2, "pp": 4}])
+                                    {"model": "dip-vlm-l", "cluster": "h100-sxm:8", "tp": 2, "pp": 4,
+                                     "microbatches": 1}])
 def test_errors_have_the_commands_line_and_kind(command, tmp_path, change):
     config = {key: value for key, value in {**CONFIG, **DRAWN, **change}.items() if value is not None}
     status, line = command.fails("plan", *flags(config), "--out", tmp_path / "none")
