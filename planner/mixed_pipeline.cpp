@@ -5,6 +5,7 @@
 #include "pipeweaver/planner/layout_choice.hpp"
 #include "pipeweaver/planner/mixed.hpp"
 #include "pipeweaver/planner/tuning.hpp"
+#include "pipeweaver/schedule/replay.hpp"
 #include "pipeweaver/search/policies.hpp"
 #include "pipeweaver/search/policy_names.hpp"
 #include "pipeweaver/workloads/counts.hpp"
@@ -344,6 +345,8 @@ std::optional<KindsStep> step_of_kinds(const KindInPipeline& first, const KindIn
         schedule::Schedule schedule;
         schedule.order = std::move(order.ranks);
         schedule.mode.assign(step.problem.pairs.size(), 0);
+        // Stages that some microbatches pass and others don't may wait for each other in this order.
+        if (replayer.replay(schedule).outcome != schedule::Outcome::completed) return std::nullopt;
         const PortReplay ran = replay_on_ports(step, schedule);
         made.step = std::max(made.step, ran.replay.makespan + step.optimizer);
         const auto peaks = peaks_of(step, ran.replay.peak);

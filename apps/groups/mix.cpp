@@ -148,7 +148,8 @@ private:
         if (precision.empty()) return;
         const auto is = precision.find('=');
         const std::string name = precision.substr(0, is);
-        if (is != std::string::npos && (is_named(first, name) || (second && is_named(*second, name)))) return;
+        const bool says_format = is != std::string::npos && is + 1 < precision.size();
+        if (says_format && (is_named(first, name) || (second && is_named(*second, name)))) return;
         fail(ErrorKind::input, "--precision: {}",
              must_be(precision, fmt::format("KIND=FORMAT, of {}{}", first.cluster.name,
                                             second ? " or " + second->cluster.name : "")));

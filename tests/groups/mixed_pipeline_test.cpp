@@ -3,15 +3,18 @@
 #include "pipeweaver/partition/kinds.hpp"
 #include "pipeweaver/planner/emulate.hpp"
 #include "pipeweaver/planner/mixed.hpp"
+#include "tests/support/effort.hpp"
 #include "tests/support/small_request.hpp"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -73,12 +76,26 @@ void best_of_all(const std::vector<partition::StageRow>& rows, std::vector<std::
     }
 }
 
-// On so many GPUs of a kind, in no layout yet.
-emulator::Setup on_kind(const char* device, std::int64_t gpus) {
+// Read once.
+std::shared_ptr<const costdb::CostDatabase> costs_of(const std::string& device) {
+    static std::map<std::string, std::shared_ptr<const costdb::CostDatabase>> known;
+    auto& costs = known[device];
+    if (!costs) costs = std::make_shared<const costdb::CostDatabase>(costdb::CostDatabase::embedded(device));
+    return costs;
+}
+
+// On so many GPUs of a kind, each with the whole model.
+emulator::Setup on_kind(const std::string& device, std::int64_t gpus) {
     auto setup = testing::small_setup({.tp = 1, .pp = 1, .dp = gpus});
     setup.cluster.device = device;
-    setup.costs = std::make_shared<const costdb::CostDatabase>(costdb::CostDatabase::embedded(device));
+    setup.costs = costs_of(device);
     return setup;
+}
+
+KindOfGpus alone_on(const emulator::Setup& setup) {
+    Job job;
+    job.setup = std::make_shared<const emulator::Setup>(setup);
+    return {{job}};
 }
 
 Batch drawn_batch(Random& random, std::size_t microbatches) {
@@ -188,6 +205,48 @@ TEST_CASE("a kind with little memory has no more than fits, and a slow bridge ma
     CHECK(full->step >= free->step);
     small.headroom = {999'999};
     CHECK_FALSE(plan_pipeline_of_kinds(fast, small, batch, wide, in_order));
+}
+
+TEST_CASE("a cut on which 1F1B comes to a stop has no step") {
+    const auto one = std::make_shared<const emulator::Setup>(testing::small_setup({.tp = 1, .pp = 3, .dp = 1}));
+    for (const auto& cut : partition::every_cut(*one, 78)) {
+        if (cut.chains.front().stages[1].parts.back().module != 0) continue;
+        // Two stages of the encoder alone, which the first microbatch does not pass: the last stage has one forward
+        // fewer before its first backward than they wait for.
+        const auto step = [&](const std::vector<int>& images) {
+            return step_of_kinds({one, 1}, {one, 2}, cut, {testing::small_request(1, images).batch.microbatches}, wide);
+        };
+        CHECK_FALSE(step({0, 1, 1, 1}));
+        CHECK(step({1, 1, 1, 1}));
+    }
+}
+
+TEST_CASE("with a pipeline on both kinds, too, none of 200 random jobs takes longer than on the fast kind alone" *
+          testing::on_release_libraries()) {
+    std::int64_t pipelines = 0, alone = 0;
+    for (std::uint64_t seed = 0; seed < 200; ++seed) {
+        CAPTURE(seed);
+        Random random(seed);
+        const auto fast = on_kind("h100_sxm", static_cast<std::int64_t>(1 + random.below(2)));
+        const auto slow = on_kind("a100_sxm", static_cast<std::int64_t>(1 + random.below(2)));
+        const Batch batch = drawn_batch(random, static_cast<std::size_t>(2 + random.below(3)));
+        Bandwidth bridge{1'000'000};  // to a terabyte a second
+        for (std::uint64_t tenfold = random.below(7); tenfold > 0; --tenfold) bridge.bytes_per_second *= 10;
+        auto plan = plan_mixed(alone_on(fast), alone_on(slow), batch, bridge, in_order);
+        plan.pipeline = plan_pipeline_of_kinds(fast, slow, batch, bridge, in_order);
+        REQUIRE(plan.first);
+        if (plan.best() == MixedPlan::Best::pipeline) {
+            ++pipelines;
+            CHECK(plan.pipeline->step < plan.first->step);
+            if (plan.both) CHECK(plan.pipeline->step < plan.both->step);
+        }
+        if (plan.best() == MixedPlan::Best::first) {
+            ++alone;
+            if (plan.pipeline) CHECK(plan.pipeline->step >= plan.first->step);
+        }
+    }
+    CHECK(pipelines > 20);
+    CHECK(alone > 20);
 }
 
 TEST_CASE("a plan has the pipeline where it is the shortest alone") {

@@ -98,8 +98,8 @@ struct KindsStep {
     Duration step{};
 };
 
-/// A step of the partition, a stage a rank, with these microbatches in each replica; none: it does not fit. Pre: the
-/// kinds' ranks are those of the layout of both setups.
+/// A step of the partition, a stage a rank, with these microbatches in each replica; none: it does not fit, or 1F1B
+/// comes to a stop. Pre: the kinds' ranks are those of the layout of both setups.
 [[nodiscard]] std::optional<KindsStep> step_of_kinds(const KindInPipeline& first, const KindInPipeline& last,
                                                      const partition::Partition& partition,
                                                      const std::vector<std::vector<workloads::Microbatch>>& replicas,
