@@ -285,7 +285,7 @@ private:
             if (g != main_ && !all[main_].choices.empty()) all[g] = candidates(g, pace, left);
             if (all[g].choices.empty()) return {};
         }
-        Split split{gpus(), pace.rounds, {}, bridges_};
+        Split split{gpus(), pace.rounds, {}, bridges_, request_.as_far};
         std::vector<std::vector<Candidate>> candidates_of;
         for (std::size_t g = 0; g < all.size(); ++g) {
             split.groups.push_back({request_.groups[g].name, std::move(all[g].choices)});

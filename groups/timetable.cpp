@@ -17,7 +17,7 @@ Timetable::Timetable(const Split& split, std::span<const std::size_t> taken, std
         link(last_[bridge.from], first_[bridge.to], std::max(from.bridge, to.bridge));
     }
     const auto rounds = static_cast<std::size_t>(split.rounds);
-    limit(rounds);
+    limit(split);
     run(rounds);
 }
 
@@ -43,7 +43,8 @@ void Timetable::link(std::size_t from, std::size_t to, Duration lag) {
     rows_[to].before.push_back({from, lag});
 }
 
-void Timetable::limit(std::size_t rounds) {
+void Timetable::limit(const Split& split) {
+    const auto rounds = static_cast<std::size_t>(split.rounds);
     std::vector<std::size_t> behind(rows_.size(), 1);
     for (std::size_t r = rows_.size(); r-- > 0;)
         for (const Link& next : rows_[r].after) behind[r] = std::max(behind[r], behind[next.stage] + 1);
@@ -52,6 +53,7 @@ void Timetable::limit(std::size_t rounds) {
         const auto most = static_cast<std::size_t>(row.times->most_in_flight);
         row.ahead = std::min({rounds, most, behind[r]});
         for (const Link& previous : row.before) row.ahead = std::min(row.ahead, rows_[previous.stage].ahead);
+        is_longer_ = is_longer_ || (split.as_far && row.ahead < std::min(rounds, behind[r]));
     }
 }
 

@@ -15,7 +15,7 @@ public:
     /// Pre: as replay(). `split` must outlive it. With `longest` it ends as soon as the step is known to be longer.
     Timetable(const Split& split, std::span<const std::size_t> taken, std::optional<Duration> longest = {});
 
-    /// Whether the step is longer than that; then the rest is not known.
+    /// Whether the step is longer than that, or does not run (Split::as_far); then the rest is not known.
     [[nodiscard]] bool is_longer() const { return is_longer_; }
 
     // Pre: not is_longer().
@@ -40,7 +40,7 @@ private:
 
     void add_group(const Split& split, std::size_t group, const Choice& choice);
     void link(std::size_t from, std::size_t to, Duration lag);
-    void limit(std::size_t rounds);
+    void limit(const Split& split);
     void run(std::size_t rounds);
     bool advance(Row& row, std::size_t rounds);
     bool go_forward(Row& row);

@@ -107,8 +107,8 @@ public:
         return std::nullopt;
     }
 
-    // A plan's as it was planned, whose rounds ahead may be few for its memory; if it does not fit, and of other grids,
-    // as far ahead as 1F1B runs. None: the model has no such layout.
+    // As far ahead as 1F1B runs: a plan's as it was planned; if it does not fit, and of other grids, whatever the
+    // memory. None: the model has no such layout.
     std::optional<groups::Placing> placing() {
         if (const auto why = groups::why_not(request_)) fail(ErrorKind::input, "{}: {}", asked_.said.from, *why);
         if (!launch_.planned.empty())

@@ -46,7 +46,21 @@ Grids grids_of(const groups::Placing& placing, const workloads::Model& model) {
     return grids;
 }
 
-std::string why_no_grids(const Grids& grids) {
+// The launcher's schedule is 1F1B over the stages of both (Megatron-LM, schedules.py: as many forwards first as there
+// are stages behind), whatever memory there is.
+std::string why_not_as_far(const Placed& placed, std::int64_t stages_after, std::int64_t rounds) {
+    const auto stages = static_cast<std::int64_t>(placed.ahead.size());
+    for (std::int64_t s = 0; s < stages; ++s) {
+        const std::int64_t ahead = placed.ahead[static_cast<std::size_t>(s)];
+        const std::int64_t launched = std::min(rounds, stages - s + stages_after);
+        if (ahead < launched)
+            return fmt::format("{} has room for {} rounds ahead on stage {}, and the launcher runs {}", placed.name,
+                               ahead, s, launched);
+    }
+    return {};
+}
+
+std::string why_no_grids(const Grids& grids, std::int64_t rounds) {
     const Placed &language = *grids.language, &images = *grids.images;
     if (images.pp > 1) return fmt::format("{} has {} stages; the encoder of images has one", images.name, images.pp);
     for (const Placed* const one : {&language, &images})
@@ -60,7 +74,8 @@ std::string why_no_grids(const Grids& grids) {
     for (const Placed* const one : {&language, &images})
         if (one->zero != 1)
             return fmt::format("{} has ZeRO {}; grids share out the optimizer's state", one->name, one->zero);
-    return {};
+    if (auto why = why_not_as_far(images, language.pp, rounds); !why.empty()) return why;
+    return why_not_as_far(language, 0, rounds);
 }
 
 Degrees degrees_of(const Placed& placed) {
@@ -97,7 +112,7 @@ Spelled spell_mimo(const groups::Placing& placing, const workloads::Model& model
     const Grids grids = grids_of(placing, model);
     if (placing.groups.size() != 2 || grids.language == nullptr || grids.images == nullptr)
         return {{}, "grids are for two groups, the language model's and that of an encoder of images"};
-    Spelled said{{}, why_no_grids(grids)};
+    Spelled said{{}, why_no_grids(grids, placing.rounds)};
     if (!said.says()) return said;
     add_grid(said.flags, "LANGUAGE", degrees_of(*grids.language), 0);
     add_grid(said.flags, "IMAGES", degrees_of(*grids.images), grids.language->gpus());

@@ -73,6 +73,7 @@ private:
                        .layout = job.setup->layout,
                        .zero = job.setup->recipe.zero,
                        .recompute = made.emulation->recompute ? name_of(*made.emulation->recompute) : "",
+                       .products = emulator::formats_of(job.setup->recipe),
                        .step = made.emulation->step};
         for (const auto& replica : made.emulation->replicas)
             for (const auto& rank : replica.memory) step.peak = std::max(step.peak, rank.peak);
@@ -134,6 +135,7 @@ MixedPlan::Best MixedPlan::best() const {
     if (first) offer(Best::first, first->step);
     if (second) offer(Best::second, second->step);
     if (both) offer(Best::both, both->step);
+    if (pipeline) offer(Best::pipeline, pipeline->step);
     return best;
 }
 

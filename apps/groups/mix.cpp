@@ -12,6 +12,7 @@
 #include "pipeweaver/workloads/cluster.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -19,6 +20,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -59,6 +61,9 @@ struct Mix {
         options.group("How the framework trains");
         options.text("recipe", asked.recipe, "RECIPE",
                      "a recipe of `pipeweaver list recipes` (default: megatron-core)");
+        options.text("precision", precision, "KIND=FORMAT",
+                     "that one kind may have products in where that is faster, like h20-sxm=fp8 (default: as the "
+                     "recipe); it changes the numbers that come out");
     }
 
     void run() {
@@ -66,6 +71,7 @@ struct Mix {
         check();
         const auto [first, second] = kinds();
         names.first = first.name();
+        check_precision_of(first, second);
         if (!second) return say_one(first);
         names.second = second->name();
         speed = bridge.value_or(planner::bridge_of(first.cluster, second->cluster));
@@ -75,9 +81,14 @@ struct Mix {
         const double flops = of_peak(first.cluster), others = of_peak(second->cluster);
         const auto one = kind(first, flops / (flops + others));
         const auto other = kind(*second, others / (flops + others));
-        if (!one && !other)
-            fail(ErrorKind::limit, "{}: neither {} nor {} hold it: {}", asked.model, names.first, names.second, why);
-        plan = planner::plan_mixed(one, other, batch, speed, limits.executor());
+        if (one || other)
+            plan = planner::plan_mixed(one, other, batch, speed, limits.executor());
+        else
+            batch = batch_alone(first);
+        add_pipelines(first, *second);
+        if (!one && !other && !plan.pipeline)
+            fail(ErrorKind::limit, "{}: neither {} nor {} hold it, nor a pipeline on both: {}", asked.model,
+                 names.first, names.second, why);
         if (plan.best() == Best::none)
             fail(ErrorKind::limit, "{}: no layout of {} or {} runs under 1F1B", asked.model, names.first, names.second);
         say();
@@ -128,13 +139,64 @@ private:
 
     std::int64_t all_microbatches() const { return microbatches.value_or(64); }
 
-    // The job on GPUs of one kind in the layout that suits so many microbatches of the data set.
-    planner::Request request(const std::string& cluster, std::int64_t count) const {
+    // As --precision names it.
+    static bool is_named(const Kind& kind, const std::string& name) {
+        return name == kind.cluster.name || name == kind.text.substr(0, kind.text.rfind(':'));
+    }
+
+    void check_precision_of(const Kind& first, const std::optional<Kind>& second) const {
+        if (precision.empty()) return;
+        const auto is = precision.find('=');
+        const std::string name = precision.substr(0, is);
+        const bool says_format = is != std::string::npos && is + 1 < precision.size();
+        if (says_format && (is_named(first, name) || (second && is_named(*second, name)))) return;
+        fail(ErrorKind::input, "--precision: {}",
+             must_be(precision, fmt::format("KIND=FORMAT, of {}{}", first.cluster.name,
+                                            second ? " or " + second->cluster.name : "")));
+    }
+
+    // What products of the kind may be in: as the recipe says, then as --precision does.
+    std::vector<std::string> formats_of_kind(const Kind& kind) const {
+        const auto is = precision.find('=');
+        if (precision.empty() || !is_named(kind, precision.substr(0, is))) return {""};
+        return {"", precision.substr(is + 1)};
+    }
+
+    planner::WorkloadOptions options_on(const std::string& cluster, const std::string& format) const {
         planner::WorkloadOptions options_of_kind = asked;
         options_of_kind.cluster = cluster;
+        options_of_kind.overrides.precision = format;
+        return options_of_kind;
+    }
+
+    // The job on GPUs of one kind in the layout that suits so many microbatches of the data set.
+    planner::Request request(const std::string& cluster, const std::string& format, std::int64_t count) const {
+        planner::WorkloadOptions options_of_kind = options_on(cluster, format);
         options_of_kind.layout_as = planner::WorkloadOptions::automatic;
         if (asked.batch.empty()) options_of_kind.global_batch = {std::max<std::int64_t>(1, count), true};
         return options_of_kind.request(static_cast<std::uint64_t>(seed), limits.executor());
+    }
+
+    // Of a model that neither kind holds: as one GPU would be given it.
+    planner::Batch batch_alone(const Kind& kind) const {
+        planner::WorkloadOptions on_one = options_on(together(kind, 1).text, "");
+        on_one.tp.number = on_one.pp.number = on_one.dp.number = 1;
+        if (asked.batch.empty()) on_one.global_batch = {all_microbatches(), true};
+        return on_one.request(static_cast<std::uint64_t>(seed), limits.executor()).batch;
+    }
+
+    // The fastest over both kinds, in what products of each may be in.
+    void add_pipelines(const Kind& first, const Kind& second) {
+        for (const std::string& of_first : formats_of_kind(first))
+            for (const std::string& of_second : formats_of_kind(second)) {
+                const auto one = options_on(first.text, of_first).setup();
+                const auto other = options_on(second.text, of_second).setup();
+                auto found = planner::plan_pipeline_of_kinds(one, other, batch, speed, limits.executor());
+                if (!found || (plan.pipeline && plan.pipeline->step <= found->step)) continue;
+                plan.pipeline = std::move(found);
+                say_if_modelled(one);
+                say_if_modelled(other);
+            }
     }
 
     // Of all microbatches this group's share, so many that replicas divide them.
@@ -144,9 +206,10 @@ private:
     }
 
     // None, and why, where no layout holds the model.
-    std::optional<planner::Request> request_that_fits(const std::string& cluster, std::int64_t count) {
+    std::optional<planner::Request> request_that_fits(const std::string& cluster, const std::string& format,
+                                                      std::int64_t count) {
         try {
-            return request(cluster, count);
+            return request(cluster, format, count);
         } catch (const Error& error) {
             if (error.kind() != ErrorKind::limit) throw;
             why = error.what();
@@ -156,15 +219,25 @@ private:
 
     // None where no layout holds the model with all microbatches.
     std::optional<KindOfGpus> kind(const Kind& of, double share) {
-        auto alone = request_that_fits(of.text, all_microbatches());
-        if (!alone) return {};
-        if (auto text = emulator::modelled_text(*alone->job.setup); !text.empty()) modelled.push_back(std::move(text));
-        KindOfGpus both{{alone->job}};
-        if (batch.microbatches.empty()) batch = std::move(alone->batch);
-        if (!asked.batch.empty() || share >= 1) return both;
-        if (auto part = request_that_fits(of.text, part_of(share, of.cluster.gpus)))
-            both.jobs.push_back(std::move(part->job));
-        return both;
+        KindOfGpus group;
+        for (const std::string& format : formats_of_kind(of)) {
+            auto alone = request_that_fits(of.text, format, all_microbatches());
+            if (!alone) continue;
+            if (format.empty()) say_if_modelled(*alone->job.setup);
+            group.jobs.push_back(alone->job);
+            if (batch.microbatches.empty()) batch = std::move(alone->batch);
+            if (!asked.batch.empty() || share >= 1) continue;
+            if (auto part = request_that_fits(of.text, format, part_of(share, of.cluster.gpus)))
+                group.jobs.push_back(std::move(part->job));
+        }
+        if (group.jobs.empty()) return {};
+        return group;
+    }
+
+    void say_if_modelled(const emulator::Setup& setup) {
+        auto text = emulator::modelled_text(setup);
+        if (!text.empty() && std::find(modelled.begin(), modelled.end(), text) == modelled.end())
+            modelled.push_back(std::move(text));
     }
 
     // As it is without a second kind.
@@ -185,40 +258,92 @@ private:
     }
 
     std::string name_of_best() const {
-        return plan.best() == Best::both ? "both" : plan.best() == Best::first ? names.first : names.second;
+        return plan.best() == Best::pipeline ? "pipeline"
+               : plan.best() == Best::both   ? "both"
+               : plan.best() == Best::first  ? names.first
+                                             : names.second;
     }
 
     Duration best_step() const {
-        return plan.best() == Best::both    ? plan.both->step
-               : plan.best() == Best::first ? plan.first->step
-                                            : plan.second->step;
+        return plan.best() == Best::pipeline ? plan.pipeline->step
+               : plan.best() == Best::both   ? plan.both->step
+               : plan.best() == Best::first  ? plan.first->step
+                                             : plan.second->step;
     }
 
-    std::string as_text() const {
+    static std::string layout_text(const emulator::Layout& layout, int zero) {
+        return fmt::format("{}, ZeRO {}", emulator::name_of(layout), zero);
+    }
+
+    static std::string format_text(const std::string& products) { return products.empty() ? "bf16" : products; }
+
+    TextTable table() const {
         TextTable table({{"GPUs", true},
                          {"layout", true},
                          {"microbatches", false},
+                         {"products", true},
                          {"recompute", true},
                          {"step", false},
                          {"peak", false}});
-        const auto add = [&table](const std::string& label, const std::optional<GroupStep>& group) {
-            if (!group) return;
-            const std::string layout = fmt::format("{}, ZeRO {}", emulator::name_of(group->layout), group->zero);
-            table.add({label, layout, std::to_string(group->microbatches), group->recompute, human(group->step),
-                       human(group->peak)});
+        const auto add = [&](const std::string& label, const GroupStep& group) {
+            table.add({label, layout_text(group.layout, group.zero), std::to_string(group.microbatches),
+                       precision.empty() ? "" : format_text(group.products), group.recompute, human(group.step),
+                       human(group.peak)});
         };
-        add(names.first + " alone", plan.first);
-        add(names.second + " alone", plan.second);
+        if (plan.first) add(names.first + " alone", *plan.first);
+        if (plan.second) add(names.second + " alone", *plan.second);
         if (plan.both) add("both: " + names.first, plan.both->first);
         if (plan.both) add("      " + names.second, plan.both->second);
+        if (!plan.pipeline) return table;
+        add("pipeline: " + names.first, in_pipeline(plan.pipeline->one));
+        add("          " + names.second, in_pipeline(plan.pipeline->other));
+        return table;
+    }
+
+    GroupStep in_pipeline(const planner::StagesOfKind& stages) const {
+        return {.microbatches = plan.pipeline->microbatches,
+                .layout = plan.pipeline->layout,
+                .zero = plan.pipeline->zero,
+                .recompute = stages.recompute,
+                .products = stages.products,
+                .step = plan.pipeline->step,
+                .peak = stages.peak};
+    }
+
+    std::string pipeline_text() const {
+        const auto& [one, other] = std::tie(plan.pipeline->one, plan.pipeline->other);
+        const auto layers = [](const std::string& name, const planner::StagesOfKind& stages) {
+            return fmt::format("layers {} on {}", fmt::join(stages.layers, ","), name);
+        };
+        const std::string first = layers(names.first, one), second = layers(names.second, other);
+        return fmt::format("pipeline: {} a step, {}, then {}\n", human(plan.pipeline->step),
+                           plan.pipeline->turned ? second : first, plan.pipeline->turned ? first : second);
+    }
+
+    bool lowers() const {
+        const auto lower = [](const auto& step) { return step && !step->products.empty(); };
+        switch (plan.best()) {
+            case Best::pipeline:
+                return !plan.pipeline->one.products.empty() || !plan.pipeline->other.products.empty();
+            case Best::both:
+                return !plan.both->first.products.empty() || !plan.both->second.products.empty();
+            default:
+                return plan.best() == Best::first ? lower(plan.first) : lower(plan.second);
+        }
+    }
+
+    std::string as_text() const {
         std::string text =
             fmt::format("{}: {} of {}\n", asked.model, plural(batch.microbatches.size(), "microbatch"), batch.name) +
-            table.text();
+            table().text();
         if (plan.both)
             text +=
                 fmt::format("both: {} a step, of which gradients take {} to be exchanged by {}/s\n",
                             human(plan.both->step), human(plan.both->exchange), human(Bytes{speed.bytes_per_second}));
+        if (plan.pipeline) text += pipeline_text();
         text += fmt::format("best: {}, {} a step\n", name_of_best(), human(best_step()));
+        if (!precision.empty() && lowers())
+            text += "note: with products in fewer bits on some GPUs losses differ; by how much is not said here\n";
         for (const std::string& one : modelled) text += fmt::format("modelled: {}\n", one);
         return text;
     }
@@ -233,8 +358,25 @@ private:
                 {"ep", group.layout.ep},
                 {"zero", group.zero},
                 {"recompute", group.recompute},
+                {"products", format_text(group.products)},
                 {"step_ns", group.step.count()},
                 {"peak_bytes", group.peak.count}};
+    }
+
+    nlohmann::ordered_json stages_json(const std::string& cluster, const planner::StagesOfKind& stages) const {
+        auto json = group_json(cluster, in_pipeline(stages));
+        json["layers"] = stages.layers;
+        return json;
+    }
+
+    // The kind with the first ranks first.
+    nlohmann::ordered_json pipeline_json() const {
+        std::vector<nlohmann::ordered_json> groups{stages_json(names.first, plan.pipeline->one),
+                                                   stages_json(names.second, plan.pipeline->other)};
+        if (plan.pipeline->turned) std::swap(groups[0], groups[1]);
+        return {{"step_ns", plan.pipeline->step.count()},
+                {"bridge_bytes_per_s", speed.bytes_per_second},
+                {"groups", groups}};
     }
 
     nlohmann::ordered_json as_json() const {
@@ -244,9 +386,11 @@ private:
                                     {"step_ns", best_step().count()},
                                     {"alone", nlohmann::ordered_json::array()},
                                     {"both", nullptr},
+                                    {"pipeline", nullptr},
                                     {"modelled", modelled}};
         if (plan.first) json["alone"].push_back(group_json(names.first, *plan.first));
         if (plan.second) json["alone"].push_back(group_json(names.second, *plan.second));
+        if (plan.pipeline) json["pipeline"] = pipeline_json();
         if (!plan.both) return json;
         json["both"] = {
             {"step_ns", plan.both->step.count()},
@@ -260,7 +404,7 @@ private:
     Console console;
     Limits limits;
     planner::WorkloadOptions asked;
-    std::string clusters, why;
+    std::string clusters, why, precision;
     std::optional<Bandwidth> bridge;
     std::optional<std::int64_t> microbatches;
     std::int64_t seed = 1;
@@ -280,18 +424,23 @@ void add_mix(CLI::App& program) {
          .description =
              "Shares a step's microbatches out between two kinds of GPU, each with replicas of the whole model in a "
              "layout of its own that fits its memory, so that the slower is as early as can be; then both exchange "
-             "their gradients. Beside it stands each kind alone: where that is faster it is the answer, so that a "
+             "their gradients. Or layers are shared out: every replica's pipeline has ranks of both kinds, and more "
+             "layers on the faster. Beside it stands each kind alone: where that is faster it is the answer, so that a "
              "slower kind never makes a step longer. Two clusters of one kind are one cluster. Steps are those of "
              "`pipeweaver emulate` under 1F1B.",
          .examples = {{"What older GPUs add",
                        "pipeweaver mix --model qwen2.5-7b --cluster h100-sxm:8+a100-sxm:8 --dataset constant-4096 "
                        "--microbatches 32"},
+                      {"Layers shared out, and fp8 on the slower",
+                       "pipeweaver mix --model qwen2.5-32b --cluster h100-sxm:8+l40s:8 --dataset constant-4096 "
+                       "--microbatches 32 --precision l40s=fp8"},
                       {"Two data centres",
                        "pipeweaver mix --model qwen2.5-7b --cluster h100-sxm:8+h200-sxm:8 --dataset constant-4096 "
                        "--microbatches 32 --bridge 5GB/s"}},
          .files = {},
          .see_also = {"pipeweaver emulate", "pipeweaver groups", "pipeweaver recommend", "docs/rl.md"},
-         .usual = {"model", "cluster", "bridge", "batch", "dataset", "microbatches", "microbatch-tokens", "recipe"}});
+         .usual = {"model", "cluster", "bridge", "batch", "dataset", "microbatches", "microbatch-tokens", "recipe",
+                   "precision"}});
 }
 
 }  // namespace pipeweaver::apps

@@ -53,6 +53,7 @@ bool ask_for_launched(const Target& runs, groups::Request& asked) {
     const workloads::Model& model = asked.setup->model;
     if (asked.groups.size() != 2) return false;
     asked.parts_items = false;
+    asked.as_far = true;
     for (groups::Asked& group : asked.groups) {
         const std::size_t first = group.modules.front();
         if (group.modules.size() > 1 || first > model.backbone()) return false;

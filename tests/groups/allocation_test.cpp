@@ -241,3 +241,20 @@ TEST_CASE("the allocation is the best of all combinations, and steps those of a 
     }
     CHECK(without < 40);
 }
+
+TEST_CASE("what must run as far ahead as 1F1B is taken where there is memory for that") {
+    // Two stages wait for the encoder: 1F1B has three of its rounds ahead, of which the first choice holds two.
+    Split split = one_bridge(3, 8, even(1, 1, 8, 2ms, 4ms), even(2, 2, 8, 3ms, 6ms));
+    split.groups[0].choices.front().stages.front().most_in_flight = 2;
+    split.groups[0].choices.push_back(even(1, 1, 8, 2ms, 5ms));  // recomputes, and holds all
+    const auto free = allocate(split);
+    REQUIRE(free);
+    split.as_far = true;
+    const auto launched = allocate(split);
+    REQUIRE(launched);
+    CHECK(launched->taken == std::vector<std::size_t>{1, 0});
+    CHECK(launched->step >= free->step);
+    CHECK(replay(split, launched->taken).ahead == std::vector<std::vector<std::int64_t>>{{3}, {2, 1}});
+    split.groups[0].choices.pop_back();
+    CHECK_FALSE(allocate(split));
+}

@@ -82,6 +82,18 @@ TEST_CASE("what grids cannot say is refused by its rule") {
     groups::Placed whole = llm;
     whole.zero = 0;
     CHECK(why_no_grids_of({{}, 1, {placed("vit", 0, 1, 1, 1), whole}}, model).find("ZeRO 0") != std::string::npos);
+    // Of 16 rounds 1F1B has three of images ahead of two stages, and two and one of text.
+    groups::Placed vit = placed("vit", 0, 1, 1, 1), tight = llm;
+    vit.ahead = {3};
+    tight.ahead = {1, 1};
+    CHECK(why_no_grids_of({{}, 16, {vit, tight}}, model) ==
+          "llm has room for 1 rounds ahead on stage 0, and the launcher runs 2");
+    tight.ahead = {2, 1};
+    CHECK(why_no_grids_of({{}, 16, {vit, tight}}, model).empty());
+    vit.ahead = {2};
+    CHECK(why_no_grids_of({{}, 16, {vit, tight}}, model) ==
+          "vit has room for 2 rounds ahead on stage 0, and the launcher runs 3");
+    CHECK(why_no_grids_of({{}, 2, {vit, tight}}, model).empty());
 }
 
 TEST_CASE("grids that are written are read as they were") {

@@ -56,6 +56,7 @@ struct Split {
     std::int64_t rounds = 1;    ///< of a step
     std::vector<Group> groups;  ///< in topological order
     std::vector<Bridge> bridges;
+    bool as_far = false;  ///< stages run as far ahead as 1F1B does: what has no memory for that does not run
 };
 
 /// Where the time of a group's GPUs goes; sums to the step times its stages.
@@ -85,7 +86,7 @@ struct Allocation {
 
 /// The shortest step of all combinations whose GPUs are there; of equal ones that with the fewest GPUs, then that with
 /// the first choices. `below`: a step that is known already; none that is longer is sought. None: there is no such
-/// combination. Pre: as replay() for all choices.
+/// combination that runs. Pre: as replay() for all choices.
 [[nodiscard]] std::optional<Allocation> allocate(const Split& split, std::optional<Duration> below = {});
 
 }  // namespace pipeweaver::groups

@@ -71,6 +71,7 @@ struct Request {
     bool even = false;
     /// A group may have more replicas than the backbone's, each with some items of a microbatch.
     bool parts_items = true;
+    bool as_far = false;               ///< as Split::as_far: launchers run 1F1B, whatever memory there is
     std::size_t priced = most_priced;  ///< microbatches, at least 2: few are quick, and coarse
     std::optional<Bytes> capacity{};   ///< usable bytes of a GPU, in place of the device's
 };

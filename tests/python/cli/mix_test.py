@@ -36,7 +36,7 @@ def test_the_order_of_kinds_changes_nothing_but_the_order(pipeweaver):
     assert one["alone"] == other["alone"][::-1]
 
 
-@pytest.mark.parametrize("more", [(), ("--json",)])
+@pytest.mark.parametrize("more", [(), ("--json",), ("--precision", "h100-sxm=fp8")])
 def test_two_groups_of_one_kind_are_one_to_the_byte(pipeweaver, more):
     ask = (*JOB, "--microbatches", "16", *more, "--cluster")
     assert pipeweaver(*ask, "h100-sxm:4+h100-sxm:4") == pipeweaver(*ask, "h100-sxm:8")
@@ -55,10 +55,33 @@ def test_the_text_names_the_best(pipeweaver):
     text = pipeweaver(*JOB, "--microbatches", "24", "--cluster", f"{FAST}+{SLOW}")
     lines = text.splitlines()
     assert lines[0].startswith("qwen2.5-1.5b: 24 microbatches of constant-2048 (seed 1)")
-    assert lines[-2].startswith("both: ") and lines[-1].startswith("best: ")
+    assert [line.partition(":")[0] for line in lines[-3:]] == ["both", "pipeline", "best"]
+
+
+def test_layers_are_shared_out_where_little_crosses(pipeweaver):
+    answer = asked(pipeweaver, f"{FAST}+{SLOW}", "--bridge", "1GB/s")
+    pipeline = answer["pipeline"]
+    groups = {group["cluster"]: group for group in pipeline["groups"]}
+    fast, slow = groups[FAST], groups[SLOW]
+    assert sum(fast["layers"]) + sum(slow["layers"]) == 28  # of Qwen2.5-1.5B
+    assert len(fast["layers"]) == 2 * len(slow["layers"]) and sum(fast["layers"]) > 2 * sum(slow["layers"])
+    assert answer["step_ns"] == min(pipeline["step_ns"], answer["both"]["step_ns"],
+                                    *(alone["step_ns"] for alone in answer["alone"]))
+
+
+def test_a_kind_has_fewer_bits_only_where_that_is_asked(pipeweaver):
+    plain = asked(pipeweaver, f"{FAST}+{SLOW}")
+    lower = asked(pipeweaver, f"{FAST}+{SLOW}", "--precision", "h100-sxm=fp8")
+    assert all(group["products"] == "bf16" for group in plain["alone"])
+    assert lower["alone"][1] == plain["alone"][1] and lower["step_ns"] <= plain["step_ns"]
 
 
 @pytest.mark.parametrize("arguments, status, says", [
+    ([*JOB, "--cluster", f"{FAST}+{SLOW}", "--precision", "fp8"], 2, "KIND=FORMAT"),
+    ([*JOB, "--cluster", f"{FAST}+{SLOW}", "--precision", "h100-sxm="], 2, "is 'h100-sxm=', must be KIND=FORMAT"),
+    ([*JOB, "--cluster", f"{FAST}+{SLOW}", "--precision", "l40s=fp8"], 2, "of h100-sxm or a100-sxm"),
+    ([*JOB, "--cluster", f"{FAST}+{SLOW}", "--precision", "h100-sxm=fp7"], 2, "must be one of bf16, fp8"),
+    ([*JOB, "--cluster", f"{FAST}+{SLOW}", "--precision", "a100-sxm=fp8"], 2, "a100"),
     (["mix"], 2, "missing --model MODEL: what is trained; --cluster CLUSTER+CLUSTER: two kinds of GPU"),
     ([*JOB, "--cluster", "h100-sxm:8+a100-sxm:8+h200-sxm:8"], 2, "must be two kinds"),
     ([*JOB, "--cluster", "h100-sxm:8+"], 2, "cluster"),
