@@ -182,7 +182,7 @@ def main():
     parser = argparse.ArgumentParser(description="builds the playground, a page without a server")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "out/playground")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
-    parser.add_argument("--plan", action="store_true", help="with Plan and Check, some five minutes of a core")
+    parser.add_argument("--plan", action="store_true", help="with Plan and Check, some ten minutes of a core")
     options = parser.parse_args()
     if shutil.which("em++") is None:
         sys.exit("build_playground: em++ is not there; Debian has it: apt-get install emscripten")

@@ -49,7 +49,8 @@
       let object = null;
       try { object = JSON.parse(line); } catch { /* a line for people */ }
       const name = object && told.find(one => one in object);
-      name ? tell(name, object) : tell('lines', {text: `${line}\n`});
+      const said = line === 'pipeweaver: out of memory' ? `${line}, of which a page has 2 GiB: ask the program` : line;
+      name ? tell(name, object) : tell('lines', {text: `${said}\n`});
     });
     run.stop = () => { going.stop(); finish(-1); };
     going.ended.then(({status, files, out}) => finish(status, files, out),
