@@ -24,8 +24,9 @@ def is_timed(what):
     return any(what.startswith(one) for one in TIMES)
 
 
+@pytest.mark.alone
 def test_load_counts_checks_and_measures(pipeweaver):
-    """What depends on the clock is only looked at where nothing else runs: below."""
+    """What is in time is looked at below; all plans are there only where a session's steps get their time."""
     _, said = promises(pipeweaver, "load", "--sessions", "2", "--seconds", "3", "--microbatches", "4", "--offline", "1")
     assert all(one["held"] for what, one in said.items() if one["held"] is not None and not is_timed(what)), said
     assert said["plans there, of those submitted"]["figures"] == {"there": 6, "submitted": 6}
@@ -43,6 +44,7 @@ def test_plans_of_two_jobs_are_in_time(pipeweaver):
     assert all(one["held"] for one in said.values() if one["held"] is not None), said
 
 
+@pytest.mark.alone
 def test_what_is_not_held_is_said_and_gives_the_exit_status(pipeweaver):
     command = ["bench", "service", "--only", "load", "--sessions", "1", "--seconds", "1", "--microbatches", "4",
                "--offline", "0", "--least-plans", "1000000", "--past", "1h", "--growth", "100"]
