@@ -33,7 +33,7 @@ struct Table {
 };
 
 struct Damaged : std::runtime_error {
-    using std::runtime_error::runtime_error;
+    explicit Damaged(const std::string& what) : std::runtime_error(what) {}
 };
 
 std::int64_t big_endian(std::string_view bytes, std::size_t at, std::size_t size) {
