@@ -519,8 +519,9 @@ function rentCards(question, result) {
   const said = {fewest: 'fewest GPUs', cheapest: found.rows.some(one => one.usd !== null) ? 'cheapest' : 'fewest GPU-hours', fastest: 'fastest'};
   const names = row => Object.entries(found.answers).filter(([, one]) => one === row.row).map(([name]) => said[name] || name).join(', ');
   const warnings = row => [row.tied && 'tied', row.at_risk && 'at risk', row.little_room && 'little room'].filter(Boolean).join(', ');
+  const degrees = ({tp, cp, pp, dp, zero}) => `tp ${tp} ${cp > 1 ? `cp ${cp} ` : ''}pp ${pp} dp ${dp} zero ${zero}`;
   const rows = found.rows.map(row => Object.assign(
-    [names(row), row.cluster, String(row.gpus), `tp ${row.layout.tp} cp ${row.layout.cp} pp ${row.layout.pp} dp ${row.layout.dp} zero ${row.layout.zero}`, seconds(row.step_ns),
+    [names(row), row.cluster, String(row.gpus), degrees(row.layout), seconds(row.step_ns),
      row.days.toFixed(1), Math.round(row.gpu_hours).toLocaleString('en'), row.usd === null ? '' : Math.round(row.usd).toLocaleString('en'), percent(row.mfu), gib(row.memory_left_bytes), warnings(row),
      row.command ? copyButton(() => row.command, 'copy plan command') : ''], {mark: names(row) !== ''}));
   return [make('div', {className: 'card'}, make('h3', {textContent: 'What meets it'}),

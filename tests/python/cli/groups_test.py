@@ -171,12 +171,12 @@ def test_grids_of_a_plan_hold_what_was_planned(pipeweaver, on_17):
 
 
 @pytest.mark.parametrize("options", [
-    "--global-batch 64 --packing balanced --headroom 2% --groups vit=8:tp4:pp1:dp2:zero1,llm=8:tp4:pp1:dp2:zero1",
+    "--global-batch 32mb --headroom 2% --groups vit=8:tp4:pp1:dp2:zero1,llm=8:tp4:pp1:dp2:zero1",
     "--global-batch 32mb --seed 3 --groups vit=8:tp8:pp1:dp1:zero1,llm=8:tp2:pp2:dp2:zero1",
     "--global-batch 32mb --groups vit=8:tp8:pp1:dp1:zero1,llm=8:tp2:pp4:dp1:zero1",
 ])
 def test_grids_of_a_split_hold_what_it_does(pipeweaver, tmp_path, options):
-    """With selective and full recomputation, items of two replicas at once, stages that are cut by time."""
+    """With full recomputation, items of two replicas at once, stages that are cut by time."""
     script = tmp_path / "mimo.sh"
     own = asked(pipeweaver, *JOB[:7], *options.split(), "--out", script)["own"]
     assert any(one["recompute"] != "none" for one in own["groups"])
