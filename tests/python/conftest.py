@@ -7,7 +7,7 @@ import subprocess
 import pytest
 from absent import left_out
 from checkout import ROOT
-from cli_shared import BATCH, PLAN
+from cli_shared import BATCH, PLAN, full
 from getting_started import follow
 from served import Server
 
@@ -60,9 +60,14 @@ def pytest_ignore_collect(collection_path, config):
     return True if is_file and "mark.alone" not in collection_path.read_text() else None
 
 
-def pytest_collection_modifyitems(items):
-    """Long files first."""
+def pytest_collection_modifyitems(config, items):
+    """Long files first; tests that are marked `full_form` only where full forms are run, or what they need is named."""
     items.sort(key=lambda item: -SECONDS.get(item.path.name, 0))
+    if full() or "PIPEWEAVER_PLAYGROUND" in os.environ:
+        return
+    left_out = [item for item in items if item.get_closest_marker("full_form")]
+    items[:] = [item for item in items if item not in left_out]
+    config.hook.pytest_deselected(items=left_out)
 
 
 @pytest.hookimpl(optionalhook=True)

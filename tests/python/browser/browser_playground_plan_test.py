@@ -1,7 +1,7 @@
 """The playground's Plan and Check: the command line as WebAssembly answers in the page, with the program's numbers.
 
-Building it takes minutes, so that only the full form does (or PIPEWEAVER_PLAYGROUND names a folder that
-tools/build_playground.py --plan has made); else the page is asked without its planner."""
+Building it takes minutes, so that what needs it is run in the full form alone, or where PIPEWEAVER_PLAYGROUND names a
+folder that tools/build_playground.py --plan has made."""
 
 import functools
 import gzip
@@ -20,7 +20,6 @@ from browser_playground_test import Quiet
 from browser_report_test import open_browser
 from browser_ui_test import ask, click, rows, text_of, wait_for, write
 from checkout import ROOT
-from cli_shared import full
 
 sys.path.insert(0, str(ROOT / "tools"))
 import build_playground  # noqa: E402
@@ -52,8 +51,6 @@ def empty_page(tmp_path_factory):
 def folder(tmp_path_factory):
     if built := os.environ.get("PIPEWEAVER_PLAYGROUND"):
         return pathlib.Path(built)
-    if not full():
-        pytest.skip("building the planner takes minutes: PIPEWEAVER_FULL=1")
     if shutil.which("em++") is None:
         left_out("em++ is not there")
     place = tmp_path_factory.mktemp("playground")
@@ -85,6 +82,7 @@ def test_all_that_the_planner_is_made_of_is_there():
         assert (ROOT / source).is_file(), source
 
 
+@pytest.mark.full_form
 def test_a_step_is_planned_to_the_digit(loaded, pipeweaver, tmp_path):
     ask(loaded, "plan", PLAN)
     command = text_of(loaded, "plan-command").split()
@@ -97,12 +95,14 @@ def test_a_step_is_planned_to_the_digit(loaded, pipeweaver, tmp_path):
     assert len(rows(loaded, "plan")) == len(told["ladder"])
 
 
+@pytest.mark.full_form
 def test_what_is_wrong_stands_beside_its_field(loaded):
     ask(loaded, "plan", {"model": "no-such-model"})
     assert text_of(loaded, "plan-model-wrong").startswith("unknown model 'no-such-model'")
     write(loaded, "plan", {"model": "dip-vlm-s"})
 
 
+@pytest.mark.full_form
 def test_a_launch_is_checked(loaded, pipeweaver, tmp_path):
     script = (ROOT / "examples/launch.sh").read_text()
     (tmp_path / "launch.sh").write_text(script)
@@ -113,6 +113,7 @@ def test_a_launch_is_checked(loaded, pipeweaver, tmp_path):
     assert shown == json.loads(done.stdout)
 
 
+@pytest.mark.full_form
 def test_a_search_is_cancelled_within_half_a_second(loaded):
     click(loaded, "#tab-plan")
     write(loaded, "plan", {name: value for name, value in LONG.items() if value})
@@ -128,6 +129,7 @@ def test_a_search_is_cancelled_within_half_a_second(loaded):
     assert took < 500
 
 
+@pytest.mark.full_form
 def test_a_first_answer_needs_less_than_4_mb(folder):
     """Compressed, as a server gives it: the page, its scripts, the planner, the largest of the tables."""
     files = [path for path in folder.iterdir() if path.is_file() and not path.name.startswith(("search.", "index."))]
@@ -135,6 +137,7 @@ def test_a_first_answer_needs_less_than_4_mb(folder):
     assert sum(len(gzip.compress(path.read_bytes())) for path in files) + table < 4_000_000
 
 
+@pytest.mark.full_form
 def test_nothing_leaves_the_machine(loaded):
     names = loaded.execute_script("return performance.getEntriesByType('resource').map(entry => entry.name)")
     home = loaded.current_url.split("/plan.html")[0]
