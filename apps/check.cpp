@@ -273,9 +273,11 @@ struct Check {
             "model", asked.model, "MODEL",
             "a model of `pipeweaver list models`, a model file, or hf:CONFIG.json, whose sizes the launch need not "
             "say (torchtitan: required)");
-        options.text("encoders", asked.encoders, "HOW",
+        options.text("encoders", asked.encoders.built_by, "HOW",
                      "how encoders lie on the GPUs of their stage: split as the language model, or as a framework of "
                      "docs/encoders.md builds them (default: as the program that is launched)");
+        options.flag("deal-images", asked.encoders.deals_images,
+                     "context parallel groups take whole images: for a launch whose own words cannot say it");
         options.text("dataset", asked.dataset, "DATASET",
                      "of `pipeweaver list datasets` (default: text of the launch's sequence length)");
         options.text("batch", asked.batch, "FILE", "the samples of a step (.jsonl), in place of a data set");

@@ -60,7 +60,8 @@ GridJob job_of(const CheckAsked& asked, const GridsLaunch& launch) {
     };
     put(asked.model, workload.model);
     put(asked.recipe, workload.recipe);
-    put(asked.encoders, workload.encoders);
+    put(asked.encoders.built_by, workload.encoders);
+    workload.deal_images = workload.deal_images || asked.encoders.deals_images;
     workload.cluster = asked.cluster;
     if (!asked.batch.empty() || !asked.dataset.empty()) {
         workload.batch = asked.batch;

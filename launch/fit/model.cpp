@@ -117,9 +117,9 @@ std::optional<bool> switched(const SaidLaunch& said, std::string_view name) {
 bool lists_ranks(const SaidLaunch& said) { return switched(said, "custom-pipeline-recompute-layers").has_value(); }
 
 // The row with the switches that the launch says: "model.vision_dp_when_cp=true", "recompute-vision".
-workloads::Built as_said(const SaidLaunch& said, const workloads::Built& row) {
-    const bool deals = switched(said, row.deals.substr(0, row.deals.find('='))).value_or(false);
-    workloads::Built own = deals ? dealing(row) : row;
+workloads::Built as_said(const SaidLaunch& said, const workloads::Built& row, bool is_asked_to_deal) {
+    const bool deals = is_asked_to_deal || switched(said, row.deals.substr(0, row.deals.find('='))).value_or(false);
+    workloads::Built own = deals && !row.deals.empty() ? dealing(row) : row;
     const auto again = switched(said, row.recompute_by);
     const bool is_default = again == (row.recompute == workloads::EncoderRecompute::always);
     if (again && !is_default) own = recomputing_otherwise(own);
@@ -129,21 +129,28 @@ workloads::Built as_said(const SaidLaunch& said, const workloads::Built& row) {
     return own;
 }
 
-}  // namespace
-
-workloads::Model named_model(const std::string& name, const SaidLaunch& said, const std::string& encoders) {
-    planner::WorkloadOptions options;
-    options.model = name;
-    options.encoders = encoders;
-    if (!encoders.empty()) return options.found_model();
-    options.target = said.dialect == Dialect::titan_settings ? "torchtitan" : "megatron";
-    workloads::Model model = options.found_model();
+// As the program that is launched builds them, as far as it is known.
+void build_as_launched(const SaidLaunch& said, bool is_asked_to_deal, workloads::Model& model) {
     if (said.entry == nullptr) {
-        if (model.built && lists_ranks(said)) workloads::build_as(model, as_said(said, *model.built));
-        return model;
+        if (model.built && lists_ranks(said)) workloads::build_as(model, as_said(said, *model.built, is_asked_to_deal));
+        return;
     }
     const std::array by{said.entry->builds};
-    if (const auto* row = frameworks::built_encoder(by, model.family)) workloads::build_as(model, as_said(said, *row));
+    if (const auto* row = frameworks::built_encoder(by, model.family))
+        workloads::build_as(model, as_said(said, *row, is_asked_to_deal));
+}
+
+}  // namespace
+
+workloads::Model named_model(const std::string& name, const SaidLaunch& said, const AskedEncoders& encoders) {
+    planner::WorkloadOptions options;
+    options.model = name;
+    options.encoders = encoders.built_by;
+    options.deal_images = encoders.deals_images;
+    if (encoders.built_by.empty()) options.target = said.dialect == Dialect::titan_settings ? "torchtitan" : "megatron";
+    workloads::Model model = options.found_model();
+    if (encoders.built_by.empty()) build_as_launched(said, encoders.deals_images, model);
+    options.require_dealt(model);
     return model;
 }
 

@@ -4,6 +4,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/parallel.hpp"
 #include "pipeweaver/launch/model.hpp"
+#include "pipeweaver/workloads/built_model.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
 #include "tests/support/shared.hpp"
 #include "tests/support/temporary.hpp"
@@ -357,6 +358,21 @@ TEST_CASE("switches of a launch turn what of its encoders runs again, and how im
     };
     CHECK(context("model.vision_dp_when_cp=true") == workloads::OnContextRanks::dealt);
     CHECK(context("model.bf16=true") == workloads::OnContextRanks::each);
+}
+
+TEST_CASE("who launches a program of one's own says beside it that images are dealt") {
+    const auto said = launch::read_words(Dialect::megatron_arguments, "--bf16", "--args");
+    const std::string folder = (testing::source_folder() / "tests/data/hf").string();
+    const auto dealt = [&](const std::string& model, const launch::AskedEncoders& how) {
+        return workloads::deals_images(launch::named_model("hf:" + folder + model, said, how));
+    };
+    CHECK_FALSE(dealt("/qwen3-vl-8b.json", {}));
+    CHECK(dealt("/qwen3-vl-8b.json", {.deals_images = true}));
+    CHECK(dealt("/qwen3-vl-8b.json", {.built_by = "megatron-bridge", .deals_images = true}));
+    CHECK_THROWS_WITH_AS(dealt("/qwen2.5-vl-7b.json", {.deals_images = true}),
+                         doctest::Contains("megatron-bridge has no switch for it"), Error);
+    CHECK_THROWS_WITH_AS(dealt("/qwen3-vl-8b.json", {.built_by = "split", .deals_images = true}),
+                         doctest::Contains("a model whose encoders a framework builds"), Error);
 }
 
 TEST_CASE("LoongForge's launches name their model or its file, and only what pretrains fills its microbatches") {

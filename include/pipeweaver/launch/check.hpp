@@ -6,6 +6,7 @@
 #include "pipeweaver/base/parallel.hpp"
 #include "pipeweaver/launch/fit.hpp"
 #include "pipeweaver/launch/hazards.hpp"
+#include "pipeweaver/launch/model.hpp"
 #include "pipeweaver/launch/rules.hpp"
 #include "pipeweaver/launch/said.hpp"
 #include "pipeweaver/launch/verdict.hpp"
@@ -23,7 +24,7 @@ struct CheckAsked {
     std::string cluster;      ///< "h100-sxm:64"
     std::string framework{};  ///< of frameworks(); empty: the first that has the dialect
     std::string model{};      ///< as find_model() takes it; empty: what the launch says
-    std::string encoders{};   ///< how they lie: see named_model()
+    AskedEncoders encoders{};
     std::string dataset{}, recipe{};
     std::int64_t seed = 1;
     bool fits = true;        ///< whether it is asked for

@@ -26,11 +26,16 @@ struct SaidModel {
 [[nodiscard]] MegatronLaunch with_model(MegatronLaunch launch, const workloads::Model& model);
 [[nodiscard]] TitanLaunch with_model(TitanLaunch launch, const workloads::Model& model);
 
+/// How encoders lie, where the launch cannot say it.
+struct AskedEncoders {
+    std::string built_by{};     ///< "split" as the language model, else one of frameworks::builders(); empty: not asked
+    bool deals_images = false;  ///< workloads::Built::deals is switched on
+};
+
 /// The model of that name, its encoders as the launch's program builds them; of a program without a row, as the target
-/// that stands for its dialect. `encoders`: "split" as the language model, else one of frameworks::builders(). Throws
-/// Error{input} for a framework without a row for it.
+/// that stands for its dialect. Throws Error{input} for a framework without a row for it, or without a switch to deal.
 [[nodiscard]] workloads::Model named_model(const std::string& name, const SaidLaunch& said,
-                                           const std::string& encoders = {});
+                                           const AskedEncoders& encoders = {});
 
 /// The launch with the rules of how its program builds the model's encoders. Pre: named_model() made the model.
 [[nodiscard]] MegatronLaunch with_encoders(MegatronLaunch launch, const workloads::Model& model,

@@ -120,6 +120,9 @@ struct WorkloadOptions {
     /// framework that has no row for it, too, and Error{io}.
     workloads::Model found_model() const;
 
+    /// Throws Error{input} where images are to be dealt, and what builds the encoders has no switch for it.
+    void require_dealt(const workloads::Model& of) const;
+
     /// Model, cluster, recipe and costs, without a layout. Throws Error{input}, Error{io}.
     emulator::Setup setup() const;
 
@@ -191,7 +194,6 @@ private:
     void settle_trained(workloads::Model& of) const;
     void settle_adapters(workloads::Model& of) const;
     bool has_lora_apart() const;
-    void require_dealt(const workloads::Model& of) const;
     workloads::Cluster found_cluster() const;
     emulator::Layout layout(const emulator::Setup& setup) const;
     std::optional<LayoutAndZero> own(const emulator::Setup& setup) const;
