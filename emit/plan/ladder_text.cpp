@@ -94,7 +94,11 @@ std::string training_of(const Job& job, const Ladder& ladder) {
 // The steps of the advised rung, numbered, and below them what is no step.
 std::string to_do(const Job& job, const Ladder& ladder) {
     const Rung& best = ladder.best();
-    if (ladder.is_now(best)) return wrapped("do", "now: " + keep_text(ladder));
+    if (ladder.is_now(best)) {
+        std::string text = wrapped("do", "now: " + keep_text(ladder));
+        for (const std::string& hint : rung_hints(job, ladder, best)) text += wrapped("", hint);
+        return text;
+    }
     const auto lines = what_to_do(job, ladder, best);
     const bool is_one = rung_steps(job, ladder, best).size() == 1;
     std::string text = wrapped("do", best.name + ":" + (is_one ? " " + lines.front() : ""));

@@ -88,10 +88,15 @@ std::vector<std::string> refused_of_rung(const Job& job, const Ladder& ladder, c
     std::vector<std::string> refused;
     if (!is_launched(ladder, rung)) return refused;
     const launch::Launch launch = launch::launch_of(rung);
+    std::string_view folder;  // of what was said last, and what
+    std::string said;
     for_rows(job.target, [&](const emit::Target& row) {
-        if (const auto why = row.check_launch(launch))
-            refused.push_back(fmt::format("no files in {}/: {}{}", row.folder,
-                                          row.name == row.folder ? "" : fmt::format("{}: ", row.name), *why));
+        const auto why = row.check_launch(launch);
+        if (!why || (row.folder == folder && *why == said)) return;
+        folder = row.folder;
+        said = *why;
+        refused.push_back(fmt::format("no files in {}/: {}{}", row.folder,
+                                      row.name == row.folder ? "" : fmt::format("{}: ", row.name), *why));
     });
     return refused;
 }

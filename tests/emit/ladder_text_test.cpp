@@ -240,7 +240,8 @@ TEST_CASE("how encoders lie is said of the advised rung, which may deal images w
     workloads::build_as(dealt->model, built);
     auto launched = std::make_shared<LaunchedWay>();
     launched->setup = dealt;
-    plan.ladder.rungs = {rung("now", std::chrono::milliseconds(2000))};
+    plan.ladder.rungs = {rung("now", std::chrono::milliseconds(2000)), rung("data", std::chrono::milliseconds(2000))};
+    plan.ladder.rungs.back().launched = launched;  // whose files are written
     const auto says = [&](const char* words) {
         return emit::plan_text(request.job, request.batch, plan, false).find(words) != std::string::npos;
     };

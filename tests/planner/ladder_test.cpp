@@ -28,6 +28,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <set>
 #include <sstream>
 
 using namespace pipeweaver;
@@ -711,6 +712,23 @@ TEST_CASE("what is done for a rung is said in steps: its launch, its samples, it
     CHECK(emit::rung_hints(job, of, of.rungs[1]).empty());
     CHECK(emit::what_to_do(job, of, of.rungs[1]) ==
           std::vector<std::string>{"feed assignment.json to a sampler: packed balanced"});
+}
+
+TEST_CASE("a plan that keeps what runs today says why its target has no files of it") {
+    const auto start = begin_ladder(packings(2, "megatron"), {}, parse_now("first-stage,1f1b,full", ""), in_order, {});
+    Job job = start.request.job;
+    job.target = "deepspeed";  // whose trainers have no pipeline
+    Plan plan = planned_on(start);
+    plan.ladder = {};
+    plan.ladder.rungs = {*start.now};
+    plan.ladder.rungs.front().target = job.target;
+    REQUIRE(plan.ladder.is_now(plan.ladder.best()));
+    const auto hints = emit::rung_hints(job, plan.ladder, plan.ladder.best());
+    REQUIRE(!hints.empty());
+    CHECK(hints.front() == "no files in deepspeed/: every GPU trains the whole model, here tp is 2");
+    CHECK(std::set<std::string>(hints.begin(), hints.end()).size() == hints.size());
+    CHECK(emit::plan_text(job, start.request.batch, plan, false).find("no files in deepspeed/: every GPU") !=
+          std::string::npos);
 }
 
 TEST_CASE("words that are no part of a way are named, with what is allowed") {
