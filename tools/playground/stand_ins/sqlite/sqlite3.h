@@ -1,6 +1,7 @@
 // What pipeweaver's readers ask of SQLite (include/pipeweaver/base/sqlite.hpp), over a small reader of its files. It
-// writes nothing, and answers `SELECT columns FROM table [WHERE column = ?1] [ORDER BY id]` and pragmas of the header.
-// A function over rows is called as `SELECT hand(?2, columns) FROM ...`; the row that an aggregate itself is, is left out.
+// writes nothing, and answers `SELECT columns FROM table [WHERE column = ?1] [ORDER BY columns]`, some of them `DESC`, and
+// pragmas of the header. A function over rows is called as `SELECT hand(?2, columns) FROM ...`; the row that an aggregate
+// itself is, is left out.
 #pragma once
 
 #include <cstdint>
