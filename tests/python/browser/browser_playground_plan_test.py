@@ -7,6 +7,7 @@ import gzip
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -75,8 +76,17 @@ def test_the_page_leaves_out_what_is_left_to_the_program(empty_page):
 
 
 def test_all_that_the_planner_is_made_of_is_there():
+    """A module that one of them came to use, or a file that one came to have in it, is seen without building."""
+    embedded = set()
     for module in build_playground.MODULES:
-        assert build_playground.module_sources(module), module
+        sources = build_playground.module_sources(module)
+        assert sources, module
+        assert set(re.findall(r"pipeweaver::(\w+)", (ROOT / module / "CMakeLists.txt").read_text())) <= {
+            *build_playground.MODULES}, module
+        for source in sources:
+            embedded |= {line.split()[3].partition("[")[0] for line in (ROOT / source).read_text().splitlines()
+                         if line.startswith("extern const char ")}
+    assert embedded == set(build_playground.EMBEDDED)
     for source in [*build_playground.COMMANDS, *build_playground.STAND_INS, *build_playground.STOOD_IN_FOR,
                    *build_playground.EMBEDDED.values()]:
         assert (ROOT / source).is_file(), source
