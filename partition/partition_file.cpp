@@ -328,6 +328,7 @@ PartitionFile parse_partition(const JsonDocument& document, const Setup& setup) 
     check_model(root, setup.model);
     check_layout(root.at("layout"), setup.layout);
     PartitionFile file;
+    file.is_read = true;
     const Json modules = root.at("modules");
     file.partition = Reader(modules, setup).read();
     file.partition.name = root.at("name").text();

@@ -77,12 +77,15 @@ Beside held_against(const Job& job, const Batch& batch, const Wanted& wanted, co
     return all;
 }
 
-// What a target may run: the plan's own partition where the target runs it or it was asked for by name, else what its
-// users would cut, each batch of the sample as it would run. A chain of many small stages is seldom what a target of
+// Whether the job's chunks were built for a cut of their own.
+bool keeps_cut(const Job& job) { return job.fixed && job.fixed->is_read; }
+
+// What a target may run: the plan's own partition where the target runs it or it was asked for, else what its users
+// would cut, each batch of the sample as it would run. A chain of many small stages is seldom what a target of
 // one chain is fastest with.
 std::vector<Partition> cuts_for(const Job& job, const Batch& batch, const Target& target, const Partition& own) {
     const bool one_chain = own.chains.size() == 1 && phase_modules(own).empty();
-    if (!target.one_chain || one_chain || !job.partition.empty()) return {own};
+    if (!target.one_chain || one_chain || keeps_cut(job) || !job.partition.empty()) return {own};
     const Microbatches all = together(as_run_by(target, job.setup->layout, batches_of(job, batch)));
     return partition::partitions_for(partition::Use::framework, *job.setup, all);
 }
@@ -91,7 +94,7 @@ std::vector<Partition> cuts_for(const Job& job, const Batch& batch, const Target
 std::vector<Partition> target_partitions(const Job& job, const Batch& batch, const Target& target, const Partition& own,
                                          const Beside& beside) {
     auto all = cuts_for(job, batch, target, own);
-    if (job.target != target.name || !job.partition.empty()) return all;
+    if (job.target != target.name || keeps_cut(job) || !job.partition.empty()) return all;
     for (const Baseline& row : beside.baselines.all)
         if (row.launched && row.on_own_ranks) {
             all.push_back(beside.ways->ways[*row.way].partition);
@@ -206,11 +209,11 @@ bool is_for_passes(const Baseline& row) {
 }
 
 // The fastest opponent that could be the plan of the job: it runs on the plan's own ranks, the job's target can run it,
-// and the job's chunks were not built for a cut of their own. Null: there is none.
+// and the job keeps no cut. Null: there is none.
 const Baseline* may_be_plan(const Beside& beside, const Job& job) {
     const Target& runs = target(job.target);
     // Those that were padded would be other steps as the plan's.
-    if (job.fixed || runs.fixed_shapes) return nullptr;
+    if (keeps_cut(job) || runs.fixed_shapes) return nullptr;
     const auto& rows = beside.baselines.all;
     const auto row = std::find_if(rows.begin(), rows.end(), [&](const Baseline& one) {
         const bool can_run = !runs.action_lists || (one.launched && is_for_passes(one));

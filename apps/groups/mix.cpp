@@ -75,9 +75,7 @@ struct Mix {
         if (!second) return say_one(first);
         names.second = second->name();
         speed = bridge.value_or(planner::bridge_of(first.cluster, second->cluster));
-        if (speed.bytes_per_second <= 0)
-            fail(ErrorKind::input, "--bridge: {} has no network: allowed is to say a speed, like 50GB/s",
-                 first.cluster.network.bytes_per_second <= 0 ? names.first : names.second);
+        require_bridge(first.cluster);
         const double flops = of_peak(first.cluster), others = of_peak(second->cluster);
         const auto one = kind(first, flops / (flops + others));
         const auto other = kind(*second, others / (flops + others));
@@ -101,6 +99,17 @@ private:
                        {!asked.batch.empty() || !asked.dataset.empty(), "--dataset DATASET", "or --batch FILE"}});
         if (!asked.batch.empty() && microbatches)
             fail(ErrorKind::input, "--microbatches: goes with --dataset, a batch file has its own");
+    }
+
+    // A slower one would take longer for a model's gradients than 64 bits of ns can count.
+    void require_bridge(const workloads::Cluster& first) const {
+        constexpr std::int64_t slowest = 1'000'000;
+        if (speed.bytes_per_second <= 0)
+            fail(ErrorKind::input, "--bridge: {} has no network: allowed is to say a speed, like 50GB/s",
+                 first.network.bytes_per_second <= 0 ? names.first : names.second);
+        if (speed.bytes_per_second < slowest)
+            fail(ErrorKind::input, "--bridge: {}",
+                 must_be(fmt::format("{} B/s", speed.bytes_per_second), "at least 1 MB/s"));
     }
 
     // A kind of GPU, and how --cluster names it.
@@ -223,7 +232,7 @@ private:
         for (const std::string& format : formats_of_kind(of)) {
             auto alone = request_that_fits(of.text, format, all_microbatches());
             if (!alone) continue;
-            if (format.empty()) say_if_modelled(*alone->job.setup);
+            say_if_modelled(*alone->job.setup);
             group.jobs.push_back(alone->job);
             if (batch.microbatches.empty()) batch = std::move(alone->batch);
             if (!asked.batch.empty() || share >= 1) continue;

@@ -332,7 +332,7 @@ Request choose_packing(std::vector<Request> packed, const Executor& execute) {
     for (std::size_t k = 0; k < steps.size(); ++k) sums[k / batches] += static_cast<double>(steps[k].count());
     for (std::size_t p = 1; p < packed.size(); ++p)
         if (sums[p] < margins.packing * sums[0] && sums[p] < sums[best]) best = p;
-    packed[best].job.fixed = partition::PartitionFile{choice.partition, choice.chosen_on};
+    if (!packed[best].job.fixed) packed[best].job.fixed = partition::PartitionFile{choice.partition, choice.chosen_on};
     return std::move(packed[best]);
 }
 

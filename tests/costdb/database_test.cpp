@@ -1,6 +1,7 @@
 #include "pipeweaver/costdb/database.hpp"
 
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/parallel.hpp"
 #include "tests/costdb/fixtures.hpp"
 #include "tests/costdb/leave_out.hpp"
 
@@ -54,6 +55,22 @@ TEST_CASE("a measured shape costs what was measured") {
     const auto b200 = CostDatabase::embedded("B200");
     check_exact(b200, b200.measurements().gemm);
     check_exact(b200, b200.measurements().attention);
+}
+
+TEST_CASE("threads that are the first to ask for a table, all at once, are told what one is told") {
+    const auto device = CostDatabase::embedded("a100_sxm");
+    std::vector<char> alike(64);
+    const auto ask = [&](std::size_t i, const auto& query) {
+        alike[i] = same(device.cost(query), a100().cost(query)) ? 1 : 0;
+    };
+    run_jobs(on_own_threads(8), alike.size(), [&](std::size_t i) {
+        const auto size = static_cast<std::int64_t>(200 * (1 + i / 2));
+        if (i % 2 == 0)
+            ask(i, Gemm{.m = size, .n = 4096, .k = 4096});
+        else
+            ask(i, Attention{.seq_len = size, .q_heads = 32, .kv_heads = 8, .head_dim = 128});
+    });
+    CHECK(std::count(alike.begin(), alike.end(), 1) == 64);
 }
 
 TEST_CASE("a known row of the H100 table is answered to the nanosecond") {

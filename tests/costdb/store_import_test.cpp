@@ -1,6 +1,7 @@
 #include "costdb/import/outliers.hpp"
 #include "costdb/store/store_file.hpp"
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/sqlite.hpp"
 #include "pipeweaver/costdb/database.hpp"
 #include "pipeweaver/costdb/import.hpp"
 #include "tests/costdb/fixtures.hpp"
@@ -138,4 +139,15 @@ TEST_CASE("points far off their neighbours and faster than the device are named"
     found = outliers(points);
     REQUIRE(found.size() == 1);
     CHECK(found[0].find("times the peak of h100_sxm") != std::string::npos);
+}
+
+TEST_CASE("a view of a file that itself calls what takes its rows is refused") {
+    Sqlite database("made", {.what = "cannot be read", .kind = ErrorKind::input});
+    database.run(
+        "CREATE TABLE kept(a INTEGER NOT NULL) STRICT; INSERT INTO kept VALUES(1);"
+        "CREATE VIEW gemm AS SELECT a, (SELECT hand() FROM kept) AS b FROM kept");
+    std::int64_t sum = 0;
+    for_each_row(database, "a", "kept WHERE a = ?1", 1, [&](const HandedRow& row) { sum += row.integer(0); });
+    CHECK(sum == 1);
+    CHECK_THROWS_AS(for_each_row(database, "b", "gemm WHERE a = ?1", 1, [](const HandedRow&) {}), Error);
 }

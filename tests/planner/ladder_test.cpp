@@ -774,6 +774,8 @@ TEST_CASE("a plan on the cut of a partition file has that cut, though an opponen
     job.fixed = partition::PartitionFile{
         partition::partitioner("megatron").make(*job.setup, start.request.batch.microbatches, 1), {}};
     job.partition.clear();
+    CHECK(make_plan(job, start.request.batch, in_order, {}, wanted).is_opponents);  // it was chosen, for no chunks
+    job.fixed->is_read = true;
     const Plan plan = make_plan(job, start.request.batch, in_order, {}, wanted);
     CHECK_FALSE(plan.is_opponents);
     CHECK(plan.partition().name == "megatron");

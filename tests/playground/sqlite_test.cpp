@@ -83,6 +83,8 @@ TEST_CASE("playground: its SQLite reader gives the rows of tables with row ids a
     CHECK(read(bytes, keyed, "nt") == real_sqlite::rows(bytes, keyed));
     CHECK(read(bytes, kept + " WHERE source = ?1 ORDER BY id", "nntn", 2) ==
           real_sqlite::rows(bytes, kept + " WHERE source = 2 ORDER BY id"));
+    for (const char* order : {" ORDER BY source, name DESC", " ORDER BY source DESC, size, id"})
+        CHECK(read(bytes, kept + order, "nntn") == real_sqlite::rows(bytes, kept + order));
     CHECK(read(bytes, "SELECT count(*) FROM keyed", "n") == std::vector<std::string>{"3000|"});
     CHECK(read(bytes, "PRAGMA user_version", "n") == std::vector<std::string>{"7|"});
 }
@@ -130,5 +132,7 @@ TEST_CASE("playground: its SQLite reader says what is wrong with a file") {
     CHECK(read(bytes.substr(0, bytes.size() / 2), kept, "n") == Lines{"a page is missing"});
     CHECK(read(bytes, "SELECT id FROM gone", "n") == Lines{"no such table: gone"});
     CHECK(read(bytes, "SELECT size, id FROM keyed", "n") == Lines{"no such column: size"});
+    CHECK(read(bytes, kept + " WHERE source = ?1 AND size = ?2", "n") ==
+          Lines{"no more than one condition is read here"});
     CHECK(read(bytes, "DELETE FROM kept", "") == Lines{"it is only read here"});
 }

@@ -11,7 +11,11 @@
         waiting.delete(event.data.number);
         answer.error ? failed(new Error(answer.error)) : done(answer);
       };
-      worker.onerror = () => { for (const {failed} of waiting.values()) failed(new Error('the search cannot be loaded here')); waiting.clear(); };
+      worker.onerror = () => {
+        for (const {failed} of waiting.values()) failed(new Error('the search cannot be loaded here'));
+        waiting.clear();
+        worker = null;  // it answers no more: the next question loads another
+      };
     }
     const number = ++last;
     return new Promise((done, failed) => {

@@ -2,7 +2,7 @@
 // WebAssembly, each question in a worker of its own. What is larger than this can plan is the program's.
 'use strict';
 (() => {
-  const runs = new Map(), asks = globalThis.fetch.bind(globalThis), told = ['doing', 'rung'];
+  const runs = new Map(), kept = 32, asks = globalThis.fetch.bind(globalThis), told = ['doing', 'rung'];
   let last = 0;
   const json = (body, status = 200) => new Response(JSON.stringify(body), {status, headers: {'Content-Type': 'application/json'}});
   const wrong = (status, message) => json({error: {message}}, status);
@@ -23,7 +23,11 @@
   }
 
   async function forms() {
-    try { return new Response((await command(['forms'], {}, () => {}).ended).out); } catch (error) { return wrong(500, error.message); }
+    const lines = [];
+    try {
+      const {status, out} = await command(['forms'], {}, line => lines.push(line)).ended;
+      return status === 0 ? new Response(out) : wrong(500, lines.join('\n'));
+    } catch (error) { return wrong(500, error.message); }
   }
 
   function wordsOf({command, options = {}, operand}) {
@@ -56,6 +60,7 @@
     going.ended.then(({status, files, out}) => finish(status, files, out),
                      error => { tell('lines', {text: `pipeweaver: ${error.message}\n`}); finish(1); });
     runs.set(number, run);
+    for (const [old, {end}] of runs) if (runs.size > kept && end !== null) runs.delete(old);
     return json({run: number}, 201);
   }
 

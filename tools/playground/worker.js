@@ -2,7 +2,11 @@
 'use strict';
 importScripts('search.js');
 const ready = PipeweaverSearch();
-onmessage = async event => {
-  const search = await ready;
-  postMessage({number: event.data.number, answer: search.ccall('pipeweaver_search', 'string', ['string'], [event.data.question])});
-};
+async function answered(question) {
+  try {
+    return (await ready).ccall('pipeweaver_search', 'string', ['string'], [question]);
+  } catch (error) {
+    return JSON.stringify({error: `the search cannot answer here: ${error.message || error}`});
+  }
+}
+onmessage = async ({data: {number, question}}) => postMessage({number, answer: await answered(question)});

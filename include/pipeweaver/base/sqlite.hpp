@@ -38,8 +38,8 @@ struct HandedRows {
     void (*call)(void* take, const HandedRow& row);
     std::exception_ptr thrown;
 
-    static void step(sqlite3_context* context, int, sqlite3_value** values) {
-        auto* rows = static_cast<HandedRows*>(sqlite3_value_pointer(values[0], "rows"));
+    static void step(sqlite3_context* context, int count, sqlite3_value** values) {
+        auto* rows = count > 0 ? static_cast<HandedRows*>(sqlite3_value_pointer(values[0], "rows")) : nullptr;
         if (rows == nullptr) return;
         try {
             rows->call(rows->take, HandedRow(values + 1));
@@ -97,8 +97,9 @@ private:
         if (status != SQLITE_OK)
             fail(ErrorKind::io, "{}: SQLite cannot open it: {}", name_,
                  raw != nullptr ? sqlite3_errmsg(raw) : "no memory");
-        check(sqlite3_create_function_v2(raw, "hand", -1, SQLITE_UTF8, nullptr, nullptr, HandedRows::step,
-                                         HandedRows::end, nullptr));
+        // For queries of ours alone: a view of the file that called it would be given no rows to read.
+        check(sqlite3_create_function_v2(raw, "hand", -1, SQLITE_UTF8 | SQLITE_DIRECTONLY, nullptr, nullptr,
+                                         HandedRows::step, HandedRows::end, nullptr));
     }
 
     struct Close {

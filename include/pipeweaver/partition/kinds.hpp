@@ -40,8 +40,8 @@ struct CutForKinds {
     std::int64_t all = 0;      ///< stages together
 };
 
-/// A stage on each rank. None: no cut fits the memory. Pre: the kinds' ranks are those of the layout of both setups,
-/// which train one model; at least as many layers.
+/// A stage on each rank. None: of the cuts that were tried, each with less room than the one before, none fits the
+/// memory. Pre: the kinds' ranks are those of the layout of both setups, which train one model.
 [[nodiscard]] std::optional<CutForKinds> cut_for_kinds(const RanksOfKind& first, const RanksOfKind& last,
                                                        const Sample& sample);
 

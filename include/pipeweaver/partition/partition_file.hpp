@@ -30,6 +30,7 @@ struct ChosenOn {
 struct PartitionFile {
     Partition partition;
     ChosenOn chosen_on;
+    bool is_read = false;  ///< chunks may be built for it: no plan has another; else it was chosen before a plan
 };
 
 /// The partition as a file, keys in fixed order.

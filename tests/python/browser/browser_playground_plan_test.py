@@ -3,40 +3,34 @@
 Building it takes minutes, so that what needs it is run in the full form alone, or where PIPEWEAVER_PLAYGROUND names a
 folder that tools/build_playground.py --plan has made."""
 
-import functools
 import gzip
-import http.server
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
-import threading
 
 import pytest
 from absent import left_out
-from browser_playground_test import Quiet
 from browser_report_test import open_browser
-from browser_ui_test import ask, click, rows, text_of, wait_for, write
+from browser_ui_test import PLAN, ask, click, rows, text_of, wait_for, write
 from checkout import ROOT
+from given_away import given_away
 
 sys.path.insert(0, str(ROOT / "tools"))
 import build_playground  # noqa: E402
 
-PLAN = {"model": "dip-vlm-s", "cluster": "h100-sxm:16", "dataset": "vlm-mix", "microbatches": "2", "tp": "8", "pp": "2",
-        "max-rounds": "1", "sample": "101"}
 LONG = {"microbatches": "8", "max-rounds": "", "sample": ""}
 
 
 def opened(folder):
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=folder))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    driver = open_browser()
-    driver.get(f"http://127.0.0.1:{server.server_port}/plan.html")
-    yield driver
-    driver.quit()
-    server.shutdown()
+    with given_away(folder) as address:
+        driver = open_browser()
+        driver.get(f"{address}plan.html")
+        yield driver
+        driver.quit()
 
 
 @pytest.fixture(scope="module")
@@ -74,9 +68,25 @@ def test_a_page_without_its_planner_says_so(empty_page):
     assert wait_for(lambda: text_of(empty_page, "gone")) == "the planner cannot be loaded here"
 
 
+def test_the_page_leaves_out_what_is_left_to_the_program(empty_page):
+    tabs = "return [...document.querySelectorAll('[role=tab]')].map(tab => tab.dataset.tab)"
+    assert empty_page.execute_script(tabs) == ["plan", "check", "play"]
+    assert empty_page.execute_script("return document.getElementById('panel-rent')") is None
+    assert "small questions" in empty_page.execute_script("return document.querySelector('header').textContent")
+
+
 def test_all_that_the_planner_is_made_of_is_there():
+    """A module that one of them came to use, or a file that one came to have in it, is seen without building."""
+    embedded = set()
     for module in build_playground.MODULES:
-        assert build_playground.module_sources(module), module
+        sources = build_playground.module_sources(module)
+        assert sources, module
+        assert set(re.findall(r"pipeweaver::(\w+)", (ROOT / module / "CMakeLists.txt").read_text())) <= {
+            *build_playground.MODULES}, module
+        for source in sources:
+            embedded |= {line.split()[3].partition("[")[0] for line in (ROOT / source).read_text().splitlines()
+                         if line.startswith("extern const char ")}
+    assert embedded == set(build_playground.EMBEDDED)
     for source in [*build_playground.COMMANDS, *build_playground.STAND_INS, *build_playground.STOOD_IN_FOR,
                    *build_playground.EMBEDDED.values()]:
         assert (ROOT / source).is_file(), source

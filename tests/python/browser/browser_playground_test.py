@@ -1,23 +1,16 @@
 """The playground's page: Play without a server. Its search is WebAssembly, which Emscripten builds; where that was not
 done the page says so and tries orders itself."""
 
-import functools
-import http.server
 import sys
-import threading
 
 import pytest
 from browser_report_test import open_browser
 from browser_service_test import wait_for
 from checkout import ROOT
+from given_away import given_away
 
 sys.path.insert(0, str(ROOT / "tools"))
 import build_playground  # noqa: E402
-
-
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_):
-        pass
 
 
 @pytest.fixture(scope="module")
@@ -30,13 +23,11 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def page(folder):
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=folder))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    driver = open_browser()
-    driver.get(f"http://127.0.0.1:{server.server_port}/")
-    yield driver
-    driver.quit()
-    server.shutdown()
+    with given_away(folder) as address:
+        driver = open_browser()
+        driver.get(address)
+        yield driver
+        driver.quit()
 
 
 def facts(page, name):

@@ -85,6 +85,7 @@ def test_a_kind_has_fewer_bits_only_where_that_is_asked(pipeweaver):
     (["mix"], 2, "missing --model MODEL: what is trained; --cluster CLUSTER+CLUSTER: two kinds of GPU"),
     ([*JOB, "--cluster", "h100-sxm:8+a100-sxm:8+h200-sxm:8"], 2, "must be two kinds"),
     ([*JOB, "--cluster", "h100-sxm:8+"], 2, "cluster"),
+    ([*JOB, "--cluster", f"{FAST}+{SLOW}", "--bridge", "999999B/s"], 2, "is '999999 B/s', must be at least 1 MB/s"),
     (["mix", "--model", "qwen2.5-72b", "--dataset", "constant-2048", "--microbatches", "8", "--cluster",
       "l40s:8+a100-sxm:2"], 4,
      "neither l40s:8 nor a100-sxm:2 hold it"),

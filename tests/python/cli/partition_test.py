@@ -33,6 +33,29 @@ def test_the_partition_of_a_job_is_the_same_on_any_number_of_threads(pipeweaver,
     assert svg.startswith("<svg") and "rank 0" in svg and "(taken)" in svg
 
 
+def test_no_schedule_leaves_the_cut_of_the_file(pipeweaver, tmp_path):
+    """Which is far from what is launched: neither PyTorch's, nor that of a packing that the plan chooses."""
+    job = ["plan", "--model", "dip-vlm-s", "--cluster", "h100-sxm:8", "--tp", "2", "--pp", "4", "--dataset", "vlm-mix",
+           "--microbatches", "4", "--max-rounds", "1"]
+    pipeweaver(*job, "--partition", "balanced", "--out", tmp_path / "first")
+    file = json.loads((tmp_path / "first/partition.json").read_text())
+    uneven = {"vit": [(0, 43), (1, 20)], "llm": [(1, 6), (2, 12), (3, 14)]}
+    for module in file["modules"]:
+        module["stages"] = [
+            {"stage": rank, "rank": rank, "layers": layers,
+             "first_layer": sum(before for other, before in uneven[module["module"]] if other < rank)}
+            for rank, layers in uneven[module["module"]]]
+    (tmp_path / "uneven.json").write_text(json.dumps({**file, "memory_modes": ["full"]}))
+    job += ["--partition", tmp_path / "uneven.json", "--json"]
+    pipeweaver(*job, "--target", "torch-csv", "--out", tmp_path / "plan")
+    packed = json.loads(pipeweaver(*job, "--packing", "auto", "--out", tmp_path / "packed"))
+    assert not packed["is_opponents"]
+    for stages in (json.loads((tmp_path / "plan/torch/schedule.json").read_text())["stages"],
+                   packed["partition"]["chains"][0]["stages"]):
+        assert [[(part["module"], part["layers"]) for part in stage["parts"]] for stage in stages] == [
+            [("vit", 43)], [("vit", 20), ("llm", 6)], [("llm", 12)], [("llm", 14)]]
+
+
 def test_commands_take_the_file_and_no_batch_changes_it(pipeweaver, chosen, tmp_path):
     path, answer = chosen
     for seed in ("1", "2"):

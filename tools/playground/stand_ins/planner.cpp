@@ -29,9 +29,10 @@ Executor on_threads(int) { return in_order; }
 Executor on_own_threads(int) { return in_order; }
 std::size_t threads_of(const Executor&) { return 1; }
 
-// ---- files: the page unzips what it is given
+// ---- files: the page has unzipped costs
 
 std::string gunzip(std::string_view bytes, std::size_t limit) {
+    if (bytes.starts_with("\x1f\x8b")) fail(ErrorKind::input, "gzip data is not read in the browser: unzip it");
     if (bytes.size() > limit) fail(ErrorKind::input, "data is larger than {} bytes", limit);
     return std::string(bytes);
 }

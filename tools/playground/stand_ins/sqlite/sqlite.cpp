@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -175,6 +176,7 @@ struct sqlite3_stmt {
     const Table* table = nullptr;
     std::vector<std::size_t> columns{};
     std::optional<std::size_t> condition{};
+    std::vector<std::pair<std::size_t, bool>> order{};  ///< columns, and whether their largest values come first
     Value wanted{};
     std::string bound{};
     std::optional<std::vector<Row>> rows{};
@@ -211,6 +213,23 @@ std::string_view taken_until(std::string_view& text, std::string_view end) {
     return part;
 }
 
+// The next of a list of names.
+std::string_view taken_name(std::string_view& names) {
+    std::string_view name = taken_until(names, ",");
+    name.remove_prefix(std::min(name.find_first_not_of(' '), name.size()));
+    return name;
+}
+
+void parse_order(std::string_view names, sqlite3_stmt& made) {
+    constexpr std::string_view falling = " DESC";
+    while (!names.empty()) {
+        std::string_view name = taken_name(names);
+        const bool falls = name.ends_with(falling);
+        if (falls) name.remove_suffix(falling.size());
+        made.order.emplace_back(column_named(*made.table, name), falls);
+    }
+}
+
 void parse_select(std::string_view sql, sqlite3_stmt& made) {
     std::string_view columns = taken_until(sql, " FROM ");
     std::string_view selected = taken_until(sql, " ORDER BY "), table = taken_until(selected, " WHERE ");
@@ -221,12 +240,10 @@ void parse_select(std::string_view sql, sqlite3_stmt& made) {
     constexpr std::string_view handed = "hand(?2, ";
     made.hands = made.database->hand != nullptr && columns.starts_with(handed) && columns.ends_with(')');
     if (made.hands) columns = columns.substr(handed.size(), columns.size() - handed.size() - 1);
-    while (!made.counts && !columns.empty()) {
-        std::string_view name = taken_until(columns, ",");
-        name.remove_prefix(std::min(name.find_first_not_of(' '), name.size()));
-        made.columns.push_back(column_named(*made.table, name));
-    }
+    while (!made.counts && !columns.empty()) made.columns.push_back(column_named(*made.table, taken_name(columns)));
     if (!selected.empty()) made.condition = column_named(*made.table, taken_until(selected, " = ?1"));
+    if (!selected.empty()) throw Damaged("no more than one condition is read here");
+    parse_order(sql, made);
 }
 
 std::vector<Value> read(const Table& table, const Row& row) {
@@ -234,6 +251,20 @@ std::vector<Value> read(const Table& table, const Row& row) {
     values.resize(std::max(values.size(), table.columns.size()));
     if (table.has_rowid && !values.front().is_number) values.front() = {row.id, {}, true};
     return values;
+}
+
+void sort_rows(sqlite3_stmt& of) {
+    std::vector<std::pair<std::vector<Value>, Row>> all;
+    for (const Row& row : *of.rows) all.emplace_back(read(*of.table, row), row);
+    std::stable_sort(all.begin(), all.end(), [&](const auto& a, const auto& b) {
+        for (const auto& [column, falls] : of.order) {
+            const Value &one = a.first[column], &other = b.first[column];
+            if (one.number == other.number && one.bytes == other.bytes) continue;
+            return (std::tie(one.number, one.bytes) < std::tie(other.number, other.bytes)) != falls;
+        }
+        return false;
+    });
+    std::transform(all.begin(), all.end(), of.rows->begin(), [](const auto& one) { return one.second; });
 }
 
 // Into `of.now`; false after the last.
@@ -267,7 +298,10 @@ int hand_rows(sqlite3_stmt& of) {
 
 int step(sqlite3_stmt& of) {
     if (of.only) return of.next++ == 0 ? (of.now = {*of.only}, SQLITE_ROW) : SQLITE_DONE;
-    if (!of.rows) of.rows = of.database->file->rows(of.table->root);
+    if (!of.rows) {
+        of.rows = of.database->file->rows(of.table->root);
+        if (!of.order.empty()) sort_rows(of);
+    }
     if (of.counts)
         return of.next++ == 0 ? (of.now = {{static_cast<std::int64_t>(of.rows->size()), {}, true}}, SQLITE_ROW)
                               : SQLITE_DONE;

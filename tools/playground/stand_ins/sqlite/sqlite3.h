@@ -1,6 +1,7 @@
 // What pipeweaver's readers ask of SQLite (include/pipeweaver/base/sqlite.hpp), over a small reader of its files. It
-// writes nothing, and answers `SELECT columns FROM table [WHERE column = ?1] [ORDER BY id]` and pragmas of the header.
-// A function over rows is called as `SELECT hand(?2, columns) FROM ...`; the row that an aggregate itself is, is left out.
+// writes nothing, and answers `SELECT columns FROM table [WHERE column = ?1] [ORDER BY columns]`, some of them `DESC`, and
+// pragmas of the header. A function over rows is called as `SELECT hand(?2, columns) FROM ...`; the row that an aggregate
+// itself is, is left out.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@ using sqlite3_function = void (*)(sqlite3_context*, int, sqlite3_value**);
 
 constexpr int SQLITE_OK = 0, SQLITE_ERROR = 1, SQLITE_ROW = 100, SQLITE_DONE = 101;
 constexpr int SQLITE_OPEN_READWRITE = 2, SQLITE_OPEN_CREATE = 4, SQLITE_OPEN_NOMUTEX = 0x8000;
-constexpr int SQLITE_UTF8 = 1;
+constexpr int SQLITE_UTF8 = 1, SQLITE_DIRECTONLY = 0x80000;
 constexpr unsigned SQLITE_DESERIALIZE_READONLY = 4;
 constexpr sqlite3_destructor_type SQLITE_TRANSIENT = nullptr;
 
