@@ -233,6 +233,8 @@ private:
         settle_length();
         const frameworks::TrainingStage* const kind = frameworks::training_stage(l.stage);
         if (kind != nullptr && kind->generates) settle_answers();
+        // transformers 5.0 training_args.py __post_init__: the trainer's own flags override accelerate's precision.
+        if (l.launched_bf16.value_or(false) && !l.fp16) l.bf16 = true;
         settle_dtype();
         if (lower(l.dtype) == "auto") l.dtype = "bfloat16";
         if (l.mixes_as_loaded && !l.bf16 && !l.fp16) (l.dtype == "bfloat16" ? l.bf16 : l.fp16) = true;
