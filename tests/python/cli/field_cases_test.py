@@ -276,6 +276,13 @@ def test_branches_and_pipes_of_plain_text_are_followed(pipeweaver, tmp_path, tex
     assert not any("in a branch" in one for one in answer["assumed"])
 
 
+def test_a_model_that_is_named_has_the_width_of_its_heads(pipeweaver, tmp_path):
+    launch = ("NPROC_PER_NODE=8 megatron sft --dataset d.jsonl --max_length 4096 --micro_batch_size 1 "
+              "--global_batch_size 8 --expert_model_parallel_size 8\n")
+    on = ["--cluster", "h100-sxm:8", "--model", "glm-4.7-flash", "--rules-only"]  # 2048 columns, 20 latent heads
+    assert script(pipeweaver, tmp_path, launch, *on)["verdict"] != "does-not-construct"
+
+
 def test_what_runs_today_trains_what_the_script_trains(pipeweaver, tmp_path):
     file = tmp_path / "today.sh"
     file.write_text(SWIFT + "--tuner_type lora --lora_rank 8 --target_modules all-linear "
