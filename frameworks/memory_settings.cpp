@@ -169,6 +169,9 @@ Rows titan_rows() {
         {titan_settings, "training.mixed_precision_param", more, states, "bfloat16|float16"},
         {titan_settings, "optimizer.name", either, states, "Adam|AdamW"},
         {titan_settings, "optimizer.implementation", either, states, "fused|foreach|for-loop"},
+        // 0.2.2 and 0.1.0 torchtitan/config/job_config.py: every so many layers, or by operators, which 0.3 always does.
+        of_step({titan_settings, "activation_checkpoint.selective_ac_option", either,
+                 "checkpointing of every so many layers", "op"}),
         of_step({titan_settings, "activation_checkpoint.*", either, "checkpointing by operators"}),
         of_step({titan_settings, "activation-checkpoint.*", either, "checkpointing by operators"}),
         {titan_settings, "quantize.*", either, states},

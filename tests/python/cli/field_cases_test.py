@@ -283,6 +283,15 @@ def test_a_model_that_is_named_has_the_width_of_its_heads(pipeweaver, tmp_path):
     assert script(pipeweaver, tmp_path, launch, *on)["verdict"] != "does-not-construct"
 
 
+@pytest.mark.parametrize("option, rests", [("op", []), ("2", ["--activation_checkpoint.selective_ac_option"])])
+def test_torchtitans_checkpointing_by_operators_is_followed_and_by_layers_is_not(pipeweaver, tmp_path, option, rests):
+    launch = ("CONFIG_FILE=./torchtitan/models/llama3/train_configs/llama3_8b.toml ./run_train.sh "
+              "--training.local_batch_size 2 --training.seq_len 8192 --training.compile "
+              f"--activation_checkpoint.mode selective --activation_checkpoint.selective_ac_option {option}\n")
+    answer = script(pipeweaver, tmp_path, launch, "--cluster", "h100-sxm:8", "--model", "llama3-8b")
+    assert opened(answer) == rests
+
+
 def test_what_runs_today_trains_what_the_script_trains(pipeweaver, tmp_path):
     file = tmp_path / "today.sh"
     file.write_text(SWIFT + "--tuner_type lora --lora_rank 8 --target_modules all-linear "
