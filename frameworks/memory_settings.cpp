@@ -169,7 +169,7 @@ Rows titan_rows() {
         {titan_settings, "training.mixed_precision_param", more, states, "bfloat16|float16"},
         {titan_settings, "optimizer.name", either, states, "Adam|AdamW"},
         {titan_settings, "optimizer.implementation", either, states, "fused|foreach|for-loop"},
-        // 0.2.2 and 0.1.0 torchtitan/config/job_config.py: every so many layers, or by operators, which 0.3 always does.
+        // 0.2.2 and 0.1.0 torchtitan/config/job_config.py: of every so many layers, or by operators, as 0.3 has it.
         of_step({titan_settings, "activation_checkpoint.selective_ac_option", either,
                  "checkpointing of every so many layers", "op"}),
         of_step({titan_settings, "activation_checkpoint.*", either, "checkpointing by operators"}),

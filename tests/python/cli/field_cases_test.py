@@ -292,6 +292,18 @@ def test_torchtitans_checkpointing_by_operators_is_followed_and_by_layers_is_not
     assert opened(answer) == rests
 
 
+def test_a_yaml_file_may_have_deepspeeds_settings_in_place_of_a_file_of_its_own(pipeweaver, tmp_path):
+    file = tmp_path / "full.yaml"
+
+    def layout(deepspeed):
+        file.write_text("model_name_or_path: Qwen/Qwen2.5-7B-Instruct\nstage: sft\nfinetuning_type: full\n"
+                        "dataset: a\ntemplate: qwen\ncutoff_len: 2048\nper_device_train_batch_size: 1\nbf16: true\n"
+                        f"deepspeed: {deepspeed}\n")
+        return check(pipeweaver, ["--cluster", "h100-sxm:8", "--model", "qwen2.5-7b", file])["layout"]
+    assert layout("{zero_optimization: {stage: 2}, bf16: {enabled: auto}}")["zero"] == 2
+    assert layout("examples/deepspeed/ds_z2_config.json")["zero"] == 2
+
+
 def test_what_runs_today_trains_what_the_script_trains(pipeweaver, tmp_path):
     file = tmp_path / "today.sh"
     file.write_text(SWIFT + "--tuner_type lora --lora_rank 8 --target_modules all-linear "
