@@ -21,6 +21,7 @@ constexpr std::string_view copy = "another copy of a model holds weights, too";
 constexpr std::string_view loss = "the loss is computed in another way than counted";
 constexpr std::string_view shares_before_0_3 = "experts or stages shared out in a way that 0.3 has no more";
 constexpr std::string_view states = "another precision or kind of optimizer state than counted";
+constexpr std::string_view residuals = "a residual stream of 32 bits";
 constexpr std::string_view graphs = "CUDA graphs hold memory of their own";
 constexpr std::string_view network = "another network than the one that is counted";
 constexpr std::string_view task = "a head of another task in place of the vocabulary's";
@@ -117,6 +118,9 @@ Rows step_rows() {
         {megatron_arguments, "enable-cuda-graph", more, graphs},
         {megatron_arguments, "external-cuda-graph", more, graphs},
         {megatron_arguments, "cuda-graph-impl", more, graphs, "none"},
+        // NVIDIA/Megatron-LM core 0.16 language_model_embedding.py, transformer_layer.py: inputs of all layers, too.
+        of_step({megatron_arguments, "fp32-residual-connection", more, residuals}),
+        of_step({bridge_overrides, "model.fp32_residual_connection", more, residuals}),
         of_step({megatron_arguments, "linear-ce-*", less, loss}),
         of_step({megatron_arguments, "loss-chunk*", less, loss}),
         of_step({megatron_arguments, "use-logits-to-keep", less, loss}),

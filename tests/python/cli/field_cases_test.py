@@ -103,6 +103,8 @@ def test_a_part_of_the_optimizer_on_the_host_leaves_the_rest(pipeweaver, tmp_pat
     ("--offload_model true", "fits"),          # takes off alone: what fits does so with it
     ("--vision_model_type internvit", "undecided"),  # the model that is named has no encoder
     ("--freeze_parameters_ratio 0", "fits"),
+    ("--fp32_residual_connection true", "undecided"),  # inputs of layers are twice as large
+    ("--fp32_residual_connection false", "fits"),
     ("--log_interval 5", "fits"),
 ])
 def test_a_flag_that_is_not_followed_stands_beside_no_verdict_that_it_could_turn(pipeweaver, tmp_path, flag, verdict):
