@@ -198,13 +198,14 @@ bool Reader::is_of_condition(const std::vector<Word>& words) const {
     };
     if (std::any_of(words.begin(), words.end(), is("[[")) && std::none_of(words.begin(), words.end(), is("]]")))
         return peek() != '\n' && peek() != ';';
-    const std::size_t end = text_.find("))", at_);
-    if (peek() != '(' || peek(1) != '(' || end == std::string_view::npos) return false;
+    if (peek() != '(' || peek(1) != '(') return false;
     if (!words.empty() && !begins_command(words.back().text) && words.back().text != "elif" &&
         words.back().text != "while")
         return false;
-    const std::string_view sum = text_.substr(at_, end - at_);
-    if (sum.find('\n') != std::string_view::npos) return false;
+    constexpr std::size_t longest_sum = 256;
+    const std::string_view line = text_.substr(at_, std::min(text_.find('\n', at_) - at_, longest_sum));
+    const std::string_view sum = line.substr(0, line.find("))"));
+    if (sum.size() == line.size()) return false;
     for (std::size_t i = 1; i < sum.size(); ++i) {
         const bool is_doubled = (sum[i] == '+' || sum[i] == '-') && sum[i - 1] == sum[i];
         const bool is_compared = std::string_view("=!<>").find(sum[i - 1]) != std::string_view::npos ||
