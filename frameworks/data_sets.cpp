@@ -40,6 +40,8 @@ constexpr std::array all_data_sets{
     DataSet{"hjh0119/shareAI-Llama3-DPO-zh-en-emoji", swift_registry},
     DataSet{"AI-ModelScope/ultrafeedback-binarized-preferences-cleaned-kto", swift_registry},
     DataSet{"ZhipuAI/LongWriter-6k|zai-org/LongWriter-6k", swift_info},
+    DataSet{"zai-org/LongAlign-10k|THUDM/LongAlign-10k",
+            "arXiv 2401.18058 and its card at Hugging Face: modalities: text"},
     DataSet{"DAMO_NLP/jd", swift_registry},
     DataSet{"lvjianjin/AdvertiseGen|shibing624/AdvertiseGen", swift_registry},
     DataSet{"sapientinc/sudoku-extreme-1k", swift_registry},

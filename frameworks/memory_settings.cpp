@@ -21,6 +21,7 @@ constexpr std::string_view copy = "another copy of a model holds weights, too";
 constexpr std::string_view loss = "the loss is computed in another way than counted";
 constexpr std::string_view shares_before_0_3 = "experts or stages shared out in a way that 0.3 has no more";
 constexpr std::string_view states = "another precision or kind of optimizer state than counted";
+constexpr std::string_view residuals = "a residual stream of 32 bits";
 constexpr std::string_view graphs = "CUDA graphs hold memory of their own";
 constexpr std::string_view network = "another network than the one that is counted";
 constexpr std::string_view task = "a head of another task in place of the vocabulary's";
@@ -117,6 +118,9 @@ Rows step_rows() {
         {megatron_arguments, "enable-cuda-graph", more, graphs},
         {megatron_arguments, "external-cuda-graph", more, graphs},
         {megatron_arguments, "cuda-graph-impl", more, graphs, "none"},
+        // NVIDIA/Megatron-LM core 0.16 language_model_embedding.py, transformer_layer.py: inputs of all layers, too.
+        of_step({megatron_arguments, "fp32-residual-connection", more, residuals}),
+        of_step({bridge_overrides, "model.fp32_residual_connection", more, residuals}),
         of_step({megatron_arguments, "linear-ce-*", less, loss}),
         of_step({megatron_arguments, "loss-chunk*", less, loss}),
         of_step({megatron_arguments, "use-logits-to-keep", less, loss}),
@@ -169,6 +173,9 @@ Rows titan_rows() {
         {titan_settings, "training.mixed_precision_param", more, states, "bfloat16|float16"},
         {titan_settings, "optimizer.name", either, states, "Adam|AdamW"},
         {titan_settings, "optimizer.implementation", either, states, "fused|foreach|for-loop"},
+        // 0.2.2 and 0.1.0 torchtitan/config/job_config.py: of every so many layers, or by operators, as 0.3 has it.
+        of_step({titan_settings, "activation_checkpoint.selective_ac_option", either,
+                 "checkpointing of every so many layers", "op"}),
         of_step({titan_settings, "activation_checkpoint.*", either, "checkpointing by operators"}),
         of_step({titan_settings, "activation-checkpoint.*", either, "checkpointing by operators"}),
         {titan_settings, "quantize.*", either, states},

@@ -37,7 +37,7 @@ constexpr std::array of_accelerate{
     ShardedRow{"accelerate.use_deepspeed", &L::launcher, "", "true=DEEPSPEED|=DEEPSPEED"},
     ShardedRow{"accelerate.use_fsdp", &L::launcher, "", "true=FSDP|=FSDP"},
     ShardedRow{"accelerate.use_megatron_lm", &L::launcher, "", "true=MEGATRON_LM|=MEGATRON_LM"},
-    ShardedRow{"accelerate.mixed_precision", &L::bf16, "", "bf16=true|fp16=auto|no=false|fp8=true"},
+    ShardedRow{"accelerate.mixed_precision", &L::launched_bf16, "", "bf16=true|fp16=auto|no=false|fp8=true"},
     ShardedRow{"accelerate.fsdp_reshard_after_forward", &L::reshards, "", words_of_resharding},
     ShardedRow{"accelerate.fsdp_sharding_strategy", &L::reshards, "", words_of_resharding},
     ShardedRow{"accelerate.fsdp_activation_checkpointing", &L::recompute_by_fsdp},

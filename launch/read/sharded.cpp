@@ -135,6 +135,7 @@ public:
         for (const Setting& one : with_defaults(said_)) take(one);
         for (const std::string& file : said_.missing) launch_.missing.push_back({"the configuration", file});
         take_fsdp();
+        if (launch_.deepspeed.empty() && says_deepspeed()) launch_.deepspeed = "{}";
         take_file("--deepspeed", launch_.deepspeed, "deepspeed.");
         if (!launch_.fsdp_config.empty()) take_file("--fsdp_config", launch_.fsdp_config, "fsdp_config.");
         settle();
@@ -176,6 +177,12 @@ private:
         const auto has = [&](std::string_view word) { return fsdp.find(word) != std::string::npos; };
         if (has("shard_grad_op")) launch_.reshards = false;
         if (has("offload")) launch_.offload_weights = "cpu";
+    }
+
+    // A YAML file may have all that DeepSpeed's has in place of its name.
+    bool says_deepspeed() const {
+        return std::any_of(said_.settings.begin(), said_.settings.end(),
+                           [](const Setting& one) { return one.name.starts_with("deepspeed."); });
     }
 
     // A file, a name that is known, or JSON itself. What a known file is called says what is in it.
@@ -233,6 +240,8 @@ private:
         settle_length();
         const frameworks::TrainingStage* const kind = frameworks::training_stage(l.stage);
         if (kind != nullptr && kind->generates) settle_answers();
+        // transformers 5.0 training_args.py __post_init__: the trainer's own flags override accelerate's precision.
+        if (l.launched_bf16.value_or(false) && !l.fp16) l.bf16 = true;
         settle_dtype();
         if (lower(l.dtype) == "auto") l.dtype = "bfloat16";
         if (l.mixes_as_loaded && !l.bf16 && !l.fp16) (l.dtype == "bfloat16" ? l.bf16 : l.fp16) = true;

@@ -155,7 +155,7 @@ Why one_precision(const L& l, std::int64_t) {
 }
 
 Why channels(const L& l, std::int64_t) {
-    if (l.kv_channels || *l.hidden % *l.heads == 0) return std::nullopt;
+    if (l.kv_channels || l.is_named || *l.hidden % *l.heads == 0) return std::nullopt;
     return fmt::format("{} columns, {} heads, and --kv-channels is not said", *l.hidden, *l.heads);
 }
 

@@ -43,6 +43,7 @@ TEST_CASE("a data set is known by its names on hubs, whatever the case, subset a
 TEST_CASE("data is text alone where all of it is known to be, and nothing makes other samples of it") {
     CHECK(names_text_alone(swift_launch("--dataset modelscope/gsm8k AI-ModelScope/alpaca-gpt4-data-zh#500")));
     CHECK_FALSE(names_text_alone(swift_launch("--dataset modelscope/gsm8k AI-ModelScope/LaTeX_OCR")));
+    CHECK(names_text_alone(swift_launch("--dataset 'zai-org/LongAlign-10k'")));
     CHECK_FALSE(names_text_alone(swift_launch("--dataset modelscope/gsm8k own.jsonl")));
     for (const auto* more : {"--external_plugins own.py", "--columns '{\"a\": \"query\"}'", "--cached_dataset own"})
         CHECK_FALSE(names_text_alone(swift_launch(std::string("--dataset modelscope/gsm8k ") + more)));

@@ -101,9 +101,12 @@ TEST_CASE("what stands between $(( and )) is worked out where it is a sum of who
     CHECK(worked_out("1 + 2 * (N - 3) % 5") == 4);
     CHECK(worked_out("${N}/2") == 3);
     CHECK(worked_out("$N") == 7);
+    CHECK(worked_out(" N > 6 && N % 2 != 0 ") == 1);
+    CHECK(worked_out("!(N >= 8) || N / 0") == std::nullopt);  // more than bash, which works out no more than it needs
+    CHECK(worked_out("N <= 6 ? 1 : N == 7 ? 2 : 3") == 2);
     CHECK(worked_out(std::string(99, '(') + "1" + std::string(99, ')')) == 1);
-    for (const std::string bad : {"", "M", "1 +", "1 / 0", "2 ** 3", "(1", "1)", "9223372036854775807 + 1",
-                                  "1000000 * 1000000 * 1000000", "99999999999999999999"})
+    for (const std::string bad : {"", "M", "1 +", "1 / 0", "2 ** 3", "N << 2", "N = 3", "1 ? 2", "(1", "1)",
+                                  "9223372036854775807 + 1", "1000000 * 1000000 * 1000000", "99999999999999999999"})
         CHECK_FALSE(worked_out(bad).has_value());
     CHECK_FALSE(worked_out(std::string(1'000'000, '(')).has_value());
 }
@@ -264,6 +267,63 @@ TEST_CASE("parts of variables and the script's own folder are as bash has them")
     CHECK(layers("D=$(dirname \"$0\")\n[ \"$D\" = . ] && N=8") == 8);
     CHECK(layers("D=$(cd \"$(dirname \"${BASH_SOURCE[0]}\")\" && pwd)\n[ \"$D\" = . ] && N=8") == 8);
     CHECK(layers("N=$(basename 8.sh .sh)") == 8);
+}
+
+TEST_CASE("of `a && b || c` what bash runs is run, and what follows a test that is not known may not have run") {
+    const auto layers = [](const std::string& text) {
+        return script(text + "\npython train.py --num-layers $N\n").layers;
+    };
+    CHECK(layers("[[ 8 -gt 4 ]] && N=4 || N=2") == 4);
+    CHECK(layers("[[ 8 -lt 4 ]] && N=4 || N=2") == 2);
+    CHECK(layers("[ 8 -gt 4 ] && export N=4 || export N=2") == 4);
+    CHECK(layers("N=2; [ 8 -lt 4 ] && { M=1; N=4; }") == 2);
+    CHECK(layers("[ 8 -gt 4 ] && { M=1; N=4; } || { N=2; M=3; }") == 4);
+    CHECK(layers("[ 8 -lt 4 ] || [ 3 -gt 2 ] && N=4") == 4);
+    CHECK(layers("cd folder && N=4") == 4);
+    CHECK(layers("cd folder && { N=2; [ 8 -lt 4 ] && N=4; }") == 2);
+    CHECK(layers("N=4 || N=2") == 4);
+    const auto noted = [](const std::string& text) {
+        return launch::read_script(text + "\npython train.py --num-layers $N\n", "train.sh").notes;
+    };
+    CHECK(noted("N=2; [ 8 -gt 4 ] && N=4").empty());
+    for (const std::string text :
+         {"N=2; [ -f file ] && N=4", "[ -f file ] && N=4 || N=2", "grep -q x y && N=4 || N=2",
+          "N=2; [ -f file ] && { M=1; N=4; }", "grep -q x y && { N=4; M=1; } || N=2", "N=$(cat file) || N=2"})
+        CHECK_MESSAGE(noted(text).size() == 1, text);
+}
+
+TEST_CASE("conditions of several tests and of sums choose their branch") {
+    const auto branch = [](const std::string& condition) {
+        const auto said = launch::read_script(
+            "A=8\nif " + condition + "; then N=4; else N=2; fi\npython train.py --num-layers $N\n", "train.sh");
+        CHECK_MESSAGE(said.notes.empty(), condition);
+        return launch::read_megatron(said).layers;
+    };
+    for (const std::string holds :
+         {"[ $A -gt 4 ] && [ $A -lt 9 ]", "[[ $A -gt 4 && $A -lt 9 ]]", "[ $A = 1 -o $A -gt 2 ]", "(( A > 4 ))",
+          "((A % 3 != 0 && A >= 8))", "! (( A < 4 ))", "[ $A = 8 ] || [ -f x ]"})
+        CHECK_MESSAGE(branch(holds) == 4, holds);
+    for (const std::string fails : {"[ $A -gt 4 ] && [ $A -gt 9 ]", "[[ $A -gt 4 && $A -gt 9 ]]", "(( A <= 4 ))",
+                                    "[[ -n \"\" && $UNKNOWN == 1 ]]", "! [ $A = 8 ]"})
+        CHECK_MESSAGE(branch(fails) == 2, fails);
+    CHECK(script("G=2\nB=$((2 * 4))\nif (( G % B != 0 )); then\n  G=$B\nfi\npython t.py --num-layers $G\n").layers ==
+          8);
+    CHECK(script("((G = 4))\n((N=8))\npython t.py --num-layers $N\n").layers == 8);
+    CHECK(script("for ((i=0; i<8; i++)); do N=8; done\npython t.py --num-layers $N\n").layers == 8);
+}
+
+TEST_CASE("a default that is assigned stays, and an array is one word by its star between quotes") {
+    CHECK(script(": ${N:=4}\npython t.py --num-layers $N\n").layers == 4);
+    CHECK(script("N=8\n: \"${N:=4}\"\npython t.py --num-layers ${N}\n").layers == 8);
+    CHECK(script(": ${N:=4}\npython t.py --num-layers $N\n", {{"N", "6"}}).layers == 6);
+    const std::string rows = "A=(\n  --num-layers 8\n  --hidden-size 64\n  --swiglu\n)\n";
+    for (const std::string run : {"srun bash -c \"cd x\n python t.py ${A[*]}\n\"", "eval \"python t.py ${A[*]}\"",
+                                  "bash -c \"python t.py ${A[*]}\""}) {
+        const auto l = script(rows + run + "\n");
+        CHECK_MESSAGE(l.layers == 8, run);
+        CHECK(l.hidden == 64);
+        CHECK(l.swiglu);
+    }
 }
 
 TEST_CASE("redirections and the files that they name are no values, and a flag behind them counts") {

@@ -151,6 +151,20 @@ TEST_CASE("FSDP shares out weights, or gradients and states alone") {
     CHECK(read("bash train.sh tasks/train_vlm.py --train.data_parallel_mode ddp").zero_stage() == 0);
 }
 
+// transformers 5.0 training_args.py: fp16, else bf16, else what `accelerate launch` has.
+TEST_CASE("the trainer's own precision counts more than that of `accelerate launch`") {
+    const auto with = [](const std::string& launcher, const std::string& trainer) {
+        return read("accelerate launch --use_fsdp --mixed_precision " + launcher +
+                    " my/train.py --model_name_or_path M --optim adamw_torch " + trainer);
+    };
+    CHECK(with("bf16", "").bf16);
+    CHECK(with("bf16", "--fp16 True").fp16);
+    CHECK_FALSE(with("bf16", "--fp16 True").bf16);
+    CHECK(with("no", "--bf16 True").bf16);
+    CHECK(with("fp16", "--bf16 True").bf16);
+    CHECK_FALSE(with("no", "").bf16);
+}
+
 TEST_CASE("variables of the environment say settings, or make another trainer of it") {
     CHECK(read("MAX_PIXELS=501760 " + swift + "--max_length 2048").image_pixels == 501'760);
     CHECK_THROWS_AS(read("USE_MEGATRON_BRIDGE=true " + factory), Error);

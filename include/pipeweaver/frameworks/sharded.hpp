@@ -72,6 +72,7 @@ struct ShardedLaunch {
 
     // Precision
     bool bf16 = false, fp16 = false;
+    Flag launched_bf16{};          ///< by `accelerate launch`: counts where fp16 is not on
     bool mixes_as_loaded = false;  ///< without bf16 and fp16 products are in the precision of `dtype`
     bool all_16_bits = false;      ///< trained weights stay in 16 bits without DeepSpeed, their states too
     bool masters = false;          ///< without DeepSpeed trained weights are cast to 32 bits

@@ -3,6 +3,7 @@
 #include <cctype>
 #include <charconv>
 #include <cstdlib>
+#include <string_view>
 #include <system_error>
 
 namespace pipeweaver::launch {
@@ -24,6 +25,56 @@ struct Sum {
     char peek() {
         while (at < text.size() && std::isspace(static_cast<unsigned char>(text[at])) != 0) ++at;
         return at < text.size() ? text[at] : '\0';
+    }
+
+    bool takes(std::string_view operation) {
+        peek();
+        const bool is_next = std::string_view(text).substr(at).starts_with(operation);
+        if (is_next) at += operation.size();
+        return is_next;
+    }
+
+    // "a ? b : c"
+    std::int64_t whole() {
+        const std::int64_t value = either();
+        if (!right || !takes("?")) return value;
+        right = ++depth < deepest;
+        const std::int64_t then = right ? whole() : 0;
+        right = right && takes(":");
+        const std::int64_t otherwise = right ? whole() : 0;
+        --depth;
+        return value != 0 ? then : otherwise;
+    }
+
+    std::int64_t either() {
+        std::int64_t value = both();
+        while (right && takes("||")) {
+            const std::int64_t other = both();
+            value = value != 0 || other != 0 ? 1 : 0;
+        }
+        return value;
+    }
+
+    std::int64_t both() {
+        std::int64_t value = compared();
+        while (right && takes("&&")) {
+            const std::int64_t other = compared();
+            value = value != 0 && other != 0 ? 1 : 0;
+        }
+        return value;
+    }
+
+    // Not "<<" and ">>", which shift.
+    std::int64_t compared() {
+        const std::int64_t value = added();
+        if (!right) return 0;
+        if (takes("==")) return value == added() ? 1 : 0;
+        if (takes("!=")) return value != added() ? 1 : 0;
+        if (takes("<=")) return value <= added() ? 1 : 0;
+        if (takes(">=")) return value >= added() ? 1 : 0;
+        if (takes("<")) return value < added() ? 1 : 0;
+        if (takes(">")) return value > added() ? 1 : 0;
+        return value;
     }
 
     std::int64_t added() {
@@ -52,11 +103,18 @@ struct Sum {
     }
 
     std::int64_t one() {
+        if (peek() == '!') {
+            ++at;
+            right = ++depth < deepest;
+            const std::int64_t value = right ? one() : 0;
+            --depth;
+            return value == 0 ? 1 : 0;
+        }
         if (peek() == '(') {
             ++at;
             ++depth;
             right = right && depth < deepest;
-            const std::int64_t value = right ? added() : 0;
+            const std::int64_t value = right ? whole() : 0;
             right = right && peek() == ')';
             ++at;
             --depth;
@@ -79,7 +137,7 @@ struct Sum {
 std::optional<std::int64_t> worked_out(const std::string& text,
                                        const std::function<std::string(const std::string&)>& value_of) {
     Sum sum{text, value_of};
-    const std::int64_t value = sum.added();
+    const std::int64_t value = sum.whole();
     return sum.right && sum.at >= text.size() ? std::optional(value) : std::nullopt;
 }
 

@@ -123,7 +123,7 @@ void Reader::assign(const std::string& name, Variable value, bool more, std::siz
     if (fixed_.contains(name)) return require_same(name, value, line);
     if (is_local_) keep_local(name);
     if (is_in_front_) keep(name, front_);
-    if (branches_.is_uncertain())
+    if (is_uncertain())
         script_.in_branches[name] = line;
     else if (!more)
         script_.in_branches.erase(name);
@@ -144,7 +144,7 @@ void Reader::require_same(const std::string& name, const Variable& value, std::s
     const bool is_plain = !value.array && value.items.size() == 1 && value.items.front().unknown.empty() &&
                           !value.items.front().uncertain;
     const std::string& given = variables_.at(name).items.front().text;
-    if (is_plain && !branches_.is_uncertain() && value.items.front().text != given)
+    if (is_plain && !is_uncertain() && value.items.front().text != given)
         fail(ErrorKind::input, "{}:{}: {} is set to '{}', so that --set {}={} does not reach it: change it there",
              name_, line, name, value.items.front().text, name, given);
 }
@@ -169,7 +169,7 @@ void Reader::unset(const std::vector<Word>& words) {
     if (words.size() > 1 && words[1].text == "-f") return;
     for (const Word& word : words) {
         if (fixed_.contains(word.text) || !variables_.contains(word.text)) continue;
-        if (branches_.is_uncertain()) {
+        if (is_uncertain()) {
             script_.in_branches[word.text] = word.line;
         } else {
             variables_.erase(word.text);

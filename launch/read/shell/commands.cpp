@@ -24,6 +24,19 @@ bool sets_variables(const std::string& word) {
     return std::find(names.begin(), names.end(), word) != names.end();
 }
 
+// Whether a command sets variables and nothing else.
+bool only_sets(const std::vector<Word>& words) {
+    static constexpr std::array<std::string_view, 5> names{"export", "readonly", "local", "declare", "typeset"};
+    return words.empty() || (words.size() == 1 && std::find(names.begin(), names.end(), words[0].text) != names.end());
+}
+
+// Whether a text has "$( ... )" or "` ... `".
+bool runs_command(std::string_view text) {
+    for (std::size_t at = text.find("$("); at != std::string_view::npos; at = text.find("$(", at + 2))
+        if (!text.substr(at).starts_with("$((")) return true;
+    return text.find('`') != std::string_view::npos;
+}
+
 // Words of the shell's own, behind which a command begins.
 bool begins_command(const std::string& word) {
     static constexpr std::array<std::string_view, 6> names{"then", "else", "do", "{", "if", "!"};
@@ -139,7 +152,11 @@ std::optional<Reader::Command> Reader::read_command() {
     Command read;
     std::vector<Word>& words = read.words;
     bool assigns = true;
-    for (skip(); at_ < text_.size() && !ends_command(peek()); skip()) {
+    for (skip(); at_ < text_.size() && (!ends_command(peek()) || is_of_condition(words)); skip()) {
+        if (ends_command(peek())) {
+            read_of_condition(words);
+            continue;
+        }
         if (peek() == '<' && peek(1) == '<' && peek(2) == '<') {
             at_ += 3;  // the text that follows is read as a word
             read.here_string = true;
@@ -173,6 +190,47 @@ std::optional<Reader::Command> Reader::read_command() {
     return read;
 }
 
+// Whether a letter that ends commands elsewhere is a condition's: "((" of a sum that sets nothing, and between "[[" and
+// "]]" all but the end of a line.
+bool Reader::is_of_condition(const std::vector<Word>& words) const {
+    const auto is = [](const char* text) {
+        return [text](const Word& word) { return !word.quoted && word.text == text; };
+    };
+    if (std::any_of(words.begin(), words.end(), is("[[")) && std::none_of(words.begin(), words.end(), is("]]")))
+        return peek() != '\n' && peek() != ';';
+    if (peek() != '(' || peek(1) != '(') return false;
+    if (!words.empty() && !begins_command(words.back().text) && words.back().text != "elif" &&
+        words.back().text != "while")
+        return false;
+    constexpr std::size_t longest_sum = 256;
+    const std::string_view line = text_.substr(at_, std::min(text_.find('\n', at_) - at_, longest_sum));
+    const std::string_view sum = line.substr(0, line.find("))"));
+    if (sum.size() == line.size()) return false;
+    for (std::size_t i = 1; i < sum.size(); ++i) {
+        const bool is_doubled = (sum[i] == '+' || sum[i] == '-') && sum[i - 1] == sum[i];
+        const bool is_compared = std::string_view("=!<>").find(sum[i - 1]) != std::string_view::npos ||
+                                 (i + 1 < sum.size() && sum[i + 1] == '=');
+        if (is_doubled || (sum[i] == '=' && !is_compared)) return false;
+    }
+    return true;
+}
+
+// "(( SUM ))" as "[[ SUM -ne 0 ]]"; within "[[" one operator.
+void Reader::read_of_condition(std::vector<Word>& words) {
+    const auto put_word = [&](std::string text) { words.push_back({std::move(text), line_}); };
+    const bool is_within = std::any_of(words.begin(), words.end(), [](const Word& word) { return word.text == "[["; });
+    if (is_within) {
+        std::string text(1, next());
+        if ((text == "&" || text == "|") && peek() == text.front()) text += next();
+        return put_word(std::move(text));
+    }
+    fields_ = {Word{{}, line_, {}, true}};
+    arithmetic();
+    put_word("[[");
+    words.push_back(std::move(fields_.front()));
+    for (const char* const text : {"-ne", "0", "]]"}) put_word(text);
+}
+
 void Reader::command() {
     const std::size_t before = separators_.size();
     run_command();
@@ -196,12 +254,16 @@ void Reader::run_command() {
     if (branches_.awaits_pattern() && read_pattern()) return;
     is_local_ = false;
     front_.clear();
+    const std::size_t begin = at_;
     auto read = read_command();
     if (!read) return;
     std::vector<Word>& words = read->words;
     const bool skipped = is_skipped(), ends = returns(words);
     if (!words.empty()) choose_arm(words);
-    if (!words.empty() || read->assigned) guard(words);
+    if (!words.empty() || read->assigned) {
+        read->substitutes = runs_command(text_.substr(begin, at_ - begin));
+        guard(*read);
+    }
     if (at_ < text_.size()) separators_ += next();
     end_arm();
     for (HereDocument& one : documents_)
@@ -369,24 +431,38 @@ bool Reader::read_pattern() {
     return true;
 }
 
-// By the condition of an "if" or "elif", once its words are read.
+// An "if", "elif" or "while" goes by its condition, which may go on behind "&&" and "||".
 void Reader::choose_arm(const std::vector<Word>& words) {
     const std::string& word = words.front().text;
     if (branches_.empty() || words.front().quoted) return;
-    if (word == "while" && condition_of(words) == false && !goes_on()) return branches_.take(false);
-    if (word != "if" && word != "elif") return;
-    auto truth = condition_of(words);
-    if (goes_on() && truth == (peek() == '&')) truth.reset();  // the next condition counts, too
-    branches_.take(truth);
+    if (word == "if" || word == "elif" || word == "while") deciding_ = word;
 }
 
-// Behind "[ ... ] &&" and "[ ... ] ||" a command may never run.
-void Reader::guard(const std::vector<Word>& words) {
-    const auto truth = goes_on() ? condition_of(words) : std::nullopt;
-    if (truth)
-        guarded_ = *truth == (peek() == '|');
-    else
-        guarded_ = guarded_ && goes_on();
+void Reader::decide() {
+    const std::string word = std::exchange(deciding_, {});
+    if (word.empty() || branches_.empty() || (word == "while" && row_ != false)) return;
+    branches_.take(row_);
+}
+
+// Behind "[ ... ] &&" and "[ ... ] ||" a command may never run. What sets variables holds; of other commands it is not
+// known, but what stands behind one with "&&" is taken to run. "{ ... }" holds where its last command does.
+void Reader::guard(const Command& read) {
+    const std::vector<Word>& words = read.words;
+    const bool is_inner = groups_ > groups_before_, ends_group = words.size() == 1 && words.front().text == "}";
+    if ((guarded_ || maybe_) && is_inner) return deciding_.clear();
+    if (doubted_ && is_inner) doubted_group_ = groups_before_;
+    doubted_ = (doubted_ && !is_inner) || (ends_group && groups_ == doubted_group_);
+    if (ends_group && groups_ <= doubted_group_) doubted_group_ = -1;
+    if (doubted_)
+        row_.reset();
+    else if (!guarded_ && !ends_group)
+        row_ = only_sets(words) && !read.substitutes ? std::optional(true) : condition_of(words);
+    if (!goes_on()) decide();
+    const bool if_true = peek() == '&';
+    doubted_ = goes_on() && (doubted_ || !row_);
+    maybe_ = goes_on() && (maybe_ || (!row_ && (!if_true || is_test(words))));
+    guarded_ = goes_on() && row_ && *row_ != if_true;
+    groups_before_ = groups_;
 }
 
 Script read_commands(std::string_view text, const std::string& name, const Variables& given) {

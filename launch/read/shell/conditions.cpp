@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
+#include <span>
 #include <string>
 
 namespace pipeweaver::launch {
@@ -10,10 +12,13 @@ namespace {
 
 using Truth = std::optional<bool>;
 
+// Words in front of a condition.
+bool leads(const Word& word) { return word.text == "if" || word.text == "elif" || word.text == "while"; }
+
 // The words between the brackets; none where there are no brackets.
 std::vector<Word> inside(const std::vector<Word>& words) {
     std::size_t begin = 0;
-    if (!words.empty() && (words[0].text == "if" || words[0].text == "elif" || words[0].text == "while")) ++begin;
+    if (!words.empty() && leads(words[0])) ++begin;
     if (begin >= words.size()) return {};
     const std::string& open = words[begin].text;
     if (open == "test") return {words.begin() + static_cast<std::ptrdiff_t>(begin) + 1, words.end()};
@@ -52,22 +57,62 @@ Truth of_two(const Word& a, const std::string& how, const Word& b) {
     return (a.text == b.text) == equal;
 }
 
-}  // namespace
-
-std::optional<bool> condition_of(const std::vector<Word>& words) {
-    std::vector<Word> said = inside(words);
-    const bool known =
-        std::all_of(said.begin(), said.end(), [](const Word& word) { return word.unknown.empty() && !word.uncertain; });
-    if (said.empty() || !known) return std::nullopt;
+// Without "&&" and "||".
+Truth of_test(std::span<const Word> said) {
     bool negated = false;
     while (said.size() > 1 && said.front().text == "!") {
         negated = !negated;
-        said.erase(said.begin());
+        said = said.subspan(1);
     }
+    const bool known =
+        std::all_of(said.begin(), said.end(), [](const Word& word) { return word.unknown.empty() && !word.uncertain; });
+    if (said.empty() || !known) return std::nullopt;
     Truth truth;
     if (said.size() == 1) truth = !said.front().text.empty();
     if (said.size() == 2) truth = of_one(said[0].text, said[1]);
     if (said.size() == 3) truth = of_two(said[0], said[1].text, said[2]);
+    return truth ? Truth(*truth != negated) : truth;
+}
+
+bool is_between(const Word& word, bool any) {
+    return !word.quoted && (any ? word.text == "||" || word.text == "-o" : word.text == "&&" || word.text == "-a");
+}
+
+// Parts between "||", or between "&&": one that is known may decide, whatever the others are.
+Truth of_list(std::span<const Word> words, bool any) {
+    Truth truth = !any;
+    bool decided = false;
+    for (std::size_t begin = 0, end = 0; begin <= words.size(); begin = end + 1) {
+        end = begin;
+        while (end < words.size() && !is_between(words[end], any)) ++end;
+        if (end == begin) return std::nullopt;
+        const auto part = words.subspan(begin, end - begin);
+        const Truth one = any ? of_list(part, false) : of_test(part);
+        decided = decided || one == any;
+        if (!one) truth.reset();
+    }
+    return decided ? Truth(any) : truth;
+}
+
+bool is_bracket(const Word& word) { return !word.quoted && (word.text == "(" || word.text == ")"); }
+
+}  // namespace
+
+bool is_test(const std::vector<Word>& words) {
+    const auto said = std::find_if(words.begin(), words.end(), [](const Word& word) { return word.text != "!"; });
+    return !inside({said, words.end()}).empty();
+}
+
+std::optional<bool> condition_of(const std::vector<Word>& words) {
+    std::vector<Word> bare = words;
+    bool negated = false;
+    for (std::size_t at = bare.empty() || !leads(bare.front()) ? 0 : 1; at < bare.size() && bare[at].text == "!";) {
+        negated = !negated;
+        bare.erase(bare.begin() + static_cast<std::ptrdiff_t>(at));
+    }
+    const std::vector<Word> said = inside(bare);
+    if (said.empty() || std::any_of(said.begin(), said.end(), is_bracket)) return std::nullopt;
+    const Truth truth = of_list(said, true);
     return truth ? Truth(*truth != negated) : truth;
 }
 

@@ -8,8 +8,11 @@
 
 namespace pipeweaver::launch {
 
-/// Whether "[ -n x ]", "[[ $a == b ]]" or "test 1 -gt 0" holds, perhaps behind "if" or "elif"; nothing where it is
-/// another command, has words that are not known, or says more than one thing.
+/// Whether "[ -n x ]", "[[ $a == b && -z $c ]]" or "test 1 -gt 0" holds, perhaps behind "if" or "elif"; nothing where
+/// it is another command, or rests on words that are not known, or on brackets.
 [[nodiscard]] std::optional<bool> condition_of(const std::vector<Word>& words);
+
+/// Whether they are a test that condition_of() reads, whatever it finds.
+[[nodiscard]] bool is_test(const std::vector<Word>& words);
 
 }  // namespace pipeweaver::launch

@@ -24,15 +24,27 @@ void Reader::braces(bool quoted) {
     const std::size_t end =
         static_cast<std::size_t>(std::find_if_not(body.begin(), body.end(), is_in_name) - body.begin());
     const std::string name = body.substr(0, end), rest = body.substr(end);
+    if (rest == "[*]" && quoted) return put_joined(name, "$" + whole);
     if (rest.empty() || rest == "[@]" || rest == "[*]") return put(name, "$" + whole, quoted, rest == "[@]");
     if (put_part(name, rest, quoted)) return;
-    const bool otherwise = rest.starts_with(":-") || rest.starts_with(":=") || rest.starts_with("-");
+    const bool otherwise =
+        rest.starts_with(":-") || rest.starts_with(":=") || rest.starts_with("-") || rest.starts_with("=");
     if (!otherwise) return put_unknown("$" + whole);
     const bool is_said = variables_.contains(name) && !(rest.front() == ':' && is_empty(name));
     if (is_said) return put(name, "$" + whole, quoted, false);
+    put_default(name, rest, quoted);
+}
+
+// ":-TEXT", or ":=TEXT", which the variable has from there on.
+void Reader::put_default(const std::string& name, const std::string& rest, bool quoted) {
     const std::string value = rest.substr(rest.front() == ':' ? 2 : 1);
     if (value == "1") script_.taken_as_one.insert(name);
+    const std::size_t fields = fields_.size(), letters = fields_.back().text.size();
     nested(value, quoted);
+    const Word& field = fields_.back();
+    const bool is_one = fields_.size() == fields && field.unknown.empty();
+    if (rest.find('=') < 2 && rest.front() != '-' && is_one && !fixed_.contains(name))
+        assign(name, {{{field.text.substr(letters), line_, {}, true}}, false}, false, line_);
 }
 
 // Of an array by its number, or by the key of "[key]=value"; both may be a variable. None: there is none, or it is not
@@ -160,6 +172,10 @@ void Reader::arithmetic() {
     if (at_ < text_.size()) next();
     const auto value = worked_out(body, [&](const std::string& variable) {
         const auto found = variables_.find(variable);
+        if (const auto branch = script_.in_branches.find(variable); branch != script_.in_branches.end()) {
+            if (!is_skipped()) script_.used_branches[variable] = branch->second;
+            fields_.back().uncertain = true;
+        }
         const bool is_one = found != variables_.end() && found->second.items.size() == 1;
         return is_one ? found->second.items.front().text : variable;
     });

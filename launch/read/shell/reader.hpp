@@ -57,7 +57,8 @@ private:
     struct Command {
         std::vector<Word> words{};
         bool assigned = false, here_string = false;
-        bool own = false;  // variables in front are not the script's
+        bool own = false;          // variables in front are not the script's
+        bool substitutes = false;  // it has "$( ... )"
     };
 
     // "name() { ... }"
@@ -78,6 +79,8 @@ private:
     void follow_shell(char ended);
     [[nodiscard]] static Variables plain_texts(const std::map<std::string, Variable>& variables);
     std::optional<Command> read_command();
+    bool is_of_condition(const std::vector<Word>& words) const;
+    void read_of_condition(std::vector<Word>& words);
     void exchange_front();
     void keep_front(std::size_t begin);
     void run_with_front(std::string_view text, std::size_t line);
@@ -102,7 +105,9 @@ private:
     bool read_pattern();
     void end_arm();
     void choose_arm(const std::vector<Word>& words);
-    void guard(const std::vector<Word>& words);
+    void guard(const Command& read);
+    void decide();
+    bool is_uncertain() const { return maybe_ || branches_.is_uncertain(); }
     bool goes_on() const { return (peek() == '&' || peek() == '|') && peek(1) == peek(); }  // before "&&" or "||"
     bool is_skipped() const { return guarded_ || branches_.is_skipped(); }
 
@@ -128,6 +133,8 @@ private:
     void double_quoted();
     void expansion(bool quoted);
     void put(const std::string& name, const std::string& whole, bool quoted, bool each);
+    void put_joined(const std::string& name, const std::string& whole);
+    void put_default(const std::string& name, const std::string& rest, bool quoted);
     void put_text(const std::string& text, bool quoted, bool has_unknown);
     void put_unknown(const std::string& what);
     void put_arguments();
@@ -148,6 +155,12 @@ private:
     Branches branches_;
     std::string separators_;    // what ended each command
     bool guarded_ = false;      // the command at hand never runs: what it stands behind with && or || says so
+    bool maybe_ = false;        // nor is it known that it runs, for the same reason
+    bool doubted_ = false;      // something in front of it in such a row is not known
+    std::optional<bool> row_;   // whether such a row holds, as far as it is read
+    std::string deciding_;      // "if", "elif" or "while" in front of it
+    int doubted_group_ = -1;    // "{" that are open around one that is doubted; -1: none is
+    int groups_before_ = 0;     // "{" that were open where `guarded_` and `maybe_` were found
     int nested_ = 0;            // files and functions that led here
     int calls_ = 0;             // of functions, so far
     int depth_ = 0;             // defaults of variables and commands that this one stands within

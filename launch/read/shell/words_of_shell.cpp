@@ -2,6 +2,8 @@
 #include "launch/read/shell/reader.hpp"
 #include "pipeweaver/base/error.hpp"
 
+#include <string>
+#include <string_view>
 #include <utility>
 
 namespace pipeweaver::launch {
@@ -95,7 +97,9 @@ void Reader::expansion(bool quoted) {
         fields_.back().text += '$';
         return;
     }
-    if (name == "#")
+    if (name == "*" && quoted)
+        put_joined(name, "$*");
+    else if (name == "#")
         put_text(std::to_string(arguments()), true, false);
     else
         put(name, "$" + name, quoted, false);
@@ -131,6 +135,25 @@ void Reader::put(const std::string& name, const std::string& whole, bool quoted,
         put_text(text, quoted, !items[i].unknown.empty());
         if (quoted && found->second.array && items[i].quoted) fields_.back().quoted = true;
     }
+}
+
+// "${ARRAY[*]}": its items in one word, apart by the first letter of IFS.
+void Reader::put_joined(const std::string& name, const std::string& whole) {
+    const auto set = variables_.find("IFS");
+    const bool is_set = set != variables_.end() && !set->second.items.empty();
+    const std::string separators = is_set ? set->second.items.front().text : std::string();
+    const bool is_seen =
+        !separators.empty() && std::string_view(",:;|/-").find(separators.front()) != std::string::npos;
+    const std::string by(1, is_seen ? separators.front() : ' ');
+    const std::size_t first = fields_.size();
+    put(name, whole, true, false);
+    Word& all = fields_[first - 1];
+    for (std::size_t i = first; i < fields_.size(); ++i) {
+        all.text += by + fields_[i].text;
+        if (all.unknown.empty()) all.unknown = fields_[i].unknown;
+        all.uncertain = all.uncertain || fields_[i].uncertain;
+    }
+    fields_.resize(first);
 }
 
 // Of a text with unknown variables, the words that have them are unknown.

@@ -103,6 +103,8 @@ def test_a_part_of_the_optimizer_on_the_host_leaves_the_rest(pipeweaver, tmp_pat
     ("--offload_model true", "fits"),          # takes off alone: what fits does so with it
     ("--vision_model_type internvit", "undecided"),  # the model that is named has no encoder
     ("--freeze_parameters_ratio 0", "fits"),
+    ("--fp32_residual_connection true", "undecided"),  # inputs of layers are twice as large
+    ("--fp32_residual_connection false", "fits"),
     ("--log_interval 5", "fits"),
 ])
 def test_a_flag_that_is_not_followed_stands_beside_no_verdict_that_it_could_turn(pipeweaver, tmp_path, flag, verdict):
@@ -274,6 +276,34 @@ def test_branches_and_pipes_of_plain_text_are_followed(pipeweaver, tmp_path, tex
     answer = script(pipeweaver, tmp_path, launch, "--cluster", "h100-sxm:8", "--model", "llama3-8b", "--rules-only")
     assert answer["layout"]["tp"] == 2
     assert not any("in a branch" in one for one in answer["assumed"])
+
+
+def test_a_model_that_is_named_has_the_width_of_its_heads(pipeweaver, tmp_path):
+    launch = ("NPROC_PER_NODE=8 megatron sft --dataset d.jsonl --max_length 4096 --micro_batch_size 1 "
+              "--global_batch_size 8 --expert_model_parallel_size 8\n")
+    on = ["--cluster", "h100-sxm:8", "--model", "glm-4.7-flash", "--rules-only"]  # 2048 columns, 20 latent heads
+    assert script(pipeweaver, tmp_path, launch, *on)["verdict"] != "does-not-construct"
+
+
+@pytest.mark.parametrize("option, rests", [("op", []), ("2", ["--activation_checkpoint.selective_ac_option"])])
+def test_torchtitans_checkpointing_by_operators_is_followed_and_by_layers_is_not(pipeweaver, tmp_path, option, rests):
+    launch = ("CONFIG_FILE=./torchtitan/models/llama3/train_configs/llama3_8b.toml ./run_train.sh "
+              "--training.local_batch_size 2 --training.seq_len 8192 --training.compile "
+              f"--activation_checkpoint.mode selective --activation_checkpoint.selective_ac_option {option}\n")
+    answer = script(pipeweaver, tmp_path, launch, "--cluster", "h100-sxm:8", "--model", "llama3-8b")
+    assert opened(answer) == rests
+
+
+def test_a_yaml_file_may_have_deepspeeds_settings_in_place_of_a_file_of_its_own(pipeweaver, tmp_path):
+    file = tmp_path / "full.yaml"
+
+    def layout(deepspeed):
+        file.write_text("model_name_or_path: Qwen/Qwen2.5-7B-Instruct\nstage: sft\nfinetuning_type: full\n"
+                        "dataset: a\ntemplate: qwen\ncutoff_len: 2048\nper_device_train_batch_size: 1\nbf16: true\n"
+                        f"deepspeed: {deepspeed}\n")
+        return check(pipeweaver, ["--cluster", "h100-sxm:8", "--model", "qwen2.5-7b", file])["layout"]
+    assert layout("{zero_optimization: {stage: 2}, bf16: {enabled: auto}}")["zero"] == 2
+    assert layout("examples/deepspeed/ds_z2_config.json")["zero"] == 2
 
 
 def test_what_runs_today_trains_what_the_script_trains(pipeweaver, tmp_path):
