@@ -126,7 +126,7 @@ def test_a_folder_is_samples_of_files_of_one_name(pipeweaver, tmp_path):
         {"id": "b/one", "text_tokens": 10, "images": [{"width": 640, "height": 480}]}]
     assert printed.splitlines() == [
         f"{tmp_path / 'batch.jsonl'}: 4 samples: 16 tokens of text; 3 images, by area 30 x 40 to 640 x 480 pixels, "
-        "median 50 x 60; 1 clips of 8.5 to 8.5 s, median 8.5; 1 pieces of audio of 2.5 to 2.5 s, median 2.5",
+        "median 50 x 60; 1 clip of 8.5 to 8.5 s, median 8.5; 1 piece of audio of 2.5 to 2.5 s, median 2.5",
         "assumed: text from 'caption' of .json files, .txt files",
         "assumed: 2 tokens of text a word, or a character of Chinese, Japanese or Korean (--tokens-per-word; "
         "--tokenizer FILE counts)",
@@ -358,7 +358,7 @@ def test_samples_with_media_that_is_not_read_are_left_out_and_counted(tmp_path):
         json.dumps({"id": name, "image": "own/" + name}) + "\n" for name in contents if name != "a.txt"))
     for source in ("own", "shards", "own.jsonl"):
         status, printed = command(tmp_path / source, "--out", tmp_path / "batch.jsonl", "--skip-broken")
-        assert status == 0 and "1 samples: 0 tokens of text; 1 images, by area 3000 x 20 to 3000 x 20 pixels" in printed
+        assert status == 0 and "1 sample: 0 tokens of text; 1 image, by area 3000 x 20 to 3000 x 20 pixels" in printed
         assert "left out: 1 broken, the first " in printed
         assert printed.splitlines()[-1] == "left out: 2 with .heic, 1 with .mkv, which is not read"
 

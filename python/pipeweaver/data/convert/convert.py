@@ -149,6 +149,10 @@ def _seconds(item: dict[str, Any]) -> float:
     return float(item["seconds"] if "seconds" in item else round(item["frames"] / item["fps"], 3))
 
 
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def summary(lines: list[dict[str, Any]]) -> str:
     """One line: how many samples and items, and how large."""
     parts = [f"{sum(line['text_tokens'] for line in lines)} tokens of text"]
@@ -156,9 +160,10 @@ def summary(lines: list[dict[str, Any]]) -> str:
     if images:
         by_area = sorted(((one["width"], one["height"]) for one in images), key=lambda one: (one[0] * one[1], one))
         small, middle, large = (f"{w} x {h}" for w, h in (by_area[0], by_area[(len(images) - 1) // 2], by_area[-1]))
-        parts.append(f"{len(images)} images, by area {small} to {large} pixels, median {middle}")
-    for kind, name in (("videos", "clips"), ("audio", "pieces of audio")):
+        parts.append(f"{_counted(len(images), 'image')}, by area {small} to {large} pixels, median {middle}")
+    for kind, noun, rest in (("videos", "clip", ""), ("audio", "piece", " of audio")):
         seconds = [_seconds(item) for line in lines for item in line.get(kind, ())]
         if seconds:
-            parts.append(f"{len(seconds)} {name} of {min(seconds):g} to {max(seconds):g} s, median {median(seconds):g}")
-    return f"{len(lines)} samples: " + "; ".join(parts)
+            name = _counted(len(seconds), noun) + rest
+            parts.append(f"{name} of {min(seconds):g} to {max(seconds):g} s, median {median(seconds):g}")
+    return _counted(len(lines), "sample") + ": " + "; ".join(parts)
