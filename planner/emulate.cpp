@@ -480,7 +480,9 @@ std::optional<HostBound> host_bound(const EmulationRequest& request, const Emula
     changed.any_memory = true;
     changed.loader.reset();
     changed.recompute = emulation.recompute;
-    changed.job.fixed = partition::PartitionFile{emulation.partition, {}};  // other times would cut it otherwise
+    // Other times would cut it otherwise, and share samples out otherwise.
+    changed.job.fixed = partition::PartitionFile{emulation.partition, {}};
+    changed.batch.shares = emulation.assigned;
     const auto made = try_emulate(changed, execute);
     if (!made.emulation) return std::nullopt;
     const Emulation& eager = *made.emulation;

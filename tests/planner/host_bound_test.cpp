@@ -70,6 +70,29 @@ TEST_CASE("a range is told where the host adds a twentieth at least, and the end
     CHECK(told(1, 100, 112)->most() == std::chrono::milliseconds(112));
 }
 
+TEST_CASE("at the far end replicas have the samples that they have at the near one") {
+    const auto request_of = [](const std::string& more) {
+        EmulateOptions all;
+        OptionTable table;
+        all.add_to(table);
+        const JsonDocument document(
+            "asked",
+            R"({"model":"qwen2.5-vl-7b","cluster":"h100-sxm:16","tp":4,"pp":1,"dataset":"vlm-mix","microbatches":4,)"
+            R"("encoders":"megatron-bridge","equal-microbatches":true,"packing":"ffd","recompute":"none")" +
+                more + "}");
+        table.configure(document.root());
+        return all.request(1, in_order);
+    };
+    const auto request = request_of("");
+    const Emulation near = emulate(request, in_order);
+    const auto bound = host_bound(request, near, in_order);
+    auto eager = request_of(R"(,"launched":"eager")");
+    REQUIRE(bound);
+    CHECK(emulate(eager, in_order).step < bound->step);  // shared out anew, by what passes take with their host
+    eager.batch.shares = near.assigned;
+    CHECK(emulate(eager, in_order).step == bound->step);
+}
+
 TEST_CASE("a launch that is said has one end: that of graphs the near one, that of eager the far one") {
     const auto open = host_case(8, "megatron-core");
     const auto graphs = host_case(8, "megatron-core", "h100-sxm:8", "graphs");
