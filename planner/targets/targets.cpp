@@ -22,7 +22,7 @@ Launch torch_launch() {
         .partitions = {partition::first_stage_partition, partition::balanced_partition, partition::megatron_partition},
         .policies = {search::one_f_one_b_policy, search::interleaved_policy, search::gpipe_policy},
         .cut = "the modules of each stage",
-        .order = "Schedule1F1B, ScheduleInterleaved1F1B or ScheduleGPipe",
+        .order = "Schedule1F1B or ScheduleGPipe; with chunks ScheduleInterleaved1F1B or ScheduleLoopedBFS",
         .recompute = "checkpoint_wrapper on the blocks of a stage"};
 }
 

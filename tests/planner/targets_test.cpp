@@ -99,6 +99,12 @@ TEST_CASE("what PyTorch cannot run is refused with the rule and the task") {
           }) == "task 0 'F00': has 2 memory modes; PyTorch cannot choose one for each microbatch");
 }
 
+TEST_CASE("several stages a rank are other classes of PyTorch than one") {
+    // torch.distributed.pipelining: ScheduleGPipe and Schedule1F1B are PipelineScheduleSingle, which takes one stage.
+    CHECK(target("torch-csv").launch.order ==
+          "Schedule1F1B or ScheduleGPipe; with chunks ScheduleInterleaved1F1B or ScheduleLoopedBFS");
+}
+
 TEST_CASE("the last stage's forwards must run in microbatch order, all others may not") {
     const auto problem = chain(false);
     const auto rules = torch().rules(problem);
