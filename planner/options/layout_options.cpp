@@ -39,6 +39,13 @@ GlobalBatch global_batch_of(const std::string& text) {
     return {*count, of_microbatches};
 }
 
+// Which of the two nobody said, beside the other; empty: none.
+std::string published_said(const Degree& tp, const Degree& pp) {
+    if (tp.number.has_value() == pp.number.has_value()) return {};
+    return fmt::format("; {0} is that of the model's published layout, {0} auto chooses one",
+                       tp.number ? "--pp" : "--tp");
+}
+
 // The option's number, or that of the published layout.
 std::optional<std::int64_t> number_of(const Degree& degree, std::int64_t published) {
     if (degree.number || degree.automatic || published == 0) return degree.number;
@@ -99,8 +106,9 @@ emulator::Layout WorkloadOptions::layout(const emulator::Setup& setup) const {
     layout.context = context_of(context);
     const std::int64_t replica = layout.tp * layout.pp * layout.cp, gpus = setup.cluster.gpus;
     if (gpus % replica != 0 && !dp.number)
-        fail(ErrorKind::input, "--tp {}{} * --pp {} = {} GPUs do not divide the cluster's {}", layout.tp,
-             layout.cp > 1 ? fmt::format(" * --cp {}", layout.cp) : "", layout.pp, replica, gpus);
+        fail(ErrorKind::input, "--tp {}{} * --pp {} = {} GPUs do not divide the cluster's {}{}", layout.tp,
+             layout.cp > 1 ? fmt::format(" * --cp {}", layout.cp) : "", layout.pp, replica, gpus,
+             published_said(tp, pp));
     layout.dp = dp.number.value_or(gpus / replica);
     layout.ep =
         ep.number.value_or(emulator::default_ep(layout, setup.model, setup.recipe.execution.experts.tensor_parallel));

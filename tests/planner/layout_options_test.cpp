@@ -174,6 +174,10 @@ TEST_CASE("what a global batch does not go with is one line") {
                              Error);
     CHECK(error_of(small({{"layout", "auto"}, {"pp", "3"}, {"tp", "2"}})) ==
           "--tp 2 * --pp 3 = 6 GPUs do not divide the cluster's 8");
+    // Its published layout is tp 4 x pp 4; of what nobody said that is said.
+    CHECK(error_of({{"model", "dip-vlm-s"}, {"cluster", "h100-sxm:8"}, {"pp", "4"}, {"dataset", "vlm-mix"}}) ==
+          "--tp 4 * --pp 4 = 16 GPUs do not divide the cluster's 8; --tp is that of the model's published layout, "
+          "--tp auto chooses one");
 }
 
 TEST_CASE("--layout auto frees all degrees, and what is given beside it is the user's own, with its batch") {
