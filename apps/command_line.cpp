@@ -272,6 +272,19 @@ std::string unknown_option(const std::string& flag, const std::vector<std::strin
     return fmt::format("unknown option '{}'; `{} --help` names the known ones", flag, full_name(command));
 }
 
+// Of an option that has two values, or none; empty: there is no such option.
+std::string wrong_count(const CLI::App& command, int argc, char** argv) {
+    const std::vector<std::string> words(argv + 1, argv + argc);
+    for (const CLI::Option* option : command.get_options()) {
+        const std::string name = option->get_name();
+        if (option->count() > 1 && option->get_items_expected_max() == 1)
+            return fmt::format("{}: is given {} times, allowed is once", name, option->count());
+        if (option->count() == 0 && std::find(words.begin(), words.end(), name) != words.end())
+            return fmt::format("{}: has no value, {} is needed", name, option->get_type_name());
+    }
+    return {};
+}
+
 // What CLI11 says of the arguments, with the nearest known word where one is unknown.
 std::string message_of(const CLI::ParseError& error, const CLI::App& program, int argc, char** argv) {
     const CLI::App& command = command_named(program);
@@ -290,6 +303,8 @@ std::string message_of(const CLI::ParseError& error, const CLI::App& program, in
         const bool named = fmt::format(" {} ", full_name(command)).find(" " + word + " ") != std::string::npos;
         if (!commands.empty() && !word.starts_with("-") && !named) return unknown("command", word, commands);
     }
+    if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ArgumentMismatch))
+        if (std::string text = wrong_count(command, argc, argv); !text.empty()) return text;
     return error.what();
 }
 

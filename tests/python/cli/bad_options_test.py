@@ -147,6 +147,13 @@ def test_all_that_is_missing_is_named_in_one_line(pipeweaver, command, more):
     assert (status, line) == (2, "pipeweaver: missing " + "; ".join([missing[1], *missing[3:]]))
 
 
+def test_an_option_is_given_once_and_with_a_value(pipeweaver):
+    for command in ("plan", "emulate", "recommend"):
+        assert pipeweaver.fails(command, "--model", "llama3-8b", "--model", "llama3-8b") == (
+            2, "pipeweaver: --model: is given 2 times, allowed is once")
+        assert pipeweaver.fails(command, "--seed") == (2, "pipeweaver: --seed: has no value, N is needed")
+
+
 def test_an_unknown_command_names_the_nearest(pipeweaver):
     assert pipeweaver.fails("slove") == (2, "pipeweaver: unknown command 'slove'; did you mean 'solve'?")
     assert pipeweaver.fails("costdb", "qeury") == (2, "pipeweaver: unknown command 'qeury'; did you mean 'query'?")
