@@ -50,21 +50,13 @@ std::string rows_text(const FoundStudy& found) {
 
 std::string cell_text(const Cell& cell) { return cell.axes.empty() ? gpus_text(cell) : cell.axes; }
 
-// The cell's fastest point by launch flags; null: none is faster than the row's own.
-const Point* faster_by_flags(const FoundStudy& found, const Row& row) {
-    const Point* fastest = &found.point(row);
-    for (const Point& point : found.results[row.cell].points)
-        if (point.status == PointStatus::judged && point.step < fastest->step) fastest = &point;
-    return fastest != &found.point(row) && fastest->step < row.flags_step ? fastest : nullptr;
-}
-
 // Rows whose layout is the best for a planned order, and where launch flags alone are faster.
 std::string flags_text(const FoundStudy& found) {
     std::string text;
     for (std::size_t i = 0; i < found.ranking.rows.size(); ++i)
-        if (const Point* fastest = faster_by_flags(found, found.row(i)))
+        if (const auto& flags = found.row(i).elsewhere; flags && flags->step < found.row(i).flags_step)
             text += fmt::format("row {} is in the best layout as planned; launch flags alone take {} in {}\n", i + 1,
-                                human(fastest->step), layout_text(*fastest));
+                                human(flags->step), layout_text(found.results[found.row(i).cell].points[flags->point]));
     return text;
 }
 

@@ -66,6 +66,7 @@ void plan(const Study& study, const CellResult& result, Row& row, const Executor
     if (const Point& own = result.points[row.point]; !has_pipeline(own))
         if (const auto other = point_to_search(result, own, row.flags_step)) points.push_back(*other);
     std::optional<Row> best;
+    LaunchedElsewhere by_flags{.point = row.point};
     for (const std::size_t point : points) {
         Row tried = point == row.point ? row : row_of(study, result, point);
         if (result.points[point].split)
@@ -74,8 +75,10 @@ void plan(const Study& study, const CellResult& result, Row& row, const Executor
             plan_row(study.cells[row.cell], result.points[point].as, tried, execute, time);
         if (tried.planned) tried.memory_left = result.facts.usable - tried.planned->memory;
         judge_by_step(study, result.facts, tried);
+        if (point == by_flags.point) by_flags.step = tried.flags_step;
         if (!best || (tried.planned && tried.step() < best->step())) best = std::move(tried);
     }
+    if (best->point != by_flags.point) best->elsewhere = by_flags;
     row = std::move(*best);
 }
 

@@ -51,6 +51,12 @@ struct Planned {
     double exact = 0, interpolated = 0, extrapolated = 0, modelled = 0;  ///< parts of the busy time, by basis
 };
 
+/// A cell's fastest launch by flags alone, where a row is in another layout.
+struct LaunchedElsewhere {
+    std::size_t point = 0;  ///< among the cell's points
+    Duration step{};        ///< judged as closely as planned rows are, without what is waited for samples
+};
+
 struct Row {
     std::size_t cell = 0;   ///< its place among Study::cells, and among the results
     std::size_t point = 0;  ///< among the cell's points
@@ -59,15 +65,16 @@ struct Row {
     std::optional<Duration> flags_far{};  ///< its far end, as Point has it
     std::optional<RowInput> input{};      ///< of that step
     std::optional<Planned> planned{};
-    std::string why_not_planned{};  ///< not empty: a search was to plan it and could not, and why
-    Pace pace{};                    ///< of step()
-    std::int64_t cores_bought = 0;  ///< CPU cores beside those that GPUs come with
-    double usd_of_cores = 0;        ///< of the whole run, in its price
-    Bytes memory_left{};            ///< on the fullest GPU
-    double error_percent = 0;       ///< of the step
-    bool modelled = false;          ///< its device is known by its peaks alone
-    bool meets = true;              ///< the constraints
-    bool at_risk = false;           ///< it meets them, but would not if the step were longer by its error
+    std::optional<LaunchedElsewhere> elsewhere{};  ///< where the layout is a search's best, and not that of flags
+    std::string why_not_planned{};                 ///< not empty: a search was to plan it and could not, and why
+    Pace pace{};                                   ///< of step()
+    std::int64_t cores_bought = 0;                 ///< CPU cores beside those that GPUs come with
+    double usd_of_cores = 0;                       ///< of the whole run, in its price
+    Bytes memory_left{};                           ///< on the fullest GPU
+    double error_percent = 0;                      ///< of the step
+    bool modelled = false;                         ///< its device is known by its peaks alone
+    bool meets = true;                             ///< the constraints
+    bool at_risk = false;  ///< it meets them, but would not if the step were longer by its error
     bool on_front = false;
     bool is_tied = false;                  ///< with the cheapest (without prices: with the fewest GPU-hours or GPUs)
     std::optional<FaultColumns> faults{};  ///< of its GPUs in tensor parallel groups; none: not asked, or not known
