@@ -179,7 +179,9 @@ bool has_little_room(const FoundStudy& found, const Row& row) {
 std::string asked_text(const Study& study) {
     if (study.training_tokens == 0) return {};
     std::string text = planner::tokens_text(study.training_tokens) + " tokens";
-    if (study.constraints.days) text += fmt::format(", in at most {:.4g} days", *study.constraints.days);
+    if (study.constraints.days)
+        text += fmt::format(", in at most {:.4g} {}", *study.constraints.days,
+                            noun_of(*study.constraints.days == 1, "day"));
     if (study.constraints.usd) text += fmt::format(", for at most {} USD", with_commas(*study.constraints.usd));
     return text;
 }

@@ -30,15 +30,20 @@ double most_missed(const Constraints& limits, const planner::TrainingCost& run) 
     return std::max(limits.days ? run.days / *limits.days : 0, limits.usd && run.usd ? *run.usd / *limits.usd : 0);
 }
 
+// So many decimals, and of little two digits: it shall not be told as nothing.
+std::string two_digits(double value, int decimals) {
+    return value < 1 ? fmt::format("{:.2g}", value) : fmt::format("{:.{}f}", value, decimals);
+}
+
 // Which constraint binds the run of a cell that comes closest.
 std::string nearest_text(const Study& study, std::size_t cell, const planner::TrainingCost& run,
                          std::string_view at_least) {
     const Constraints& limits = study.constraints;
     const bool days_bind = limits.days && run.days / *limits.days >= most_missed(limits, run);
-    const std::string what =
-        days_bind
-            ? fmt::format("days bind: it takes {}{:.1f}, allowed are {:g}", at_least, run.days, *limits.days)
-            : fmt::format("budget-usd binds: it takes {}{:.0f}, allowed are {:.0f}", at_least, *run.usd, *limits.usd);
+    const std::string what = days_bind ? fmt::format("days bind: it takes {}{}, allowed are {:g}", at_least,
+                                                     two_digits(run.days, 1), *limits.days)
+                                       : fmt::format("budget-usd binds: it takes {}{}, allowed are {}", at_least,
+                                                     two_digits(*run.usd, 0), two_digits(*limits.usd, 0));
     return fmt::format("{} x {} comes closest, and {}", study.cells[cell].gpus, study.cells[cell].cluster, what);
 }
 

@@ -169,6 +169,9 @@ def test_constraints_that_nothing_meets_name_the_nearest_and_what_binds(study, p
 
     error = nothing(study(constraints={"days": 0.5}))
     assert "no point meets the constraints; 32 x h200-sxm comes closest, and days bind: it takes at least" in error
+    # 1 M tokens take minutes: no time at all would be within what is allowed.
+    error = nothing(study(tokens="1M", constraints={"days": 1e-6}))
+    assert float(error.split("it takes at least ")[1].split(",")[0]) > 1e-6 and "allowed are 1e-06" in error
     error = nothing(study(constraints={"days": 300, "budget-usd": 30_000}, planned=0))
     assert "budget-usd binds: it takes at least" in error and "allowed are 30000" in error
     free = json.loads(pipeweaver("capacity", study(planned=0), "--out", tmp_path / "out", "--json", "--quiet"))
