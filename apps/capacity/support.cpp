@@ -57,7 +57,7 @@ private:
     std::string text(const capacity::Support& support) const {
         const BasisShares& all = support.shares.front();
         std::string text =
-            fmt::format("yes: {} on {} GPUs of {}, {} zero {}, {} {}\n\n", asked.model, support.gpus,
+            fmt::format("yes: {} on {} of {}, {} zero {}, {} {}\n\n", asked.model, plural(support.gpus, "GPU"),
                         asked.cluster.substr(0, asked.cluster.rfind(':')), emulator::name_of(support.point.as.layout),
                         support.point.as.zero, asked.batch.empty() ? "data set" : "batch", support.dataset);
         TextTable table({{"kernels", true, 12},
@@ -74,7 +74,8 @@ private:
                 "side only,\nfrom a like operator or another device; modelled: a roofline or an algorithm's model\n\n";
         text += fmt::format("in a step beside alone: {} ({}); steps of real runs are {:.1f} % off on average\n",
                             support.footing, support.factors_source, support.error_percent);
-        text += fmt::format("the model's sizes: {}", support.confidence);
+        text += fmt::format("the model's sizes: {}",
+                            support.confidence.empty() ? "as its file says them" : support.confidence);
         for (const std::string& one : support.assumed) text += fmt::format("\nassumed: {}", one);
         if (all.modelled + all.transferred > 0.5)
             text +=

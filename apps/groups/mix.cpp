@@ -322,7 +322,8 @@ private:
     std::string pipeline_text() const {
         const auto& [one, other] = std::tie(plan.pipeline->one, plan.pipeline->other);
         const auto layers = [](const std::string& name, const planner::StagesOfKind& stages) {
-            return fmt::format("layers {} on {}", fmt::join(stages.layers, ","), name);
+            const bool is_one = stages.layers == std::vector<std::int64_t>{1};
+            return fmt::format("{} {} on {}", fmt::join(stages.layers, ","), noun_of(is_one, "layer"), name);
         };
         const std::string first = layers(names.first, one), second = layers(names.second, other);
         return fmt::format("pipeline: {} a step, {}, then {}\n", human(plan.pipeline->step),

@@ -1,6 +1,7 @@
 """pipeweaver mix: one training on two kinds of GPU."""
 
 import json
+import re
 
 import pytest
 
@@ -56,6 +57,9 @@ def test_the_text_names_the_best(pipeweaver):
     lines = text.splitlines()
     assert lines[0].startswith("qwen2.5-1.5b: 24 microbatches of constant-2048 (seed 1)")
     assert [line.partition(":")[0] for line in lines[-3:]] == ["both", "pipeline", "best"]
+    # Of each rank so many: "16,8 layers on NAME, then 4 layers on NAME".
+    assert all(re.fullmatch(r"\d+(,\d+)* layers? on \S+", part)
+               for part in lines[-2].split(" a step, ")[1].split(", then ")), lines[-2]
 
 
 def test_layers_are_shared_out_where_little_crosses(pipeweaver):

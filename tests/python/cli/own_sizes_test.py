@@ -94,6 +94,9 @@ def test_support_and_check_take_a_batch_file(pipeweaver, tmp_path):
     own = batch(tmp_path, 0, 64)
     said = pipeweaver("support", "--model", "qwen2.5-vl-7b", "--cluster", "h100-sxm:8", "--batch", own)
     assert said.startswith("yes: qwen2.5-vl-7b on 8 GPUs") and f"batch {own}" in said.splitlines()[0]
+    said = pipeweaver("support", "--model", f"hf:{ROOT / 'tests/data/hf/qwen3-4b.json'}", "--cluster", "h200-sxm")
+    assert " on 1 GPU of h200-sxm, " in said.splitlines()[0]
+    assert "\nthe model's sizes: as its file says them\n" in said
     texts = tmp_path / "texts.jsonl"
     texts.write_text("".join(json.dumps({"id": str(i), "text_tokens": 2000 + i}) + "\n" for i in range(64)))
     launch = ["check", "--cluster", "h100-sxm:64", "--megatron-args", DENSE + LAYOUT]
