@@ -95,6 +95,7 @@ struct Plan {
         require_output_kind(asked.out, OutputKind::plan);
         if (served.empty() && server.url.empty()) {
             take_script();
+            now = planner::parse_now(asked.now, asked.layers);  // what is wrong in it is said before layouts are judged
             return plan_here(start);
         }
         const OutputFolder folder(asked.out);
@@ -199,11 +200,11 @@ struct Plan {
     planner::LadderStart begin(std::vector<planner::Request> packings, const std::vector<planner::Request>& own,
                                const planner::Wanted& wanted, const planner::Time& time, RungsTold& told) const {
         if (!wanted.opponents) return {.request = std::move(packings.front())};
-        planner::NowWanted now = planner::parse_now(asked.now, asked.layers);
-        now.cp = asked.workload.kept_cp();
+        planner::NowWanted in_layout = now;
+        in_layout.cp = asked.workload.kept_cp();
         if (asked.workload.packing.empty() && !now.packing)
-            now.remark = launch::packing_remark(packings.front().batch, script);
-        return planner::begin_ladder(std::move(packings), own, now, limits.executor(), time, wanted.on_doing,
+            in_layout.remark = launch::packing_remark(packings.front().batch, script);
+        return planner::begin_ladder(std::move(packings), own, in_layout, limits.executor(), time, wanted.on_doing,
                                      std::ref(told));
     }
 
@@ -252,6 +253,7 @@ struct Plan {
     ServerOptions server;
     std::string served;
     launch::TakenScript script;
+    planner::NowWanted now;
     bool verbose = false;
 };
 

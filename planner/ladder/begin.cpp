@@ -28,9 +28,21 @@ Request in_turn(Request request) {
     return request;
 }
 
+// A policy that the target's users do not launch is emulated all the same, on the cut that is said to be theirs.
+void require_cut_beside(const NowWanted& now, const Job& job) {
+    const Target& runs = target(job.target);
+    const auto& policies = runs.launch.policies;
+    const bool is_launched = std::find(policies.begin(), policies.end(), now.policy) != policies.end();
+    if (now.policy.empty() || !now.partition.empty() || !now.layers.empty() || is_launched) return;
+    fail(ErrorKind::limit,
+         "--now: {} is none of the policies that {} launches ({}): name a partition beside it if you run it",
+         now.policy, runs.option, fmt::join(policies, ", "));
+}
+
 // Ways that are said to be run, with the policies and partitions that were left open as the target launches them.
 Opponents ways_said(const Request& request, const NowWanted& now) {
     const Job& job = request.job;
+    require_cut_beside(now, job);
     const Launch& launch = target(job.target).launch;
     Opponents all;
     std::vector<partition::Partition> cuts;

@@ -61,7 +61,7 @@ NowWanted parse_now(const std::string& text, const std::string& layers) {
         else if (recompute)
             now.recompute = recompute;
         else if (word.starts_with(chunks) && !now.chunks)
-            now.chunks = parse_integers("--now", word.substr(chunks.size()), 1, 1024, 1).front();
+            now.chunks = parse_integers("--now: chunks", word.substr(chunks.size()), 1, 1024, 1).front();
         else if (word.starts_with(packing))
             take_packing(now, word.substr(packing.size()));
         else

@@ -573,6 +573,11 @@ TEST_CASE("what is said to be run and cannot be is an error that says why") {
     CHECK_THROWS_WITH_AS(
         static_cast<void>(begin_ladder(packings(1, "free"), {}, parse_now("zb-v,first-stage", ""), in_order, {})),
         doctest::Contains("--now: first-stage zb-v: "), Error);
+    CHECK_THROWS_WITH_AS(
+        static_cast<void>(begin_ladder(packings(1, "megatron"), {}, parse_now("zb-v", ""), in_order, {})),
+        "--now: zb-v is none of the policies that megatron launches (1f1b, interleaved): name a "
+        "partition beside it if you run it",
+        Error);
 }
 
 namespace {
@@ -737,6 +742,8 @@ TEST_CASE("words that are no part of a way are named, with what is allowed") {
     CHECK_THROWS_WITH_AS(static_cast<void>(parse_now("1f1b,gpipe", "")), "--now: names two policies: 1f1b and gpipe",
                          Error);
     CHECK_THROWS_AS(static_cast<void>(parse_now("first-stage", "4,4,4,4")), Error);
+    CHECK_THROWS_WITH_AS(static_cast<void>(parse_now("chunks:0", "")),
+                         "--now: chunks: is '0', must be a whole number from 1 to 1024", Error);
     CHECK(parse_now("chunks:2,interleaved", "").chunks == 2);
     CHECK(parse_now("packing:ffd", "").packing == workloads::Packing::first_fit_decreasing);
     CHECK_THROWS_WITH_AS(static_cast<void>(parse_now("packing:best", "")),
