@@ -82,6 +82,7 @@ READERS = {
     "base/options.cpp",  # file and key of an option in a configuration
     "capacity/jobs/jobs.cpp",  # file and key of a number of tokens
     "capacity/study/cell.cpp",  # a cell of a study whose options contradict each other is left out, with the reason
+    "capacity/study/recommend.cpp",  # the option that a key of the study was made of
     "capacity/study/rows.cpp",  # the same of a row
     "capacity/study/run.cpp",  # a cell's file that is damaged is judged again
     "capacity/study/study.cpp",  # file and key of a number of tokens

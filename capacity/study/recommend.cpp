@@ -8,6 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
 
 namespace pipeweaver::capacity {
 
@@ -74,6 +77,26 @@ nlohmann::json cores_of(const std::string& text) {
     return cores;
 }
 
+// What is wrong in the study is said of the options that it was made of.
+std::string of_options(std::string_view text) {
+    constexpr std::array<std::pair<std::string_view, std::string_view>, 9> said{
+        {{"a cell of the study: ", "--"},
+         {"recommend: axes: cluster", "--clusters"},
+         {"recommend: axes.cluster", "--clusters"},
+         {"recommend: axes.", "--"},
+         {"recommend: constraints.budget-usd and axes.cluster", "--budget-usd, --clusters"},
+         {"recommend: constraints.", "--"},
+         {"recommend: prices", "--prices"},
+         {"recommend: tokens", "--tokens"},
+         {"recommend: faulty", "--faulty"}}};
+    for (const auto& [key, option] : said) {
+        if (!text.starts_with(key)) continue;
+        const std::string_view rest = text.substr(key.size());
+        return std::string(rest.starts_with("--") ? "" : option) + std::string(rest);
+    }
+    return std::string(text);
+}
+
 }  // namespace
 
 Study study_of(const RecommendAsked& asked) {
@@ -100,7 +123,11 @@ Study study_of(const RecommendAsked& asked) {
     if (asked.budget_usd) study["constraints"]["budget-usd"] = *asked.budget_usd;
     study["shown"] = asked.shown;
     study["planned"] = asked.planned;
-    return read_study(JsonDocument("recommend", study.dump()));
+    try {
+        return read_study(JsonDocument("recommend", study.dump()));
+    } catch (const Error& error) {
+        throw Error(error.kind(), of_options(error.what()));
+    }
 }
 
 }  // namespace pipeweaver::capacity

@@ -268,12 +268,16 @@ def test_recommend_answers_and_says_what_is_wrong(pipeweaver, tmp_path):
     assert first["tokens_per_second_per_gpu"] * first["gpus"] * 86400 * first["days"] == pytest.approx(1e11, rel=1e-3)
     assert step > 0 and "--tokens 100B" in first["command"]
     for more, message in [
-            (["--tokens", "0"], "tokens: is '0'"),
+            (["--tokens", "0"], "pipeweaver: --tokens: is '0'"),
+            (["--tokens", "1B", "--gpus", "8,8"], "pipeweaver: --gpus: has '8' twice"),
+            (["--tokens", "1B", "--clusters", "h100-sxm:8"], "pipeweaver: --clusters: is 'h100-sxm:8', must be a name"),
+            (["--tokens", "1B", "--budget-usd", "5"], "pipeweaver: --budget-usd, --clusters: "),
+            (["--tokens", "1B", "--too-long", "cut"], "pipeweaver: --too-long: is 'cut', must be one of error"),
             (["--tokens", "1B", "--gpus", "32-16"], "--gpus: is '16', must be a whole number from 32"),
             (["--tokens", "1B", "--prices", "2.5"], "--prices: is '2.5', must be CLUSTER=USD"),
             (["--tokens", "1B", "--prices", "h100-sxm=2,h100-sxm=3"], "--prices: has h100-sxm twice"),
-            (["--tokens", "1B", "--prices", "h100=2"], "'h100' is no cluster of the study"),
-            (["--tokens", "1B", "--clusters", ","], "has an empty value"),
+            (["--tokens", "1B", "--prices", "h100=2"], "pipeweaver: --prices: 'h100' is no cluster of the study"),
+            (["--tokens", "1B", "--clusters", ","], "pipeweaver: --clusters: has an empty value"),
             (["--tokens", "1B", "--groups", "vit=8"], "groups: is 'vit=8', must be one of shared, own, auto"),
             (["--gpus", "16"], "missing --tokens TOKENS: of the whole")]:
         status, line = pipeweaver.fails(*ask, *more)
