@@ -63,8 +63,8 @@ std::string search_text(const Plan& plan) {
         return fmt::format("no order was searched; a bound of {} cut leaves {}", is_advised ? "this" : "the folder's",
                            gap);
     if (plan.is_opponents) return fmt::format("no order that was found is faster than a known one; gap {}", gap);
-    return fmt::format("search: {} rounds, ended by {}; gap {}",
-                       fewest == most ? std::to_string(most) : fmt::format("{} to {}", fewest, most),
+    return fmt::format("search: {}, ended by {}; gap {}",
+                       fewest == most ? plural(most, "round") : fmt::format("{} to {} rounds", fewest, most),
                        fmt::join(reasons, ", "), gap);
 }
 

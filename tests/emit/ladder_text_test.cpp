@@ -53,6 +53,17 @@ TEST_CASE("what all tokens take is said as things are, and on the best rung wher
     CHECK(emit::training_lines(job, ladder) == std::vector{lines[0]});
 }
 
+TEST_CASE("a search of one round is told as one") {
+    Plan plan;
+    plan.is_searched = true;
+    plan.makespan = plan.lower_bound = std::chrono::seconds(1);
+    plan.replicas.resize(1);
+    plan.replicas[0].found.rounds = 1;
+    CHECK(emit::search_text(plan).starts_with("search: 1 round, ended by "));
+    plan.replicas[0].found.rounds = 20;
+    CHECK(emit::search_text(plan).starts_with("search: 20 rounds, ended by "));
+}
+
 TEST_CASE("where nothing runs now there is no factor over it, and no rung is what runs now") {
     Job job = testing::small_request().job;
     job.training_tokens = 1'000'000'000'000;
