@@ -63,14 +63,19 @@ workloads::Model alone(const Asked& group, const workloads::Model& model) {
     return part;
 }
 
-// The product of a group's degrees where all are said; of what no cluster has, as many as none has.
-std::optional<std::int64_t> gpus_said(const Asked& asked) {
-    if (!asked.tp || !asked.pp || !asked.dp) return std::nullopt;
+// The product of a group's degrees that are said; of what no cluster has, as many as none has.
+std::int64_t product_said(const Asked& asked) {
     constexpr std::int64_t too_many = 1'000'000'000;
     std::int64_t gpus = 1;
-    for (const std::int64_t degree : {*asked.tp, asked.cp.value_or(1), *asked.pp, *asked.dp})
-        gpus = std::min(gpus * degree, too_many);
+    for (const auto& degree : {asked.tp, asked.cp, asked.pp, asked.dp})
+        gpus = std::min(gpus * degree.value_or(1), too_many);
     return gpus;
+}
+
+// Where all are said.
+std::optional<std::int64_t> gpus_said(const Asked& asked) {
+    if (!asked.tp || !asked.pp || !asked.dp) return std::nullopt;
+    return product_said(asked);
 }
 
 std::optional<std::string> why_no_layout(const Asked& asked, const workloads::Model& model) {
@@ -80,6 +85,9 @@ std::optional<std::string> why_no_layout(const Asked& asked, const workloads::Mo
     const auto said = gpus_said(asked);
     if (said && asked.gpus.value_or(*said) != *said)
         return fmt::format("--groups: {} has {} GPUs, but its degrees need {}", asked.name, *asked.gpus, *said);
+    if (asked.gpus && *asked.gpus % product_said(asked) != 0)
+        return fmt::format("--groups: {} has {} GPUs, no multiple of the {} of its degrees", asked.name, *asked.gpus,
+                           product_said(asked));
     return std::nullopt;
 }
 

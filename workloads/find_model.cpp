@@ -47,6 +47,8 @@ Model find_model(const std::string& name, std::string_view option) {
     if (is_a_document(name)) return parse_model(JsonDocument::given(std::string(option), name));
     const bool configuration = name.starts_with("hf:");
     const std::string file = configuration ? name.substr(3) : name;
+    if (file.empty() && configuration)
+        fail(ErrorKind::input, "{}: hf: names no file, allowed is a config.json behind it, or its folder", option);
     if (names_a_repository(file)) return model_of_repository(file, option);
     if (configuration || is_a_saved_model(name)) return read_hf_model(file);
     if (names_a_document(name)) return read_model(name);

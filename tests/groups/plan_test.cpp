@@ -401,6 +401,12 @@ TEST_CASE("groups are asked for by module") {
     CHECK_THROWS_AS(asked_groups(R"({"format": "pipeweaver-split/1", "groups": [{"modules": []}]})", model), Error);
     const Request other = asking.draw("vlm-mix", 8, "vit=8,llm=8:tp2:pp1:dp2");
     CHECK(why_not(other).value() == "--groups: llm has 8 GPUs, but its degrees need 4");
+    // Of degrees that are said in part the others are chosen: 8 GPUs have no layout with 3 or with 16 of them.
+    CHECK(why_not(asking.draw("vlm-mix", 8, "vit=8,llm=8:tp3")).value() ==
+          "--groups: llm has 8 GPUs, no multiple of the 3 of its degrees");
+    CHECK(why_not(asking.draw("vlm-mix", 8, "vit=8,llm=8:tp4:pp4")).value() ==
+          "--groups: llm has 8 GPUs, no multiple of the 16 of its degrees");
+    CHECK(!why_not(asking.draw("vlm-mix", 8, "vit=8,llm=8:tp4:pp2")));
     const std::string most = "tp1000000:cp1000000:pp1:dp1000000";  // 10^18 and more are no number of GPUs
     CHECK(why_not(asking.draw("vlm-mix", 8, "vit=8,llm=8:" + most)).value() ==
           "--groups: llm has 8 GPUs, but its degrees need 1000000000");

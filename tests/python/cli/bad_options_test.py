@@ -39,6 +39,7 @@ RECIPE_FAULTS = [
 
 PLAN_FAULTS = [
     (["--model", "dip-vlm-n"], 2, "unknown model 'dip-vlm-n'; did you mean 'dip-vlm-"),
+    (["--model", "hf:"], 2, "--model: hf: names no file, allowed is a config.json behind it, or its folder"),
     (["--cluster", "h100-sx:32"], 2, "unknown cluster 'h100-sx'; did you mean 'h100-sxm'?"),
     (["--cluster", "h100-sxm"], 2, "h100-sxm"),
     (["--cluster", "h100-sxm:many"], 2, "many"),

@@ -325,6 +325,7 @@ def test_json_and_text_say_the_same(pipeweaver):
     (("--recipe", "torch-fsdp2"), "must be 0 or 1 with groups of GPUs"),
     (("--groups", "vit=8:zero2,llm=8"), "must be a whole number from 0 to 1"),
     (("--groups", "vit=8,llm=8:tp2:pp1:dp2"), "llm has 8 GPUs, but its degrees need 4"),
+    (("--groups", "vit=4,llm=12:tp8"), "llm has 12 GPUs, no multiple of the 8 of its degrees"),
     (("--zero", "auto"), "must be 0 or 1 with groups of GPUs"),
     (("--global-batch", "0"), "--global-batch"),
 ])
