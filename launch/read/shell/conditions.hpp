@@ -12,7 +12,15 @@ namespace pipeweaver::launch {
 /// it is another command, or rests on words that are not known, or on brackets.
 [[nodiscard]] std::optional<bool> condition_of(const std::vector<Word>& words);
 
-/// Whether they are a test that condition_of() reads, whatever it finds.
-[[nodiscard]] bool is_test(const std::vector<Word>& words);
+/// Whether commands hold, the surer the greater: "a && b" holds as the least of both does, "a || b" as the greatest.
+enum class Holds {
+    never,
+    perhaps,   ///< a test that is not known
+    probably,  ///< another command: what stands behind it and "&&" is taken to run
+    always,
+};
+
+/// Whether a command holds.
+[[nodiscard]] Holds holds(const std::vector<Word>& words);
 
 }  // namespace pipeweaver::launch
