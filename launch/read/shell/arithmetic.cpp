@@ -3,6 +3,7 @@
 #include <cctype>
 #include <charconv>
 #include <cstdlib>
+#include <limits>
 #include <string_view>
 #include <system_error>
 
@@ -130,6 +131,7 @@ struct Sum {
         std::int64_t value = 0;
         const auto [after, error] = std::from_chars(word.data(), word.data() + word.size(), value);
         right = right && error == std::errc{} && after == word.data() + word.size() && !word.empty();
+        right = right && value > std::numeric_limits<std::int64_t>::min();  // which has no absolute value
         return value;
     }
 };
