@@ -293,6 +293,9 @@ TEST_CASE("of `a && b || c` what bash runs is run, and what follows a test that 
     CHECK(noted("N=2; [ 8 -gt 4 ] && N=4").empty());
     CHECK(noted("N=2; cd folder && [ 8 -gt 4 ] && N=4").empty());
     CHECK(noted("N=2; cd folder || N=8 && N=4").empty());
+    CHECK(noted("[ -z \"$N\" ] && N=4").empty());  // as ${N:-4}
+    CHECK(noted("[[ -n ${N} ]] || export N=4").empty());
+    CHECK(noted("N=2; [ -z \"$M\" ] && N=4").size() == 1);
     for (const std::string text :
          {"N=2; [ -f file ] && N=4", "[ -f file ] && N=4 || N=2", "grep -q x y && N=4 || N=2",
           "N=2; [ -f file ] && { M=1; N=4; }", "grep -q x y && { N=4; M=1; } || N=2", "N=$(cat file) || N=2"})

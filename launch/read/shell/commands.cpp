@@ -453,7 +453,7 @@ void Reader::decide() {
 void Reader::follow_group(const std::string& word) {
     if (word == "{") {
         const bool never = rows_.back().guarded, perhaps = rows_.back().maybe;
-        rows_.push_back({Holds::always, '\0', never, perhaps, never, perhaps});
+        rows_.push_back({Holds::always, '\0', never, perhaps, never, perhaps, {}});
     } else if (word == "}" && rows_.size() > 1) {
         group_ = rows_.back().holds;
         rows_.pop_back();
@@ -469,11 +469,13 @@ void Reader::guard(const Command& read) {
     const Holds one = ends_group ? group_ : sets ? Holds::always : holds(words);
     row.holds = row.behind == '&' ? std::min(row.holds, one) : row.behind == '|' ? std::max(row.holds, one) : one;
     if (!goes_on()) decide();
+    const bool is_first = row.behind == '\0';
     row.behind = goes_on() ? peek() : '\0';
     const bool if_true = row.behind == '&';
     const bool is_open = row.holds == Holds::perhaps || (row.holds == Holds::probably && !if_true);
     row.guarded = row.within_guarded || (goes_on() && row.holds == (if_true ? Holds::never : Holds::always));
     row.maybe = row.within_maybe || (goes_on() && is_open);
+    row.asked = is_first ? asked_of(words, if_true ? "-z" : "-n") : std::string();
 }
 
 Script read_commands(std::string_view text, const std::string& name, const Variables& given) {

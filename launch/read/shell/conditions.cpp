@@ -121,4 +121,10 @@ Holds holds(const std::vector<Word>& words) {
     return inside(without_not(words).first).empty() ? Holds::probably : Holds::perhaps;
 }
 
+std::string asked_of(const std::vector<Word>& words, std::string_view how) {
+    const std::vector<Word> said = inside(words);
+    const bool is_asked = said.size() == 2 && said[0].text == how && said[1].unknown == said[1].text;
+    return is_asked ? said[1].text : std::string();
+}
+
 }  // namespace pipeweaver::launch

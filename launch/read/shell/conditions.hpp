@@ -4,6 +4,8 @@
 #include "launch/read/words.hpp"
 
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace pipeweaver::launch {
@@ -22,5 +24,9 @@ enum class Holds {
 
 /// Whether a command holds.
 [[nodiscard]] Holds holds(const std::vector<Word>& words);
+
+/// Of "[ -z $NAME ]", with `how` "-z", what stands for the variable that is not set: "$NAME"; empty: it is another
+/// command, or has another text.
+[[nodiscard]] std::string asked_of(const std::vector<Word>& words, std::string_view how);
 
 }  // namespace pipeweaver::launch

@@ -70,6 +70,7 @@ private:
         bool maybe = false;           // nor is it known that it runs
         bool within_guarded = false;  // the same of the "{" around the row
         bool within_maybe = false;
+        std::string asked{};  // "$NAME" of a test in front that asks whether it is set
     };
 
     // "name() { ... }"
@@ -119,6 +120,7 @@ private:
     void follow_group(const std::string& word);
     void guard(const Command& read);
     void decide();
+    bool is_default_of(const std::string& name) const;
     bool is_uncertain() const { return rows_.back().maybe || branches_.is_uncertain(); }
     bool goes_on() const { return (peek() == '&' || peek() == '|') && peek(1) == peek(); }  // before "&&" or "||"
     bool is_skipped() const { return rows_.back().guarded || branches_.is_skipped(); }
