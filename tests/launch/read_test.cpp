@@ -96,7 +96,9 @@ TEST_CASE("an array without items is no word, also in quotes; a text without let
 
 TEST_CASE("what stands between $(( and )) is worked out where it is a sum of whole numbers that is in bounds") {
     const auto worked_out = [](const std::string& text) {
-        return launch::worked_out(text, [](const std::string& word) { return word == "N" ? std::string("7") : word; });
+        return launch::worked_out(text, [](const std::string& word) {
+            return word == "N" ? std::string("7") : word == "LEAST" ? std::string("-9223372036854775808") : word;
+        });
     };
     CHECK(worked_out("1 + 2 * (N - 3) % 5") == 4);
     CHECK(worked_out("${N}/2") == 3);
@@ -105,8 +107,9 @@ TEST_CASE("what stands between $(( and )) is worked out where it is a sum of who
     CHECK(worked_out("!(N >= 8) || N / 0") == std::nullopt);  // more than bash, which works out no more than it needs
     CHECK(worked_out("N <= 6 ? 1 : N == 7 ? 2 : 3") == 2);
     CHECK(worked_out(std::string(99, '(') + "1" + std::string(99, ')')) == 1);
-    for (const std::string bad : {"", "M", "1 +", "1 / 0", "2 ** 3", "N << 2", "N = 3", "1 ? 2", "(1", "1)",
-                                  "9223372036854775807 + 1", "1000000 * 1000000 * 1000000", "99999999999999999999"})
+    for (const std::string bad :
+         {"", "M", "1 +", "1 / 0", "2 ** 3", "N << 2", "N = 3", "1 ? 2", "(1", "1)", "9223372036854775807 + 1",
+          "LEAST + 1", "1000000 * 1000000 * 1000000", "99999999999999999999"})
         CHECK_FALSE(worked_out(bad).has_value());
     CHECK_FALSE(worked_out(std::string(1'000'000, '(')).has_value());
 }
@@ -282,10 +285,17 @@ TEST_CASE("of `a && b || c` what bash runs is run, and what follows a test that 
     CHECK(layers("cd folder && N=4") == 4);
     CHECK(layers("cd folder && { N=2; [ 8 -lt 4 ] && N=4; }") == 2);
     CHECK(layers("N=4 || N=2") == 4);
+    CHECK(layers("N=2; cd folder && [ 8 -lt 4 ] && N=4") == 2);
+    CHECK(layers("N=2; [ -f file ] && { if [ 8 -gt 4 ]; then N=4; else N=2; fi; }") == 4);
     const auto noted = [](const std::string& text) {
         return launch::read_script(text + "\npython train.py --num-layers $N\n", "train.sh").notes;
     };
     CHECK(noted("N=2; [ 8 -gt 4 ] && N=4").empty());
+    CHECK(noted("N=2; cd folder && [ 8 -gt 4 ] && N=4").empty());
+    CHECK(noted("N=2; cd folder || N=8 && N=4").empty());
+    CHECK(noted("[ -z \"$N\" ] && N=4").empty());  // as ${N:-4}
+    CHECK(noted("[[ -n ${N} ]] || export N=4").empty());
+    CHECK(noted("N=2; [ -z \"$M\" ] && N=4").size() == 1);
     for (const std::string text :
          {"N=2; [ -f file ] && N=4", "[ -f file ] && N=4 || N=2", "grep -q x y && N=4 || N=2",
           "N=2; [ -f file ] && { M=1; N=4; }", "grep -q x y && { N=4; M=1; } || N=2", "N=$(cat file) || N=2"})
@@ -299,9 +309,9 @@ TEST_CASE("conditions of several tests and of sums choose their branch") {
         CHECK_MESSAGE(said.notes.empty(), condition);
         return launch::read_megatron(said).layers;
     };
-    for (const std::string holds :
-         {"[ $A -gt 4 ] && [ $A -lt 9 ]", "[[ $A -gt 4 && $A -lt 9 ]]", "[ $A = 1 -o $A -gt 2 ]", "(( A > 4 ))",
-          "((A % 3 != 0 && A >= 8))", "! (( A < 4 ))", "[ $A = 8 ] || [ -f x ]"})
+    for (const std::string holds : {"[ $A -gt 4 ] && [ $A -lt 9 ]", "[[ $A -gt 4 && $A -lt 9 ]]",
+                                    "[[ $A -gt 4 &&\n $A -lt 9 ]]", "[ $A = 1 -o $A -gt 2 ]", "(( A > 4 ))",
+                                    "((A % 3 != 0 && A >= 8))", "! (( A < 4 ))", "[ $A = 8 ] || [ -f x ]"})
         CHECK_MESSAGE(branch(holds) == 4, holds);
     for (const std::string fails : {"[ $A -gt 4 ] && [ $A -gt 9 ]", "[[ $A -gt 4 && $A -gt 9 ]]", "(( A <= 4 ))",
                                     "[[ -n \"\" && $UNKNOWN == 1 ]]", "! [ $A = 8 ]"})
@@ -316,6 +326,9 @@ TEST_CASE("a default that is assigned stays, and an array is one word by its sta
     CHECK(script(": ${N:=4}\npython t.py --num-layers $N\n").layers == 4);
     CHECK(script("N=8\n: \"${N:=4}\"\npython t.py --num-layers ${N}\n").layers == 8);
     CHECK(script(": ${N:=4}\npython t.py --num-layers $N\n", {{"N", "6"}}).layers == 6);
+    CHECK(script(": ${A:=\"--num-layers 4\"}\npython t.py $A\n").layers == 4);
+    CHECK(script("f() {\n  local X=${N:=4}\n}\nf\npython t.py --num-layers $N\n").layers == 4);
+    CHECK(script("set -- x\nf() {\n  N=$((2 * 4 / $1))\n}\nf 1 5\npython t.py --num-layers $N\n").layers == 8);
     const std::string rows = "A=(\n  --num-layers 8\n  --hidden-size 64\n  --swiglu\n)\n";
     for (const std::string run : {"srun bash -c \"cd x\n python t.py ${A[*]}\n\"", "eval \"python t.py ${A[*]}\"",
                                   "bash -c \"python t.py ${A[*]}\""}) {

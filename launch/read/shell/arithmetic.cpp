@@ -3,6 +3,7 @@
 #include <cctype>
 #include <charconv>
 #include <cstdlib>
+#include <limits>
 #include <string_view>
 #include <system_error>
 
@@ -121,13 +122,16 @@ struct Sum {
             return value;
         }
         std::string word;
+        const std::size_t begin = at;
         while (peek() == '$' || peek() == '{' || peek() == '}') ++at;
+        const bool is_number = at == begin && std::isdigit(static_cast<unsigned char>(peek())) != 0;  // "$1" is none
         while (at < text.size() && may_be_in_name(text[at])) word += text[at++];
         while (at < text.size() && text[at] == '}') ++at;
-        word = value_of(word);
+        if (!is_number) word = value_of(word);
         std::int64_t value = 0;
         const auto [after, error] = std::from_chars(word.data(), word.data() + word.size(), value);
         right = right && error == std::errc{} && after == word.data() + word.size() && !word.empty();
+        right = right && value > std::numeric_limits<std::int64_t>::min();  // which has no absolute value
         return value;
     }
 };

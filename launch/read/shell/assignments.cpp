@@ -123,7 +123,7 @@ void Reader::assign(const std::string& name, Variable value, bool more, std::siz
     if (fixed_.contains(name)) return require_same(name, value, line);
     if (is_local_) keep_local(name);
     if (is_in_front_) keep(name, front_);
-    if (is_uncertain())
+    if (is_uncertain() && !is_default_of(name))
         script_.in_branches[name] = line;
     else if (!more)
         script_.in_branches.erase(name);
@@ -137,6 +137,13 @@ void Reader::assign(const std::string& name, Variable value, bool more, std::siz
         variable.items.front().text += value.items.front().text;
         if (variable.items.front().unknown.empty()) variable.items.front().unknown = value.items.front().unknown;
     }
+}
+
+// Behind "[ -z $NAME ] &&" of a variable that is not set: as "${NAME:-VALUE}".
+bool Reader::is_default_of(const std::string& name) const {
+    const Row& row = rows_.back();
+    const bool is_asked = row.asked == "$" + name || row.asked == "${" + name + "}";
+    return is_asked && !row.within_maybe && !branches_.is_uncertain();
 }
 
 // A script that is run has its own value, whoever says another.

@@ -177,7 +177,7 @@ std::optional<Reader::Command> Reader::read_command() {
         if (words.empty() && more.size() == 1) {
             assigns = sets_variables(more.front().text);
             is_local_ = more.front().text == "local";
-            groups_ += more.front().text == "{" ? 1 : more.front().text == "}" ? -1 : 0;
+            follow_group(more.front().text);
         }
         if (words.empty()) branches_.follow(more);
         if (words.size() == 2 && words.front().text == "case" && more.size() == 1 && more.front().text == "in") {
@@ -191,19 +191,21 @@ std::optional<Reader::Command> Reader::read_command() {
 }
 
 // Whether a letter that ends commands elsewhere is a condition's: "((" of a sum that sets nothing, and between "[[" and
-// "]]" all but the end of a line.
+// "]]" all but the end of a line, which counts no more behind "&&" and "||".
 bool Reader::is_of_condition(const std::vector<Word>& words) const {
     const auto is = [](const char* text) {
         return [text](const Word& word) { return !word.quoted && word.text == text; };
     };
-    if (std::any_of(words.begin(), words.end(), is("[[")) && std::none_of(words.begin(), words.end(), is("]]")))
-        return peek() != '\n' && peek() != ';';
+    constexpr std::size_t most_words = 256;
+    if (words.size() < most_words && std::any_of(words.begin(), words.end(), is("[[")) &&
+        std::none_of(words.begin(), words.end(), is("]]")))
+        return peek() != ';' && (peek() != '\n' || is("&&")(words.back()) || is("||")(words.back()));
     if (peek() != '(' || peek(1) != '(') return false;
     if (!words.empty() && !begins_command(words.back().text) && words.back().text != "elif" &&
         words.back().text != "while")
         return false;
     constexpr std::size_t longest_sum = 256;
-    const std::string_view line = text_.substr(at_, std::min(text_.find('\n', at_) - at_, longest_sum));
+    const std::string_view ahead = text_.substr(at_, longest_sum), line = ahead.substr(0, ahead.find('\n'));
     const std::string_view sum = line.substr(0, line.find("))"));
     if (sum.size() == line.size()) return false;
     for (std::size_t i = 1; i < sum.size(); ++i) {
@@ -221,6 +223,7 @@ void Reader::read_of_condition(std::vector<Word>& words) {
     const bool is_within = std::any_of(words.begin(), words.end(), [](const Word& word) { return word.text == "[["; });
     if (is_within) {
         std::string text(1, next());
+        if (text == "\n") return;
         if ((text == "&" || text == "|") && peek() == text.front()) text += next();
         return put_word(std::move(text));
     }
@@ -310,7 +313,7 @@ void Reader::keep_front(std::size_t begin) {
 bool Reader::returns(const std::vector<Word>& words) const {
     const bool is_return = nested_ > 0 && !words.empty() && words.front().text == "return" && !is_skipped();
     const bool is_chained = !separators_.empty() && (separators_.back() == '&' || separators_.back() == '|');
-    const bool is_grouped = groups_ > 0 || separators_.find('(') != std::string::npos;
+    const bool is_grouped = rows_.size() > 1 || separators_.find('(') != std::string::npos;
     return is_return && !is_chained && !is_grouped && !goes_on() && !branches_.is_uncertain();
 }
 
@@ -440,29 +443,39 @@ void Reader::choose_arm(const std::vector<Word>& words) {
 
 void Reader::decide() {
     const std::string word = std::exchange(deciding_, {});
-    if (word.empty() || branches_.empty() || (word == "while" && row_ != false)) return;
-    branches_.take(row_);
+    const Holds row = rows_.back().holds;
+    if (word.empty() || branches_.empty() || (word == "while" && row != Holds::never)) return;
+    const bool is_known = row == Holds::never || row == Holds::always;
+    branches_.take(is_known ? std::optional(row == Holds::always) : std::nullopt);
 }
 
-// Behind "[ ... ] &&" and "[ ... ] ||" a command may never run. What sets variables holds; of other commands it is not
-// known, but what stands behind one with "&&" is taken to run. "{ ... }" holds where its last command does.
+// Behind "{" a row of its own begins, which holds where its last command does.
+void Reader::follow_group(const std::string& word) {
+    if (word == "{") {
+        const bool never = rows_.back().guarded, perhaps = rows_.back().maybe;
+        rows_.push_back({Holds::always, '\0', never, perhaps, never, perhaps, {}});
+    } else if (word == "}" && rows_.size() > 1) {
+        group_ = rows_.back().holds;
+        rows_.pop_back();
+    }
+}
+
+// Behind "[ ... ] &&" and "[ ... ] ||" a command may never run.
 void Reader::guard(const Command& read) {
     const std::vector<Word>& words = read.words;
-    const bool is_inner = groups_ > groups_before_, ends_group = words.size() == 1 && words.front().text == "}";
-    if ((guarded_ || maybe_) && is_inner) return deciding_.clear();
-    if (doubted_ && is_inner) doubted_group_ = groups_before_;
-    doubted_ = (doubted_ && !is_inner) || (ends_group && groups_ == doubted_group_);
-    if (ends_group && groups_ <= doubted_group_) doubted_group_ = -1;
-    if (doubted_)
-        row_.reset();
-    else if (!guarded_ && !ends_group)
-        row_ = only_sets(words) && !read.substitutes ? std::optional(true) : condition_of(words);
+    Row& row = rows_.back();
+    const bool ends_group = !words.empty() && !words.front().quoted && words.front().text == "}";
+    const bool sets = only_sets(words) && !read.substitutes;
+    const Holds one = ends_group ? group_ : sets ? Holds::always : holds(words);
+    row.holds = row.behind == '&' ? std::min(row.holds, one) : row.behind == '|' ? std::max(row.holds, one) : one;
     if (!goes_on()) decide();
-    const bool if_true = peek() == '&';
-    doubted_ = goes_on() && (doubted_ || !row_);
-    maybe_ = goes_on() && (maybe_ || (!row_ && (!if_true || is_test(words))));
-    guarded_ = goes_on() && row_ && *row_ != if_true;
-    groups_before_ = groups_;
+    const bool is_first = row.behind == '\0';
+    row.behind = goes_on() ? peek() : '\0';
+    const bool if_true = row.behind == '&';
+    const bool is_open = row.holds == Holds::perhaps || (row.holds == Holds::probably && !if_true);
+    row.guarded = row.within_guarded || (goes_on() && row.holds == (if_true ? Holds::never : Holds::always));
+    row.maybe = row.within_maybe || (goes_on() && is_open);
+    row.asked = is_first ? asked_of(words, if_true ? "-z" : "-n") : std::string();
 }
 
 Script read_commands(std::string_view text, const std::string& name, const Variables& given) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <utility>
 
 namespace pipeweaver::launch {
 
@@ -96,24 +97,34 @@ Truth of_list(std::span<const Word> words, bool any) {
 
 bool is_bracket(const Word& word) { return !word.quoted && (word.text == "(" || word.text == ")"); }
 
-}  // namespace
-
-bool is_test(const std::vector<Word>& words) {
-    const auto said = std::find_if(words.begin(), words.end(), [](const Word& word) { return word.text != "!"; });
-    return !inside({said, words.end()}).empty();
+// The same words without "!" in front, and whether that turns what they say.
+std::pair<std::vector<Word>, bool> without_not(std::vector<Word> words) {
+    const auto begin = words.begin() + (!words.empty() && leads(words.front()) ? 1 : 0);
+    const auto end = std::find_if(begin, words.end(), [](const Word& word) { return word.text != "!"; });
+    const bool negated = (end - begin) % 2 != 0;
+    words.erase(begin, end);
+    return {std::move(words), negated};
 }
 
+}  // namespace
+
 std::optional<bool> condition_of(const std::vector<Word>& words) {
-    std::vector<Word> bare = words;
-    bool negated = false;
-    for (std::size_t at = bare.empty() || !leads(bare.front()) ? 0 : 1; at < bare.size() && bare[at].text == "!";) {
-        negated = !negated;
-        bare.erase(bare.begin() + static_cast<std::ptrdiff_t>(at));
-    }
+    const auto [bare, negated] = without_not(words);
     const std::vector<Word> said = inside(bare);
     if (said.empty() || std::any_of(said.begin(), said.end(), is_bracket)) return std::nullopt;
     const Truth truth = of_list(said, true);
     return truth ? Truth(*truth != negated) : truth;
+}
+
+Holds holds(const std::vector<Word>& words) {
+    if (const auto truth = condition_of(words)) return *truth ? Holds::always : Holds::never;
+    return inside(without_not(words).first).empty() ? Holds::probably : Holds::perhaps;
+}
+
+std::string asked_of(const std::vector<Word>& words, std::string_view how) {
+    const std::vector<Word> said = inside(words);
+    const bool is_asked = said.size() == 2 && said[0].text == how && said[1].unknown == said[1].text;
+    return is_asked ? said[1].text : std::string();
 }
 
 }  // namespace pipeweaver::launch

@@ -4,6 +4,8 @@
 #include "launch/read/words.hpp"
 
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace pipeweaver::launch {
@@ -12,7 +14,19 @@ namespace pipeweaver::launch {
 /// it is another command, or rests on words that are not known, or on brackets.
 [[nodiscard]] std::optional<bool> condition_of(const std::vector<Word>& words);
 
-/// Whether they are a test that condition_of() reads, whatever it finds.
-[[nodiscard]] bool is_test(const std::vector<Word>& words);
+/// Whether commands hold, the surer the greater: "a && b" holds as the least of both does, "a || b" as the greatest.
+enum class Holds {
+    never,
+    perhaps,   ///< a test that is not known
+    probably,  ///< another command: what stands behind it and "&&" is taken to run
+    always,
+};
+
+/// Whether a command holds.
+[[nodiscard]] Holds holds(const std::vector<Word>& words);
+
+/// Of "[ -z $NAME ]", with `how` "-z", what stands for the variable that is not set: "$NAME"; empty: it is another
+/// command, or has another text.
+[[nodiscard]] std::string asked_of(const std::vector<Word>& words, std::string_view how);
 
 }  // namespace pipeweaver::launch

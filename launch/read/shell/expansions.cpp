@@ -35,16 +35,21 @@ void Reader::braces(bool quoted) {
     put_default(name, rest, quoted);
 }
 
-// ":-TEXT", or ":=TEXT", which the variable has from there on.
+// ":-TEXT", or ":=TEXT", which the variable has from there on, whatever command it stands in.
 void Reader::put_default(const std::string& name, const std::string& rest, bool quoted) {
+    const bool is_kept = rest.starts_with(":=") || rest.starts_with('=');
     const std::string value = rest.substr(rest.front() == ':' ? 2 : 1);
     if (value == "1") script_.taken_as_one.insert(name);
-    const std::size_t fields = fields_.size(), letters = fields_.back().text.size();
-    nested(value, quoted);
-    const Word& field = fields_.back();
-    const bool is_one = fields_.size() == fields && field.unknown.empty();
-    if (rest.find('=') < 2 && rest.front() != '-' && is_one && !fixed_.contains(name))
-        assign(name, {{{field.text.substr(letters), line_, {}, true}}, false}, false, line_);
+    if (!is_kept || fixed_.contains(name)) return nested(value, quoted);
+    std::vector<Word> fields = std::exchange(fields_, {Word{{}, line_, {}, true}});
+    nested(value, true);
+    Word all = std::move(std::exchange(fields_, std::move(fields)).front());
+    if (!all.unknown.empty()) return put_unknown(all.unknown);
+    put_text(all.text, quoted, false);
+    const bool is_local = std::exchange(is_local_, false), is_in_front = std::exchange(is_in_front_, false);
+    assign(name, {{std::move(all)}, false}, false, line_);
+    is_local_ = is_local;
+    is_in_front_ = is_in_front;
 }
 
 // Of an array by its number, or by the key of "[key]=value"; both may be a variable. None: there is none, or it is not

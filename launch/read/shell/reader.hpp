@@ -7,6 +7,7 @@
 
 #include "launch/read/script.hpp"
 #include "launch/read/shell/branches.hpp"
+#include "launch/read/shell/conditions.hpp"
 #include "launch/read/words.hpp"
 
 #include <cstddef>
@@ -61,6 +62,17 @@ private:
         bool substitutes = false;  // it has "$( ... )"
     };
 
+    // "a && b || c", as far as it is read, and whether the command at hand runs.
+    struct Row {
+        Holds holds = Holds::always;
+        char behind = '\0';           // '&' or '|': "&&" or "||" in front of the command
+        bool guarded = false;         // it never runs
+        bool maybe = false;           // nor is it known that it runs
+        bool within_guarded = false;  // the same of the "{" around the row
+        bool within_maybe = false;
+        std::string asked{};  // "$NAME" of a test in front that asks whether it is set
+    };
+
     // "name() { ... }"
     struct Function {
         std::string body;
@@ -105,11 +117,13 @@ private:
     bool read_pattern();
     void end_arm();
     void choose_arm(const std::vector<Word>& words);
+    void follow_group(const std::string& word);
     void guard(const Command& read);
     void decide();
-    bool is_uncertain() const { return maybe_ || branches_.is_uncertain(); }
+    bool is_default_of(const std::string& name) const;
+    bool is_uncertain() const { return rows_.back().maybe || branches_.is_uncertain(); }
     bool goes_on() const { return (peek() == '&' || peek() == '|') && peek(1) == peek(); }  // before "&&" or "||"
-    bool is_skipped() const { return guarded_ || branches_.is_skipped(); }
+    bool is_skipped() const { return rows_.back().guarded || branches_.is_skipped(); }
 
     // Variables
     bool assignment();
@@ -153,20 +167,15 @@ private:
     std::string name_;
     std::size_t at_ = 0, line_ = 1;
     Branches branches_;
-    std::string separators_;    // what ended each command
-    bool guarded_ = false;      // the command at hand never runs: what it stands behind with && or || says so
-    bool maybe_ = false;        // nor is it known that it runs, for the same reason
-    bool doubted_ = false;      // something in front of it in such a row is not known
-    std::optional<bool> row_;   // whether such a row holds, as far as it is read
-    std::string deciding_;      // "if", "elif" or "while" in front of it
-    int doubted_group_ = -1;    // "{" that are open around one that is doubted; -1: none is
-    int groups_before_ = 0;     // "{" that were open where `guarded_` and `maybe_` were found
-    int nested_ = 0;            // files and functions that led here
-    int calls_ = 0;             // of functions, so far
-    int depth_ = 0;             // defaults of variables and commands that this one stands within
-    int groups_ = 0;            // "{" that are open
-    bool is_local_ = false;     // the command at hand is "local"
-    bool is_in_front_ = false;  // an assignment here may be of one command alone
+    std::string separators_;         // what ended each command
+    std::vector<Row> rows_{Row{}};   // of the open "{", the innermost last; never empty
+    Holds group_ = Holds::probably;  // whether the "{" that was closed last holds
+    std::string deciding_;           // "if", "elif" or "while" in front of the row at hand
+    int nested_ = 0;                 // files and functions that led here
+    int calls_ = 0;                  // of functions, so far
+    int depth_ = 0;                  // defaults of variables and commands that this one stands within
+    bool is_local_ = false;          // the command at hand is "local"
+    bool is_in_front_ = false;       // an assignment here may be of one command alone
     bool whole_ = false;
     bool empty_list_ = false;  // within these quotes an array without items was put in
     std::map<std::string, Variable> variables_;

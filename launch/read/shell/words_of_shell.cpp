@@ -2,6 +2,7 @@
 #include "launch/read/shell/reader.hpp"
 #include "pipeweaver/base/error.hpp"
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -153,7 +154,7 @@ void Reader::put_joined(const std::string& name, const std::string& whole) {
         if (all.unknown.empty()) all.unknown = fields_[i].unknown;
         all.uncertain = all.uncertain || fields_[i].uncertain;
     }
-    fields_.resize(first);
+    fields_.erase(fields_.begin() + static_cast<std::ptrdiff_t>(first), fields_.end());
 }
 
 // Of a text with unknown variables, the words that have them are unknown.
