@@ -16,6 +16,7 @@
 #include "pipeweaver/workloads/built_model.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -91,11 +92,19 @@ struct Recommend {
                                            [&](const capacity::RunProgress& now) { shown(now); });
         console.clear();
         require_all(results, time, "nothing is recommended");
+        require_askable(results);
         const AnswerWanted wanted{.out = out, .start = &start, .time = time, .remarks = remarks()};
         give_answer(study, capacity::whole(std::move(results)), console, limits, wanted);
     }
 
 private:
+    // What is wrong of the job on each cluster alike is wrong in the options.
+    static void require_askable(const std::vector<std::optional<capacity::CellResult>>& all) {
+        const auto is_first = [&](const auto& one) { return one->why_not == all.front()->why_not; };
+        if (all.empty() || all.front()->why_not.empty() || !std::all_of(all.begin(), all.end(), is_first)) return;
+        fail(ErrorKind::input, "{}", all.front()->why_not);
+    }
+
     void add_packing() {
         add_of_plan("packing", "WAY", "samples to microbatches, as `plan --packing` has it (default: balanced)");
         add_of_plan("microbatch-tokens", "N",

@@ -1,5 +1,6 @@
 #include "pipeweaver/base/assert.hpp"
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/figures.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emulator/memory.hpp"
 #include "pipeweaver/partition/replicas.hpp"
@@ -348,6 +349,8 @@ std::string fuller_would_fit(const LayoutRequest& request, const Executor& execu
 
 std::string what_would_fit(const LayoutRequest& request, const Executor& execute) {
     constexpr int most_doublings = 6;
+    const std::string what =
+        request.drawn_for_own ? "the same " + plural(request.microbatches.size(), "microbatch") : "it";
     LayoutRequest free = request;
     free.tp = free.pp = free.dp = free.ep = std::nullopt;
     free.own = std::nullopt;
@@ -358,11 +361,11 @@ std::string what_would_fit(const LayoutRequest& request, const Executor& execute
         Choosing choosing(free, execute, endless);
         const auto choice = choosing.run();
         if (choice.tried.empty()) continue;
-        return doublings == 0
-                   ? fmt::format("{} fits on these GPUs", emulator::name_of(choice.layout()))
-                   : fmt::format("{} GPUs fit it as {}", larger.cluster.gpus, emulator::name_of(choice.layout()));
+        const std::string as = emulator::name_of(choice.layout());
+        return doublings == 0 ? as + " fits on these GPUs"
+                              : fmt::format("{} GPUs fit {} as {}", larger.cluster.gpus, what, as);
     }
-    return fmt::format("not even {} GPUs fit it in any layout", request.setup->cluster.gpus << most_doublings);
+    return fmt::format("not even {} GPUs fit {} in any layout", request.setup->cluster.gpus << most_doublings, what);
 }
 
 LayoutChoice judge_layouts(const LayoutRequest& request, const Executor& execute, const Time& time) {
@@ -391,6 +394,7 @@ LayoutChoice launched_layouts(const Job& job, const Batch& batch, const std::opt
     request.own = {job.setup->layout, job.setup->recipe.zero};
     request.target = job.target;
     request.only_launched = true;
+    request.drawn_for_own = batch.drawn_microbatches > 0;
     return choose_layout(request, execute, time);
 }
 

@@ -227,6 +227,9 @@ TEST_CASE("a model too large for the GPUs names the closest layout, its rank, wh
     CHECK(message.starts_with("4 --tp auto --pp auto --dp auto on 8 GPUs: no layout fits the memory; tp "));
     CHECK(message.find(" comes closest: rank ") != std::string::npos);
     CHECK(message.find(" GiB short of the 73.60 GiB usable of a h100_sxm; 16 GPUs fit it as tp ") != std::string::npos);
+    LayoutRequest of_own = request;
+    of_own.drawn_for_own = true;  // 16 GPUs would draw others
+    CHECK(error_of(setup, of_own).find("; 16 GPUs fit the same ") != std::string::npos);
     // What was said to fit does.
     setup.cluster.gpus = 16;
     const auto fits = setup.choose(setup.request()).layout();

@@ -61,6 +61,8 @@ struct LayoutRequest {
     /// Then: those of so many replicas together, of which the layout that is chosen must hold the largest; empty: only
     /// `microbatches` must fit.
     std::function<std::vector<workloads::Microbatch>(std::int64_t replicas)> draw{};
+    /// `microbatches` are so many of each replica of the setup's own layout: other replicas would draw others.
+    bool drawn_for_own = false;
     std::optional<LayoutAndZero> own{};  ///< the user's: judged whatever else is, and marked
     std::string target = "free";         ///< of targets(): which partitions and ZeRO stages it runs
     bool only_launched = false;          ///< judged quickly by what launch flags can say: nothing is searched

@@ -5,6 +5,7 @@ import json
 import shlex
 
 import pytest
+from cli_shared import SCREEN, write_batch
 
 SMALL = {
     "format": "pipeweaver-study/1", "name": "small", "tokens": "100B", "plan": {"dataset": "vlm-mix", "max-rounds": 1},
@@ -282,6 +283,17 @@ def test_recommend_answers_and_says_what_is_wrong(pipeweaver, tmp_path):
             (["--gpus", "16"], "missing --tokens TOKENS: of the whole")]:
         status, line = pipeweaver.fails(*ask, *more)
         assert status == 2 and message in line
+
+
+def test_what_is_wrong_on_each_cluster_alike_is_wrong_in_the_options(pipeweaver, tmp_path):
+    ask = ["recommend", "--model", "dip-vlm-s", "--quiet", "--tokens", "1B", "--gpus", "16,32", "--clusters",
+           "h100-sxm,a100-sxm", "--out", tmp_path / "out"]
+    batch = write_batch(tmp_path, [(300, [SCREEN])] * 8)
+    status, line = pipeweaver.fails(*ask, "--batch", batch, "--global-batch", "9")
+    assert status == 2 and line.startswith("pipeweaver: --global-batch: is 9, but ")
+    status, line = pipeweaver.fails(*ask, "--dataset", "vlm-mix", "--precision", "foo")
+    assert status == 2 and line.startswith("pipeweaver: --precision: is 'foo', must be one of ")
+    assert not (tmp_path / "out").exists()
 
 
 def test_recommend_packs_as_it_is_told(pipeweaver):
