@@ -205,7 +205,7 @@ std::string accelerate_yaml(const Launch& of) {
     return launch_head(of, "Configuration of accelerate") +
            comment("On several nodes say --num_machines, --machine_rank and --main_process_ip beside it.") +
            "compute_environment: LOCAL_MACHINE\n" + accelerate_line(&ShardedSaid::launcher, std::string("FSDP")) +
-           accelerate_line(&ShardedSaid::bf16, std::string("bf16")) +
+           accelerate_line(&ShardedSaid::launched_bf16, std::string("bf16")) +
            fmt::format("num_processes: {}\n", of.degrees.gpus()) +
            "fsdp_config:\n"
            "  fsdp_version: 2\n" +
