@@ -305,7 +305,7 @@ TEST_CASE("what recommend asks is a study") {
     asked.groups = "auto";
     CHECK(study_of(asked).cells[0].groups == GroupsAsked::either);
     asked.groups = "vit=8";
-    CHECK_THROWS_WITH_AS((void)study_of(asked), doctest::Contains("axes.groups"), Error);
+    CHECK_THROWS_WITH_AS((void)study_of(asked), doctest::Contains("--groups: is 'vit=8', must be one of"), Error);
     asked.groups.clear();
     asked.gpus = "24-8";
     CHECK_THROWS_AS((void)study_of(asked), Error);
