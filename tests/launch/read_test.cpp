@@ -285,6 +285,11 @@ TEST_CASE("of `a && b || c` what bash runs is run, and what follows a test that 
     CHECK(layers("cd folder && N=4") == 4);
     CHECK(layers("cd folder && { N=2; [ 8 -lt 4 ] && N=4; }") == 2);
     CHECK(layers("N=4 || N=2") == 4);
+    CHECK(layers("N=4; unset X || N=2") == 4);
+    CHECK(layers("N=4; : ${N:=8} || N=2") == 4);
+    CHECK(layers("N=4; false && N=2; ! true && N=2") == 4);
+    CHECK(layers("if [ 8 -gt 4 ] && { true; [ 8 -lt 4 ]; }; then N=2; else N=4; fi") == 4);
+    CHECK(layers("if { true; [ 8 -lt 4 ]; } || [ 8 -gt 4 ]; then N=4; else N=2; fi") == 4);
     CHECK(layers("N=2; cd folder && [ 8 -lt 4 ] && N=4") == 2);
     CHECK(layers("N=2; [ -f file ] && { if [ 8 -gt 4 ]; then N=4; else N=2; fi; }") == 4);
     const auto noted = [](const std::string& text) {

@@ -37,6 +37,9 @@ bool runs_command(std::string_view text) {
     return text.find('`') != std::string_view::npos;
 }
 
+// Words in front of a condition.
+bool decides(const std::string& word) { return word == "if" || word == "elif" || word == "while"; }
+
 // Words of the shell's own, behind which a command begins.
 bool begins_command(const std::string& word) {
     static constexpr std::array<std::string_view, 6> names{"then", "else", "do", "{", "if", "!"};
@@ -179,6 +182,8 @@ std::optional<Reader::Command> Reader::read_command() {
             is_local_ = more.front().text == "local";
             follow_group(more.front().text);
         }
+        const bool is_condition = words.size() == 1 && !words[0].quoted && decides(words[0].text);
+        if (is_condition && more.size() == 1 && more.front().text == "{") follow_group("{");
         if (words.empty()) branches_.follow(more);
         if (words.size() == 2 && words.front().text == "case" && more.size() == 1 && more.front().text == "in") {
             branches_.open_case(words.back());
@@ -438,7 +443,9 @@ bool Reader::read_pattern() {
 void Reader::choose_arm(const std::vector<Word>& words) {
     const std::string& word = words.front().text;
     if (branches_.empty() || words.front().quoted) return;
-    if (word == "if" || word == "elif" || word == "while") deciding_ = word;
+    if (!decides(word)) return;
+    deciding_ = word;
+    deciding_row_ = rows_.size() - (words.size() > 1 && words[1].text == "{" ? 1 : 0);
 }
 
 void Reader::decide() {
@@ -468,7 +475,7 @@ void Reader::guard(const Command& read) {
     const bool sets = only_sets(words) && !read.substitutes;
     const Holds one = ends_group ? group_ : sets ? Holds::always : holds(words);
     row.holds = row.behind == '&' ? std::min(row.holds, one) : row.behind == '|' ? std::max(row.holds, one) : one;
-    if (!goes_on()) decide();
+    if (!goes_on() && rows_.size() <= deciding_row_) decide();
     const bool is_first = row.behind == '\0';
     row.behind = goes_on() ? peek() : '\0';
     const bool if_true = row.behind == '&';

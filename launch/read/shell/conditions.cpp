@@ -1,10 +1,12 @@
 #include "launch/read/shell/conditions.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstddef>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace pipeweaver::launch {
@@ -13,13 +15,18 @@ namespace {
 
 using Truth = std::optional<bool>;
 
-// Words in front of a condition.
-bool leads(const Word& word) { return word.text == "if" || word.text == "elif" || word.text == "while"; }
+// How many words stand in front of a condition.
+std::size_t leading(const std::vector<Word>& words) {
+    constexpr std::array<std::string_view, 4> leads{"if", "elif", "while", "{"};
+    const auto end = std::find_if(words.begin(), words.end(), [&](const Word& word) {
+        return std::find(leads.begin(), leads.end(), word.text) == leads.end();
+    });
+    return static_cast<std::size_t>(end - words.begin());
+}
 
 // The words between the brackets; none where there are no brackets.
 std::vector<Word> inside(const std::vector<Word>& words) {
-    std::size_t begin = 0;
-    if (!words.empty() && leads(words[0])) ++begin;
+    const std::size_t begin = leading(words);
     if (begin >= words.size()) return {};
     const std::string& open = words[begin].text;
     if (open == "test") return {words.begin() + static_cast<std::ptrdiff_t>(begin) + 1, words.end()};
@@ -99,11 +106,21 @@ bool is_bracket(const Word& word) { return !word.quoted && (word.text == "(" || 
 
 // The same words without "!" in front, and whether that turns what they say.
 std::pair<std::vector<Word>, bool> without_not(std::vector<Word> words) {
-    const auto begin = words.begin() + (!words.empty() && leads(words.front()) ? 1 : 0);
+    const auto begin = words.begin() + static_cast<std::ptrdiff_t>(leading(words));
     const auto end = std::find_if(begin, words.end(), [](const Word& word) { return word.text != "!"; });
     const bool negated = (end - begin) % 2 != 0;
     words.erase(begin, end);
     return {std::move(words), negated};
+}
+
+// Of commands that never fail, or always.
+Truth truth_of_builtin(const std::vector<Word>& words) {
+    const std::size_t begin = leading(words);
+    if (begin >= words.size()) return std::nullopt;
+    const std::string& name = words[begin].text;
+    constexpr std::array<std::string_view, 4> never_fail{":", "true", "echo", "unset"};
+    if (std::find(never_fail.begin(), never_fail.end(), name) != never_fail.end()) return true;
+    return name == "false" ? Truth(false) : std::nullopt;
 }
 
 }  // namespace
@@ -118,7 +135,9 @@ std::optional<bool> condition_of(const std::vector<Word>& words) {
 
 Holds holds(const std::vector<Word>& words) {
     if (const auto truth = condition_of(words)) return *truth ? Holds::always : Holds::never;
-    return inside(without_not(words).first).empty() ? Holds::probably : Holds::perhaps;
+    const auto [bare, negated] = without_not(words);
+    if (const auto truth = truth_of_builtin(bare)) return *truth != negated ? Holds::always : Holds::never;
+    return inside(bare).empty() ? Holds::probably : Holds::perhaps;
 }
 
 std::string asked_of(const std::vector<Word>& words, std::string_view how) {

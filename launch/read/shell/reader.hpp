@@ -170,7 +170,8 @@ private:
     std::string separators_;         // what ended each command
     std::vector<Row> rows_{Row{}};   // of the open "{", the innermost last; never empty
     Holds group_ = Holds::probably;  // whether the "{" that was closed last holds
-    std::string deciding_;           // "if", "elif" or "while" in front of the row at hand
+    std::string deciding_;           // "if", "elif" or "while" in front of a row
+    std::size_t deciding_row_ = 0;   // how many rows there are with it
     int nested_ = 0;                 // files and functions that led here
     int calls_ = 0;                  // of functions, so far
     int depth_ = 0;                  // defaults of variables and commands that this one stands within
